@@ -1,0 +1,58 @@
+"""A case memory for agents that learns from outcomes which past cases to reuse.
+
+    from cascade_memory import CascadeMemory
+    memory = CascadeMemory("./memory")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cascade_memory.assembly.cascade import CascadeMemory
+    from cascade_memory.domain.case import Case
+    from cascade_memory.domain.episode import Episode
+    from cascade_memory.domain.recall import Recall, RecalledCase
+    from cascade_memory.domain.trajectory import Step, Trajectory
+    from cascade_memory.domain.validation import clean_text
+    from cascade_memory.memory.parts import Ranker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CascadeMemory",
+    "Case",
+    "Episode",
+    "Ranker",
+    "Recall",
+    "RecalledCase",
+    "Step",
+    "Trajectory",
+    "clean_text",
+]
+
+# Loaded at first use (PEP 562): importing the package alone costs nothing.
+_HOMES = {
+    "CascadeMemory": "assembly.cascade",
+    "Case": "domain.case",
+    "Episode": "domain.episode",
+    "Ranker": "memory.parts",
+    "Recall": "domain.recall",
+    "RecalledCase": "domain.recall",
+    "Step": "domain.trajectory",
+    "Trajectory": "domain.trajectory",
+    "clean_text": "domain.validation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

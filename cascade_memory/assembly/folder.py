@@ -1,0 +1,190 @@
+"""Opening a folder: once per process, whoever asks."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.assembly.embedders import resolve_embedder
+from cascade_memory.assembly.mirror import ChildBuild, MirrorBulk
+from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.assembly.rankers import resolve_ranker
+from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
+from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.memory.engine import EMBEDDER_META, Engine, Learning
+from cascade_memory.memory.parts import Parts, Ranker
+from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.snapshots import SnapshotStore
+from cascade_memory.stores.chroma import ChromaFolder
+from cascade_memory.stores.tiered import TieredIndex
+
+LEDGER, CHROMA, SNAPSHOTS, LOCK = "ledger.sqlite3", "chroma", "snapshots", "owner.lock"
+
+Matcher = SolutionMatcher | Callable[[Any, Any], "float | bool | None"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What distinguishes one engine from another; two handles on one folder must agree on it."""
+
+    embedder: str | Embedder
+    ranker: str | Ranker
+    matcher: Any
+    learn: Learning
+    candidates: int
+
+
+_open: dict[str, tuple[Engine, Settings, int]] = {}  # folder -> (engine, settings, number of handles)
+_opening = threading.RLock()
+
+
+def acquire(path: str | os.PathLike[str] | None, settings: Settings) -> Engine:
+    """Return the engine of a folder, opened at first use and shared from then on; a new one in RAM without a path."""
+    _check(settings)
+    if path is None:
+        return _assemble(None, settings)
+    folder = Path(path).expanduser()
+    with _opening:
+        key = os.path.realpath(folder)
+        if key in _open:
+            engine, first, handles = _open[key]
+            _check_same(first, settings, folder)
+            _open[key] = (engine, first, handles + 1)
+            return engine
+        engine = _assemble(folder, settings)
+        _open[key] = (engine, settings, 1)
+        return engine
+
+
+def release(engine: Engine) -> None:
+    """Give a handle back; the last one closes the engine."""
+    path = engine.parts.ledger.path
+    if path is None:
+        engine.close()
+        return
+    with _opening:
+        key = os.path.realpath(path.parent)
+        held = _open.get(key)
+        if held is None or held[0] is not engine:
+            return
+        if held[2] > 1:
+            _open[key] = (held[0], held[1], held[2] - 1)
+        else:
+            del _open[key]
+            engine.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Save what was learned and leave Chroma clean, without the time that feeding the rest of it would take."""
+    for engine, _, _ in list(_open.values()):
+        engine.close(feed=False)
+
+
+def _forget_after_fork() -> None:
+    global _opening
+    _opening = threading.RLock()  # the parent's may have been held
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _check(settings: Settings) -> None:
+    if settings.learn not in ("inline", "background", "off"):
+        raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
+    if isinstance(settings.candidates, bool) or not isinstance(settings.candidates, int) or settings.candidates < 1:
+        raise InvalidInput(f"candidates must be a whole number of at least 1, not {settings.candidates!r}")
+
+
+def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
+    for name in ("embedder", "ranker", "matcher", "learn", "candidates"):
+        before, now = getattr(first, name), getattr(settings, name)
+        if now is not before and now != before and now not in ("auto",):
+            raise InvalidInput(
+                f"{folder} is open in this process with {name}={before!r}; open it with the same, or close it there first"
+            )
+
+
+def _assemble(folder: Path | None, settings: Settings) -> Engine:
+    ledger = SQLiteLedger(None if folder is None else _ledger_path(folder))
+    try:
+        stored = ledger.meta(EMBEDDER_META)
+        embedder = resolve_embedder(settings.embedder, None if stored is None else stored.splitlines()[0])
+        hindsight = settings.matcher is not None
+        parts = Parts(
+            ledger=ledger,
+            embedder=embedder,
+            ranker=resolve_ranker(settings.ranker, hindsight=hindsight),
+            fallback=SimilarityPolicy(),
+            matcher=_matcher(settings.matcher),
+            hindsight=hindsight,
+            index=lambda dimension, _: TieredIndex(dimension),
+            snapshots=SnapshotStore(None),
+        )
+        if folder is None:
+            return Engine(parts, learn=settings.learn, candidates=settings.candidates)
+        return _on_disk(folder, parts, settings)
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
+    mirror = ChromaFolder(folder / CHROMA)
+    engine: Engine | None = None
+
+    def covered() -> int:
+        return 0 if engine is None or engine.feeder is None else engine.feeder.covered
+
+    def index(dimension: int, namespace: str) -> TieredIndex:
+        return TieredIndex(dimension, MirrorBulk(namespace, mirror, parts.ledger, covered))
+
+    engine = Engine(
+        Parts(
+            ledger=parts.ledger,
+            embedder=parts.embedder,
+            ranker=parts.ranker,
+            fallback=parts.fallback,
+            matcher=parts.matcher,
+            hindsight=parts.hindsight,
+            index=index,
+            snapshots=SnapshotStore(folder / SNAPSHOTS),
+            mirror=mirror,
+            lock=OwnerLock(folder / LOCK),
+            build=lambda: ChildBuild(folder / LEDGER, folder / CHROMA),
+        ),
+        learn=settings.learn,
+        candidates=settings.candidates,
+    )
+    return engine
+
+
+def _ledger_path(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
+    path = folder / LEDGER
+    if path.exists() and path.stat().st_size == 0 and (folder / SNAPSHOTS).exists():
+        raise StoreCorrupt(f"{path} is empty although {folder} was in use; restore it from a backup, or move the folder away")
+    return path
+
+
+def _matcher(matcher: Matcher | str) -> SolutionMatcher:
+    if matcher is None or matcher == "exact":
+        return ExactMatcher()  # without hindsight it still tells equal solutions from different ones
+    if hasattr(matcher, "agreement") and hasattr(matcher, "key"):
+        return matcher  # type: ignore[return-value]
+    if callable(matcher):
+        return FunctionMatcher(matcher)
+    raise InvalidInput(f'matcher must be "exact", None, a function of two solutions, or a SolutionMatcher, not {matcher!r}')

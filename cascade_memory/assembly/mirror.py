@@ -1,0 +1,70 @@
+"""Chroma as mirror and as bulk index, and its rebuilding in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ports.case_mirror import CaseMirror
+from cascade_memory.ports.ledger import Ledger
+
+
+class MirrorBulk:
+    """The mirror as the bulk index of one namespace: asked for ids, answers with case keys."""
+
+    def __init__(self, namespace: str, mirror: CaseMirror, ledger: Ledger, covered: Callable[[], int]) -> None:
+        self._namespace, self._mirror, self._ledger, self._covered = namespace, mirror, ledger, covered
+
+    @property
+    def covered(self) -> int:
+        """The greatest key that the mirror holds for sure."""
+        return self._covered()
+
+    def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        """Return the keys of about the k nearest."""
+        ids = self._mirror.nearest_ids(self._namespace, vector, k)
+        return np.array(sorted(self._ledger.keys_of(ids)), np.int64)
+
+
+class ChildBuild:
+    """A child process that feeds a new mirror from the ledger, in a folder beside the place where it will stand.
+
+    It dies with its parent: its standard input is a pipe that closes when the parent is gone, however it went.
+    """
+
+    def __init__(self, ledger: Path, target: Path) -> None:
+        self._target = target
+        self._unfinished = target.with_name(target.name + ".building")
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "cascade_memory.assembly.build_mirror", str(ledger), str(self._unfinished)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while it runs."""
+        return self._process.poll()
+
+    def finish(self) -> int:
+        """Put the finished mirror in place and return the greatest case key it holds."""
+        assert self._process.stdout is not None
+        with self._process:
+            key = int(self._process.stdout.read())
+        shutil.rmtree(self._target, ignore_errors=True)
+        self._unfinished.rename(self._target)
+        return key
+
+    def abandon(self) -> None:
+        """Stop it and remove what it left."""
+        with self._process:
+            self._process.kill()
+        shutil.rmtree(self._unfinished, ignore_errors=True)

@@ -1,0 +1,218 @@
+"""The light ranker's policy: a ranking head for the order, case values for whether to show anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.case_value import CaseValue
+from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.bandit.logistic import softmax
+from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.ranking_head import RankingHead
+from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
+
+Array = NDArray[np.float64]
+
+COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one deviation above the mean is e^2 times as likely
+CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
+_MAX_EXPECTED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What ``select`` reads: replaced as a whole, never changed."""
+
+    posterior: Posterior
+    rewards: int
+    version: int
+
+
+class LightPolicy:
+    """Conditional-logit ranking with hindsight, an upper-confidence bonus, and the choice to show nothing.
+
+    The first feature must be the similarity: the untrained order is exactly its order.
+
+    >>> policy = LightPolicy(dimension=2)
+    >>> slate = Slate(features=np.array([[1.0, 0.0], [-1.0, 0.0]]), similarity=np.array([0.9, 0.2]), groups=np.array([7, 8]))
+    >>> policy.select(slate, k=1, abstain=False, seed=0).chosen
+    array([0])
+    """
+
+    name = "light-1"
+    REFIT_EVERY = 8
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        exploration: UpperConfidence | None = None,
+        precision: float = 1.0,
+        hindsight: bool = True,
+    ) -> None:
+        prior = np.zeros(dimension)
+        prior[0] = COSINE_WEIGHT
+        self._prior, self._precision = prior, precision
+        self._hindsight = hindsight
+        self.exploration = exploration or UpperConfidence()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.head = RankingHead(self._prior, self._precision)
+        self.value = CaseValue(CONTEXT_PRIOR)
+        self._expected: dict[int, Array] = {}
+        self._since_fit = 0
+        self._rewards = 0
+        self._version = 0
+        self._compared = 1.0 if self._hindsight else 0.0  # running share of verified solutions that could be compared
+        self._ready = _Ready(self.head.posterior, 0, 0)
+
+    @property
+    def version(self) -> int:
+        """Number of times the order may have changed."""
+        return self._ready.version
+
+    @property
+    def rewards(self) -> int:
+        """Number of rewards learned from."""
+        return self._ready.rewards
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
+        """Take the k best upper confidence bounds, or none when a case is expected to do worse than none."""
+        ready = self._ready
+        features = np.asarray(slate.features, np.float64)
+        value = features @ ready.posterior.mean
+        uncertainty = ready.posterior.uncertainty(features - features.mean(axis=0))
+        score = value + self.exploration.bonus(uncertainty, ready.rewards)
+        order = np.lexsort((-slate.similarity, -score))  # ties: the more similar first
+        chosen = order[:k]
+        contexts = np.column_stack([np.ones(len(slate)), _log_odds(_masses(value, slate.groups)), _centred(slate.similarity)])
+        context = contexts[chosen[0]].copy()
+        context[1] = _log_odds(_mass_of(value, slate.groups, chosen))
+        predicted = self.value.predict(contexts)
+        shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
+        propensity = np.zeros(len(slate))
+        propensity[chosen] = float(shown)
+        return Choice(
+            chosen=chosen,
+            value=value,
+            uncertainty=uncertainty,
+            score=score,
+            utility=predicted.utility,
+            propensity=propensity,
+            baseline=predicted.baseline,
+            abstained=not shown,
+            context=context,
+            version=ready.version,
+        )
+
+    def expect(self, key: int, slate: Slate, choice: Choice) -> None:
+        """Count the chosen pair as known already, so that a hundred open episodes do not all explore it."""
+        if choice.abstained or len(self._expected) >= _MAX_EXPECTED:
+            return
+        features = np.asarray(slate.features, np.float64)
+        share = softmax(choice.value)[choice.chosen[0]]
+        pair = (features[choice.chosen[0]] - features.mean(axis=0)) * np.sqrt(share * (1 - share))
+        self._expected[key] = pair
+        self._publish(self._ready.posterior.observe(pair))
+
+    def withdraw(self, key: int) -> None:
+        """Give the expected pair back."""
+        pair = self._expected.pop(key, None)
+        if pair is not None:
+            self._publish(self._ready.posterior.withdraw(pair))
+
+    def update(self, feedback: Sequence[Feedback]) -> None:
+        """Learn from outcomes, one after the other."""
+        for outcome in feedback:
+            self._learn(outcome)
+            self._since_fit += 1
+            if self._since_fit >= self.REFIT_EVERY:
+                self._refit()
+        self._publish(self._ready.posterior)
+
+    def _learn(self, outcome: Feedback) -> None:
+        self._expected.pop(outcome.key, None)
+        self._rewards += 1
+        slate, weight = outcome.slate, outcome.weight
+        if not len(slate):
+            self.value.observe_without(outcome.reward, weight)
+            return
+        if slate.features.shape[1] != len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
+            return  # chosen by another ranker, or by the fallback: it logged nothing to learn from
+        agreement = self._known_agreement(outcome)
+        fitted = None if agreement is None else float(agreement[outcome.chosen].max())
+        if outcome.shown:
+            self.value.observe_shown(outcome.context, outcome.reward, fitted, weight)
+            self.head.add_bandit(slate.features[outcome.chosen[0]], outcome.reward, weight)
+        else:
+            self.value.observe_without(outcome.reward, weight)
+            if fitted is not None:
+                self.value.observe_fit(outcome.context, fitted, weight)
+        if agreement is not None:
+            self.head.add_hindsight(slate.features, agreement, weight)
+
+    def _known_agreement(self, outcome: Feedback) -> Floats | None:
+        """Return the hindsight labels if all are known, and track how often they are."""
+        if not self._hindsight or outcome.agreement is None:
+            return None
+        known = not bool(np.isnan(outcome.agreement).any())
+        self._compared += 0.1 * (float(known) - self._compared)
+        return outcome.agreement if known else None
+
+    def _refit(self) -> None:
+        self._since_fit = 0
+        self.head.fit(bandit=self._compared < 0.5)
+        self._version += 1
+        posterior = self.head.posterior
+        for pair in self._expected.values():
+            posterior = posterior.observe(pair)
+        self._publish(posterior)
+
+    def _publish(self, posterior: Posterior) -> None:
+        self._ready = _Ready(posterior, self._rewards, self._version)
+
+    def rebuild(self, history: Sequence[Feedback]) -> None:
+        """Start afresh from these outcomes."""
+        self._reset()
+        self.update(history)
+
+    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+        """Return everything learned as named arrays."""
+        counters = np.array([self._rewards, self._version, self._since_fit, self._compared], np.float64)
+        head = {f"head.{key}": array for key, array in self.head.state().items()}
+        value = {f"value.{key}": array for key, array in self.value.state().items()}
+        return {"counters": counters, **head, **value}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what ``state_dict`` returned."""
+        self._reset()
+        self.head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
+        self.value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
+        rewards, version, since_fit, compared = state["counters"]
+        self._rewards, self._version, self._since_fit = int(rewards), int(version), int(since_fit)
+        self._compared = float(compared)
+        self._publish(self.head.posterior)
+
+
+def _mass_of(value: Array, groups: NDArray[np.int64], chosen: NDArray[np.int64]) -> float:
+    """Return the probability that the right solution is among those of the chosen candidates."""
+    return float(softmax(value)[np.isin(groups, groups[chosen])].sum())
+
+
+def _masses(value: Array, groups: NDArray[np.int64]) -> Array:
+    """Return, for each candidate, the probability that its solution is the right one: agreeing candidates add up."""
+    _, index = np.unique(groups, return_inverse=True)
+    return np.bincount(index, softmax(value))[index]
+
+
+def _log_odds(mass: Floats | float) -> Array:
+    return np.log((np.asarray(mass) + 0.02) / (1.02 - np.asarray(mass)))
+
+
+def _centred(similarity: Floats) -> Array:
+    """Bring cosines of sentence embeddings to about unit scale."""
+    return (np.asarray(similarity, np.float64) - 0.6) * 5.0

@@ -1,0 +1,180 @@
+"""Learns an order of candidates from which of them turned out to agree with the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.logistic import sigmoid
+from cascade_memory.bandit.posterior import Posterior
+
+Array = NDArray[np.float64]
+_NEVER = -1e9  # logit of a candidate that does not exist
+
+
+class RankingHead:
+    """Conditional logit with a Gaussian prior: P(candidate i is right) = softmax(features @ theta)_i.
+
+    Two kinds of evidence, both kept in one bounded window:
+
+    * **hindsight**: after a success it is known which candidates agree with the verified solution. Their likelihood is
+      ``log sum_{i agrees} softmax_i``, free of base rates because it compares candidates of one recall.
+    * **bandit** (on request): where solutions cannot be compared, the chosen pair's reward alone: ``sigma(x theta + b)``. The intercept b
+      takes up the base rate of success, so that theta need not be torn down to explain it.
+
+    The posterior is Laplace's: mode by damped Newton steps, precision from the curvature there.
+    """
+
+    def __init__(self, prior: Array, precision: float, window: int = 512) -> None:
+        self.prior = np.asarray(prior, np.float64)
+        self.precision = precision
+        self.window = window
+        self.posterior = Posterior.prior(self.prior, precision)
+        self._hindsight: list[tuple[Array, Array, float]] = []  # (features, agreement, weight)
+        self._bandit: list[tuple[Array, float, float]] = []  # (feature, reward, weight)
+        self._intercept = 0.0
+
+    def add_hindsight(self, features: NDArray[np.floating], agreement: NDArray[np.floating], weight: float) -> None:
+        """Note which candidates agreed. A recall in which all or none did says nothing about the order."""
+        if 0.0 < agreement.sum() < len(agreement):
+            self._hindsight.append((np.asarray(features, np.float64), np.asarray(agreement, np.float64), weight))
+            del self._hindsight[: -self.window]
+
+    def add_bandit(self, feature: NDArray[np.floating], reward: float, weight: float) -> None:
+        """Note the reward of a chosen pair."""
+        self._bandit.append((np.asarray(feature, np.float64), reward, weight))
+        del self._bandit[: -self.window]
+
+    def fit(self, *, bandit: bool = False, steps: int = 2) -> None:
+        """Move theta towards the mode and take the curvature there as precision."""
+        rewards = self._bandit if bandit else []
+        if not (self._hindsight or rewards):
+            return
+        problem = _Problem(self._hindsight, rewards, self.prior, self.precision)
+        # The intercept is fitted beside theta.
+        point = np.append(self.posterior.mean, self._intercept)
+        loss = problem.loss(point)
+        curvature = problem.curvature(point)
+        for _ in range(steps):
+            direction = np.linalg.solve(curvature, problem.gradient(point))
+            point, loss, moved = _line_search(problem, point, direction, loss)
+            if not moved:
+                break
+            curvature = problem.curvature(point)
+        self._intercept = float(point[-1])
+        self.posterior = Posterior(point[:-1], _without_intercept(curvature))
+
+    def state(self) -> dict[str, Array]:
+        """Return the window and the mode as named arrays."""
+        sizes = np.array([len(row[1]) for row in self._hindsight], np.float64)
+        d = len(self.prior)
+        return {
+            "mode": np.append(self.posterior.mean, self._intercept),
+            "sizes": sizes,
+            "features": np.concatenate([row[0] for row in self._hindsight]) if len(sizes) else np.zeros((0, d)),
+            "agreement": np.concatenate([row[1] for row in self._hindsight]) if len(sizes) else np.zeros(0),
+            "weights": np.array([row[2] for row in self._hindsight]),
+            "bandit": np.array([[*x, r, w] for x, r, w in self._bandit]).reshape(-1, d + 2),
+            "precision": self.posterior.precision,
+        }
+
+    def load(self, state: dict[str, Array]) -> None:
+        """Take over what ``state`` returned."""
+        d = len(self.prior)
+        ends = np.cumsum(state["sizes"]).astype(int)
+        starts = ends - state["sizes"].astype(int)
+        self._hindsight = [
+            (state["features"][a:b], state["agreement"][a:b], float(w))
+            for a, b, w in zip(starts, ends, state["weights"], strict=True)
+        ]
+        self._bandit = [(row[:d], float(row[d]), float(row[d + 1])) for row in state["bandit"]]
+        self._intercept = float(state["mode"][-1])
+        self.posterior = Posterior(np.array(state["mode"][:-1]), np.array(state["precision"]))
+
+
+def _without_intercept(curvature: Array) -> Array:
+    """Integrate the last coordinate out of a Gaussian precision (Schur complement)."""
+    rest, cross, last = curvature[:-1, :-1], curvature[:-1, -1], curvature[-1, -1]
+    return rest - np.outer(cross, cross) / last
+
+
+def _line_search(problem: _Problem, point: Array, direction: Array, loss: float) -> tuple[Array, float, bool]:
+    """Halve a Newton step until it helps: the hindsight likelihood is not convex."""
+    scale = 1.0
+    for _ in range(6):
+        trial = point - scale * direction
+        trial_loss = problem.loss(trial)
+        if trial_loss <= loss:
+            return trial, trial_loss, True
+        scale /= 2
+    return point, loss, False
+
+
+class _Problem:
+    """Negative log posterior over (theta, b) of everything in the window, padded into dense arrays."""
+
+    def __init__(
+        self,
+        hindsight: Sequence[tuple[Array, Array, float]],
+        bandit: Sequence[tuple[Array, float, float]],
+        prior: Array,
+        precision: float,
+    ) -> None:
+        n, d = len(hindsight), len(prior)
+        widest = max((len(row[1]) for row in hindsight), default=1)
+        self.features = np.zeros((n, widest, d))
+        self.agreement = np.zeros((n, widest))
+        self.padding = np.full((n, widest), _NEVER)
+        for i, (features, agreement, _) in enumerate(hindsight):
+            self.features[i, : len(features)] = features
+            self.agreement[i, : len(features)] = agreement
+            self.padding[i, : len(features)] = 0.0
+        self.weights = np.array([row[2] for row in hindsight])
+        self.chosen = np.array([np.append(row[0], 1.0) for row in bandit]).reshape(-1, d + 1)
+        self.rewards = np.array([row[1] for row in bandit])
+        self.chosen_weights = np.array([row[2] for row in bandit])
+        self.prior = np.append(prior, 0.0)
+        self.precision = np.append(np.full(d, precision), 1.0)
+
+    def _logits(self, theta: Array) -> Array:
+        return self.features @ theta + self.padding
+
+    def _shares(self, theta: Array) -> tuple[Array, Array]:
+        """Return P(candidate), and P(candidate | it agrees), per recall: (n, k) each."""
+        logits = self._logits(theta)
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=_NEVER))
+        agreeing = powers * self.agreement
+        tiny = 1e-300
+        return (
+            powers / (powers.sum(axis=1, keepdims=True) + tiny),
+            agreeing / (agreeing.sum(axis=1, keepdims=True) + tiny),
+        )
+
+    def loss(self, point: Array) -> float:
+        shares, _ = self._shares(point[:-1])
+        agreed = (shares * self.agreement).sum(axis=1)
+        hindsight = -(self.weights * np.log(agreed + 1e-300)).sum()
+        logits = self.chosen @ point
+        bandit = (self.chosen_weights * (np.logaddexp(0.0, logits) - self.rewards * logits)).sum()
+        return float(hindsight + bandit + 0.5 * (self.precision * (point - self.prior) ** 2).sum())
+
+    def gradient(self, point: Array) -> Array:
+        shares, agreed = self._shares(point[:-1])
+        pull = ((shares - agreed) * self.weights[:, None])[..., None] * self.features
+        gradient = self.precision * (point - self.prior)
+        gradient[:-1] += pull.sum(axis=(0, 1))
+        return gradient + self.chosen.T @ (self.chosen_weights * (sigmoid(self.chosen @ point) - self.rewards))
+
+    def curvature(self, point: Array) -> Array:
+        """Hessian without the concave part of the hindsight likelihood: positive definite, and never too narrow."""
+        shares, _ = self._shares(point[:-1])
+        weighted = shares * self.weights[:, None]
+        d = self.features.shape[2]
+        flat = self.features.reshape(-1, d)
+        means = np.einsum("nk,nkd->nd", shares, self.features)
+        curvature = np.diag(self.precision)
+        curvature[:-1, :-1] += (flat * weighted.reshape(-1, 1)).T @ flat - (means * self.weights[:, None]).T @ means
+        predicted = sigmoid(self.chosen @ point)
+        return curvature + (self.chosen * (self.chosen_weights * predicted * (1 - predicted))[:, None]).T @ self.chosen

@@ -1,0 +1,66 @@
+"""The provable off-switch: plain cosine order, nothing learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ports.policy import Choice, Feedback, Slate, State
+
+
+class SimilarityPolicy:
+    """Shows the k most similar cases, always.
+
+    >>> slate = Slate(features=np.zeros((2, 0)), similarity=np.array([0.2, 0.9]), groups=np.array([0, 1]))
+    >>> SimilarityPolicy().select(slate, k=1, abstain=True, seed=0).chosen
+    array([1])
+    """
+
+    name = "similarity-1"
+    version = 0
+    rewards = 0
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
+        """Order by cosine."""
+        chosen = np.argsort(-slate.similarity, kind="stable")[:k]
+        return plain_choice(slate, chosen, score=slate.similarity)
+
+    def expect(self, key: int, slate: Slate, choice: Choice) -> None:
+        """Nothing is learned."""
+
+    def withdraw(self, key: int) -> None:
+        """Nothing is learned."""
+
+    def update(self, feedback: Sequence[Feedback]) -> None:
+        """Nothing is learned."""
+
+    def rebuild(self, history: Sequence[Feedback]) -> None:
+        """Nothing is learned."""
+
+    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+        """Return nothing."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take nothing."""
+
+
+def plain_choice(slate: Slate, chosen: NDArray[np.int64], score: NDArray[np.floating]) -> Choice:
+    """Return a choice that predicts nothing: utility and baseline are unknown, uncertainty is zero."""
+    n = len(slate)
+    propensity = np.zeros(n)
+    propensity[chosen] = 1.0
+    return Choice(
+        chosen=chosen,
+        value=np.asarray(score, np.float64),
+        uncertainty=np.zeros(n),
+        score=np.asarray(score, np.float64),
+        utility=np.full(n, np.nan),
+        propensity=propensity,
+        baseline=float("nan"),
+        abstained=False,
+        context=np.zeros(0),
+        version=0,
+    )

@@ -1,0 +1,29 @@
+"""Step 5, learn: outcomes, in the order of the log, into the policy of their namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cascade_memory.domain.records import CLOSED, FORGOTTEN, SETTLED, WITHDRAWN, Change
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.policy import Policy
+
+WINDOW = 2048  # outcomes that a policy is rebuilt from: bounded, however long the history
+
+
+def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy, namespace: int) -> bool:
+    """Apply changes to a policy. Return True when it had to be rebuilt: what it knew before must not be kept anywhere.
+
+    An outcome that was withdrawn or forgotten cannot be subtracted from what was learned; learning afresh from the bounded
+    window of what remains can.
+    """
+    if any(change.kind in (WITHDRAWN, FORGOTTEN) for change in changes):
+        policy.rebuild(ledger.history(namespace, WINDOW))
+        return True
+    for change in changes:
+        if change.kind == SETTLED:
+            policy.update(ledger.feedback(change.ref))
+        elif change.kind == CLOSED:
+            for recall in ledger.recalls_of(change.ref):
+                policy.withdraw(recall)
+    return False

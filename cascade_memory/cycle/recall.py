@@ -1,0 +1,44 @@
+"""Step 1, recall: the nearest cases of a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ports.case_index import CaseIndex
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.pair_encoder import Candidates, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recalled:
+    """The candidates, best cosine first."""
+
+    candidates: Candidates
+    similarity: NDArray[np.float32]
+    ids: tuple[str, ...]
+
+
+def recall(
+    query: Query, *, index: CaseIndex, ledger: Ledger, size: int, among: NDArray[np.int64] | None = None
+) -> Recalled:
+    """Return the ``size`` nearest cases, with what choosing among them needs."""
+    keys, similarity = index.nearest(query.vector, size, among)
+    rows = ledger.candidates(keys)
+    # A case may have been forgotten by another process a moment ago: the ledger decides.
+    there = np.array([int(key) in rows for key in keys], bool)
+    keys, similarity = keys[there], similarity[there]
+    found = [rows[int(key)] for key in keys]
+    return Recalled(
+        candidates=Candidates(
+            keys=keys,
+            texts=[row[0] for row in found],
+            heads=[row[1] for row in found],
+            vectors=index.vectors(keys),
+            groups=np.array([row[2] for row in found], np.int64),
+        ),
+        similarity=similarity,
+        ids=tuple(row[3] for row in found),
+    )

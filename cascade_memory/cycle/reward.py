@@ -1,0 +1,31 @@
+"""Step 4, reward: what an outcome says about every candidate that was recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.records import Unsettled
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.solution_matcher import SolutionMatcher
+
+
+def hindsight(
+    episode: Unsettled, verified: Solution, *, ledger: Ledger, matcher: SolutionMatcher
+) -> dict[int, NDArray[np.float32]]:
+    """Return, for each recall, how far every candidate's stored solution agrees with the verified one.
+
+    That is the free lesson of a success: K labels instead of one. A solution that was forgotten meanwhile is unknown (nan).
+    """
+    groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
+    stored = ledger.solutions(episode.namespace, groups)
+    judged = matcher.agreement(verified, list(stored.values()))
+    agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
+    return {
+        recall: np.array([agreement.get(int(group), np.nan) for group in of_recall], np.float32)
+        for recall, of_recall in episode.groups.items()
+        if len(of_recall)
+    }

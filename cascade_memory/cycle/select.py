@@ -1,0 +1,51 @@
+"""Step 2, select: which of the candidates to reuse, or none."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+from cascade_memory.ports.policy import Choice, Floats, Policy, Slate
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selection:
+    """The slate that was offered, what was chosen, and what went wrong on the way (None: nothing)."""
+
+    slate: Slate
+    choice: Choice | None  # None: there was nothing to choose from
+    failure: str | None = None
+
+
+def select(
+    query: Query,
+    candidates: Candidates,
+    similarity: Floats,
+    *,
+    encoder: PairEncoder,
+    policy: Policy,
+    fallback: Policy,
+    k: int,
+    abstain: bool,
+    seed: int,
+) -> Selection:
+    """Choose k of the candidates. A ranker that fails is replaced by plain similarity for this once."""
+    if not len(candidates):
+        return Selection(slate=_slate(candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
+    try:
+        slate = _slate(candidates, similarity, encoder.encode(query, candidates, np.asarray(similarity, np.float32)))
+        return Selection(slate=slate, choice=policy.select(slate, k, abstain=abstain, seed=seed))
+    except Exception as error:  # noqa: BLE001 - a failing ranker must not break the agent
+        _log.exception("the ranker failed; choosing by similarity instead")
+        slate = _slate(candidates, similarity, np.zeros((len(candidates), 0), np.float32))
+        choice = fallback.select(slate, k, abstain=False, seed=seed)
+        return Selection(slate=slate, choice=choice, failure=f"{type(error).__name__}: {error}")
+
+
+def _slate(candidates: Candidates, similarity: Floats, features: Floats) -> Slate:
+    return Slate(features=features, similarity=similarity, groups=candidates.groups)

@@ -1,0 +1,1 @@
+"""The nouns: plain frozen values that every floor above may use."""

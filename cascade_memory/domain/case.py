@@ -1,0 +1,31 @@
+"""What is remembered: a task, its verified solution, and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import MetadataValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One stored case.
+
+    ``copies`` counts how often this very (query, solution) pair was verified; ``shown`` and ``succeeded`` how often it was
+    reused and with what total reward.
+    """
+
+    id: str
+    namespace: str
+    query: str
+    solution: Solution
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    source: str = "host"
+    episode_id: str | None = None
+    created_at: float = 0.0
+    copies: int = 1
+    shown: int = 0
+    succeeded: float = 0.0
+    key: int = 0  # the ledger's row number: ascending with age, never reused

@@ -1,0 +1,41 @@
+"""How values look: escaped HTML for notebooks, short text for terminals."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+
+
+def number(value: float | None) -> str:
+    """Return three digits, or a dash for what is not known.
+
+    >>> number(0.51234), number(float("nan"))
+    ('0.512', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def shorten(text: str, width: int) -> str:
+    """Return one line of at most ``width`` characters.
+
+    >>> shorten("heat   the\\ncup", 8)
+    'heat th…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def html_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
+) -> str:
+    """Return a small table in which every text is escaped: cases are written by strangers.
+
+    >>> html_table("t", ["a"], [["<b>"]])
+    '<div><strong>t</strong><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table></div>'
+    """
+    cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    after = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in notes)
+    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f"<div><strong>{html.escape(title)}</strong>{table}{after}</div>"

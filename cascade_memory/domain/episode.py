@@ -1,0 +1,48 @@
+"""One task from query to reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.errors import InvalidInput
+
+Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
+Status: TypeAlias = Literal["open", "settled", "censored", "expired"]
+Arm: TypeAlias = Literal["live", "shadow", "holdout"]
+
+SOURCES: tuple[str, ...] = get_args(Source)
+TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge")  # everyone but the agent itself
+
+
+def check_source(source: object) -> str:
+    """Return who gives a reward.
+
+    >>> check_source("human")
+    'human'
+    """
+    if source not in SOURCES:
+        raise InvalidInput(f"source must be one of {', '.join(SOURCES)}, not {source!r}")
+    return str(source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """An episode as the ledger knows it; what ``reward_fn`` and ``memory.pending()`` see.
+
+    ``status`` is the ledger's word, or ``"error"`` when ``reward_fn`` is asked about a run that raised.
+    """
+
+    id: str
+    namespace: str
+    query: str
+    status: str
+    arm: str = "live"
+    opened_at: float = 0.0
+    closed_at: float | None = None
+    reward: float | None = None
+    source: str | None = None
+    solution: Solution | None = None
+    recalls: int = 0
+    cases: tuple[str, ...] = ()  # ids of the cases that were shown

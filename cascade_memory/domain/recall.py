@@ -1,0 +1,159 @@
+"""What ``recall`` returns: the chosen cases, and why they were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cascade_memory.domain.display import html_table, number, shorten
+from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain.validation import MetadataValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledCase:
+    """A case that was chosen, with what the ranker thought of it.
+
+    ``utility`` is the predicted success when this case is shown (nan when the ranker predicts none), ``uncertainty`` how
+    unsure the ranker is of its place, ``score`` what the order was made of.
+    """
+
+    id: str
+    query: str
+    solution: Solution
+    metadata: Mapping[str, MetadataValue]
+    similarity: float
+    utility: float
+    uncertainty: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A case that was considered."""
+
+    id: str
+    query: str
+    similarity: float
+    value: float
+    uncertainty: float
+    score: float
+    utility: float
+    chosen: bool
+    features: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why these cases and in this order; prints as a table, and as HTML in a notebook."""
+
+    candidates: tuple[Candidate, ...]
+    abstained: bool
+    baseline: float
+    rewards: int
+    policy: str
+    feature_names: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Say, for each candidate that left its place in the similarity order, from where to where and what moved it."""
+        by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
+        moved: list[str] = []
+        for place, i in enumerate(by_score):
+            if place != i and place < 5:
+                moved.append(f"{shorten(self.candidates[i].query, 40)!r}: {i + 1} -> {place + 1}{self._reason(i)}")
+        return tuple(moved)
+
+    def _reason(self, i: int) -> str:
+        features = self.candidates[i].features
+        pairs = sorted(zip(features, self.feature_names, strict=False), reverse=True)
+        above = [f"{name} {value:+.1f}" for value, name in pairs[:2] if value > 0.5 and name != "similarity"]
+        return f" ({', '.join(above)})" if above else ""
+
+    def _rows(self) -> list[list[str]]:
+        ranked = sorted(self.candidates, key=lambda one: (not one.chosen, -one.score))
+        return [
+            [
+                ("shown" if one.chosen and not self.abstained else "best" if one.chosen else ""),
+                number(one.similarity),
+                number(one.utility),
+                number(one.uncertainty),
+                number(one.score),
+                shorten(one.query, 60),
+            ]
+            for one in ranked[:10]
+        ]
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        if not self.candidates:
+            return "no case was stored yet"
+        behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"
+        if self.abstained:
+            best = next(one for one in self.candidates if one.chosen)
+            return (
+                f"no case was shown: success predicted {number(best.utility)} with the best one, "
+                f"{number(self.baseline)} without; {behind}"
+            )
+        return f"chosen by {self.policy} from {len(self.candidates)} candidates; {behind}"
+
+    def __str__(self) -> str:
+        """Return a plain-text table."""
+        head = ["", "similarity", "utility", "uncertainty", "score", "query"]
+        rows = [head, *self._rows()] if self.candidates else []
+        widths = [max(len(row[i]) for row in rows) for i in range(len(head))] if rows else []
+        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        moved = [f"moved: {change}" for change in self.changes]
+        return "\n".join([self.summary, *table, *moved])
+
+    def _repr_html_(self) -> str:
+        head = ("", "similarity", "utility", "uncertainty", "score", "query")
+        return html_table(self.summary, head, self._rows(), notes=[f"moved: {change}" for change in self.changes])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """The cases chosen for a task, and the id under which its reward is reported."""
+
+    id: str
+    episode_id: str
+    namespace: str
+    query: str
+    cases: tuple[RecalledCase, ...]
+    explanation: Explanation
+    error: str | None = None  # why recall came back empty, if something failed
+    template: Callable[[Sequence[RecalledCase]], str] = field(repr=False)
+
+    @property
+    def abstained(self) -> bool:
+        """True when cases were found and none was expected to help."""
+        return self.explanation.abstained
+
+    def render(self, template: Callable[[Sequence[RecalledCase]], str] | None = None) -> str:
+        """Return the cases as fenced text to put before a task; empty when there are none."""
+        return (template or self.template)(self.cases)
+
+    def explain(self) -> Explanation:
+        """Return why these cases were chosen."""
+        return self.explanation
+
+    def __len__(self) -> int:
+        """Return the number of cases."""
+        return len(self.cases)
+
+    def __repr__(self) -> str:
+        """Return one short line: the cases themselves may be long, and are not to be trusted."""
+        state = f"{len(self.cases)} cases" if self.error is None else f"failed: {self.error}"
+        return f"Recall({state}, episode_id={self.episode_id!r})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [shorten(case.query, 80), shorten(solution_text(case.solution), 120), number(case.similarity), number(case.utility)]
+            for case in self.cases
+        ]
+        title = f"{len(self.cases)} of {len(self.explanation.candidates)} cases for {shorten(self.query, 80)!r}"
+        notes = [self.explanation.summary, f"episode {self.episode_id}"]
+        if self.error is not None:
+            notes.insert(0, f"recall failed: {self.error}")
+        return html_table(title, ("query", "solution", "similarity", "utility"), rows, notes=notes)

@@ -1,0 +1,114 @@
+"""What goes into the ledger and what comes back out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import MetadataValue
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecallRecord:
+    """One recall, complete enough to learn from it later, in another process, with another policy."""
+
+    id: str
+    episode_id: str | None  # None: a search, which belongs to no episode
+    namespace: int
+    query: str
+    vector: Vector
+    kind: str  # "recall", or "search": plain similarity, never learned from
+    k: int
+    at: float
+    policy: str
+    policy_version: int
+    encoder: str
+    candidates: NDArray[np.int64]  # (n,) case keys
+    groups: NDArray[np.int64]  # (n,)
+    features: NDArray[np.float32]  # (n, d)
+    numbers: NDArray[np.float32]  # (n, 6): similarity, value, uncertainty, score, utility, propensity
+    chosen: NDArray[np.int64]  # (k,) positions among the candidates
+    shown: bool
+    baseline: float
+    context: NDArray[np.float32]
+    arm: str = "live"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewCase:
+    """A case about to be stored."""
+
+    id: str
+    namespace: int
+    query: str
+    solution: Solution
+    solution_key: str  # equal for solutions that agree
+    pair_key: str  # equal for the same query with the same solution
+    vector: Vector
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    source: str = "host"
+    episode_id: str | None = None
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unsettled:
+    """What must be known of an episode to settle it."""
+
+    key: int
+    namespace: int
+    query: str
+    vector: Vector
+    groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Settlement:
+    """An outcome about to be recorded: everything that must become true at once, or not at all."""
+
+    episode_id: str
+    namespace: int
+    value: float
+    source: str
+    at: float
+    solution: Solution | None
+    learns: bool
+    case: NewCase | None
+    agreement: Mapping[int, NDArray[np.float32]]  # recall key -> hindsight labels
+    overwrite: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What recording an outcome did."""
+
+    episode_id: str
+    changed: bool
+    case_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the ledger's log: what happened to which row."""
+
+    seq: int
+    namespace: int
+    kind: str
+    ref: int
+    id: str | None = None  # of a case that is gone
+
+
+CASE_ADDED, CASE_REMOVED, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN = (
+    "case+",
+    "case-",
+    "settled",
+    "withdrawn",
+    "closed",
+    "forgotten",
+)

@@ -1,0 +1,125 @@
+"""A solution of several steps: what was done and what was seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
+from cascade_memory.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action and its observation; for a tool call, the name of the tool, its arguments and its result.
+
+    >>> Step(action="open the fridge", observation="You see a cup.").as_text()
+    '> open the fridge\\nYou see a cup.'
+    >>> Step(tool="search", arguments={"q": "Turing"}, observation="Alan Turing was ...").action
+    'search({"q": "Turing"})'
+    """
+
+    action: str = ""
+    observation: str = ""
+    thought: str = ""
+    tool: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.tool is not None and not self.action:
+            try:
+                arguments = json.dumps(dict(self.arguments), ensure_ascii=False, sort_keys=True)
+            except (TypeError, ValueError) as error:
+                raise InvalidInput(f"arguments of tool {self.tool!r} must be plain JSON: {error}") from error
+            object.__setattr__(self, "action", f"{self.tool}({arguments})")
+        for name in ("action", "observation", "thought"):
+            check_text(getattr(self, name), f"step.{name}", MAX_SOLUTION_CHARS, allow_empty=True)
+        if not (self.action or self.thought):
+            raise InvalidInput("a step needs an action, a tool or a thought")
+
+    def as_text(self) -> str:
+        """Render the step as the lines that an agent would have read."""
+        lines = [f"({self.thought})"] if self.thought else []
+        if self.action:
+            lines.append(f"> {self.action}")
+        if self.observation:
+            lines.append(self.observation)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The steps that led to a solution, and the final answer if there was one.
+
+    >>> walk = Trajectory([Step(action="take cup 1", observation="You take the cup.")], answer="done")
+    >>> print(walk.as_text())
+    > take cup 1
+    You take the cup.
+    Answer: done
+    """
+
+    steps: Sequence[Step]
+    answer: str = ""
+
+    def __post_init__(self) -> None:
+        steps = tuple(self.steps)
+        if not steps or not all(isinstance(step, Step) for step in cast("tuple[object, ...]", steps)):
+            raise InvalidInput("a trajectory needs at least one Step(action=..., observation=...)")
+        object.__setattr__(self, "steps", steps)
+        check_text(self.answer, "trajectory.answer", MAX_SOLUTION_CHARS, allow_empty=True)
+
+    def as_text(self) -> str:
+        """Render all steps and the answer."""
+        parts = [step.as_text() for step in self.steps]
+        if self.answer:
+            parts.append(f"Answer: {self.answer}")
+        return "\n".join(parts)
+
+    def to_json(self) -> str:
+        """Serialise to JSON; ``Trajectory.from_json`` reads it back."""
+        steps = [{key: value for key, value in _plain(step).items() if value} for step in self.steps]
+        return json.dumps({"steps": steps, "answer": self.answer}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Trajectory:
+        """Read what ``to_json`` wrote.
+
+        >>> Trajectory.from_json(Trajectory([Step(action="look")]).to_json()).steps[0].action
+        'look'
+        """
+        raw = json.loads(text)
+        return cls([Step(**step) for step in raw["steps"]], answer=raw["answer"])
+
+
+def _plain(step: Step) -> dict[str, Any]:
+    return {
+        "action": step.action,
+        "observation": step.observation,
+        "thought": step.thought,
+        "tool": step.tool,
+        "arguments": dict(step.arguments),
+    }
+
+
+Solution: TypeAlias = "str | Trajectory"
+
+
+def check_solution(solution: object) -> Solution:
+    """Return a solution as text or as a ``Trajectory``; a sequence of steps becomes a trajectory.
+
+    >>> check_solution([Step(action="look")]).steps[0].action
+    'look'
+    """
+    if isinstance(solution, Trajectory):
+        check_text(solution.as_text(), "solution", MAX_SOLUTION_CHARS)
+        return solution
+    if isinstance(solution, (list, tuple)):
+        return check_solution(Trajectory(cast("Sequence[Step]", solution)))
+    return check_text(solution, "solution", MAX_SOLUTION_CHARS)
+
+
+def solution_text(solution: Solution) -> str:
+    """Return a solution as the text that is shown and compared."""
+    return solution if isinstance(solution, str) else solution.as_text()

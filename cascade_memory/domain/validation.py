@@ -1,0 +1,165 @@
+"""What may enter the memory. Everything that comes from outside passes here once, before any state is touched."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, TypeAlias, cast
+
+from cascade_memory.errors import InvalidInput
+
+MetadataValue: TypeAlias = "str | int | float | bool | list[str] | list[int] | list[float] | list[bool]"
+Metadata: TypeAlias = Mapping[str, MetadataValue]
+
+MAX_QUERY_CHARS = 100_000
+MAX_SOLUTION_CHARS = 1_000_000
+MAX_NAMESPACE_CHARS = 256
+MAX_ID_CHARS = 256
+RESERVED_PREFIX = "cascade_"  # our own keys beside the user's in Chroma
+_INT64 = 2**63
+
+# Tab, line feed and carriage return are text; the other control characters corrupt terminals, logs and prompts.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean_text(text: str) -> str:
+    r"""Drop what the memory refuses: control characters (terminal colours among them) and lone surrogates.
+
+    >>> clean_text("a\x1b[31m red\x00 word")
+    'a red word'
+    """
+    without_colours = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", text)
+    return _SURROGATE.sub("", _CONTROL.sub("", without_colours))
+
+
+def check_text(value: object, name: str, limit: int, *, allow_empty: bool = False) -> str:
+    """Return ``value`` if it is text that can be stored, embedded and shown.
+
+    >>> check_text("heat the cup", "query", 100)
+    'heat the cup'
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a string, not {type(value).__name__}")
+    if not allow_empty and not value.strip():
+        raise InvalidInput(f"{name} is empty; pass the text of the task")
+    if len(value) > limit:
+        raise InvalidInput(f"{name} has {len(value):,} characters, at most {limit:,} are kept; shorten it first")
+    if found := _CONTROL.search(value):
+        raise InvalidInput(
+            f"{name} contains the control character {found.group()!r} at position {found.start()}; "
+            "cascade_memory.clean_text() removes such characters"
+        )
+    if found := _SURROGATE.search(value):
+        raise InvalidInput(
+            f"{name} contains a lone surrogate at position {found.start()}, which no file can hold; "
+            "decode the text correctly, or drop it with cascade_memory.clean_text()"
+        )
+    return value
+
+
+def check_query(query: object) -> str:
+    """Return the text of a task, or say why it cannot be one."""
+    return check_text(query, "query", MAX_QUERY_CHARS)
+
+
+def check_namespace(namespace: object) -> str:
+    """Return a namespace. Any non-empty text will do: it is never used as a file or collection name.
+
+    >>> check_namespace("tenants/42: Zoë")
+    'tenants/42: Zoë'
+    """
+    return check_text(namespace, "namespace", MAX_NAMESPACE_CHARS)
+
+
+def check_id(value: object, name: str) -> str:
+    """Return the id of an episode or a case as text (a ``uuid.UUID`` is taken as well)."""
+    text = value if isinstance(value, str) else str(value) if hasattr(value, "hex") else value
+    return check_text(text, name, MAX_ID_CHARS)
+
+
+def check_k(k: object) -> int:
+    """Return how many cases are wanted.
+
+    >>> check_k(3)
+    3
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InvalidInput(f"k must be a whole number of at least 1, not {k!r}")
+    return k
+
+
+def check_reward(value: object) -> float:
+    """Return a reward as a float in [0, 1]; booleans count as 0 and 1.
+
+    >>> check_reward(True)
+    1.0
+    """
+    number: float
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, Real):
+        number = float(value)
+    elif hasattr(value, "item"):  # a numpy or torch scalar
+        try:
+            number = float(cast("Any", value).item())
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"reward must be one number in [0, 1], not {value!r}") from error
+    else:
+        raise InvalidInput(f"reward must be a number in [0, 1] or a bool, not {type(value).__name__}")
+    if math.isnan(number) or not 0.0 <= number <= 1.0:
+        raise InvalidInput(f"reward must lie in [0, 1], not {number!r}; scale it first")
+    return number
+
+
+def check_metadata(metadata: object) -> dict[str, MetadataValue]:
+    """Return a copy of ``metadata`` if Chroma, JSON and SQLite can all hold it without changing it.
+
+    >>> check_metadata({"tool": "search", "steps": 4})
+    {'tool': 'search', 'steps': 4}
+    """
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput(f"metadata must be a mapping, not {type(metadata).__name__}")
+    checked: dict[str, MetadataValue] = {}
+    for key, value in cast("Mapping[object, object]", metadata).items():
+        name = check_text(key, "a metadata key", MAX_ID_CHARS)
+        if name.startswith(("#", "$", RESERVED_PREFIX, "chroma:")):
+            raise InvalidInput(
+                f"metadata key {name!r} starts with '#', '$', 'chroma:' or '{RESERVED_PREFIX}', which are reserved; rename it"
+            )
+        checked[name] = _check_value(name, value)
+    return checked
+
+
+def _check_value(key: str, value: object) -> MetadataValue:
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        if not items:
+            raise InvalidInput(f"metadata {key!r} is an empty list, which Chroma cannot hold; leave the key out")
+        kinds = {type(item) for item in items}
+        if len(kinds) > 1:
+            raise InvalidInput(f"metadata {key!r} mixes types in one list, which Chroma cannot hold; use one type")
+        return cast("MetadataValue", [_check_scalar(key, item) for item in items])
+    return _check_scalar(key, value)
+
+
+def _check_scalar(key: str, value: object) -> str | int | float | bool:
+    if type(value) is bool:
+        return value
+    if type(value) is str:
+        return check_text(value, f"metadata {key!r}", MAX_SOLUTION_CHARS, allow_empty=True)
+    if type(value) is int:
+        if not -_INT64 <= value < _INT64:
+            raise InvalidInput(f"metadata {key!r} is an integer beyond 64 bits; store it as text")
+        return value
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise InvalidInput(f"metadata {key!r} is {value!r}, which would be dropped silently; leave the key out")
+        return value
+    raise InvalidInput(
+        f"metadata {key!r} is a {type(value).__name__}; only str, int, float, bool and lists of one of them can be stored"
+    )

@@ -1,0 +1,94 @@
+"""Queries that had the same solution form a cluster; how far is a new query from each?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+Lookup = Callable[[NDArray[np.int64]], Vectors]  # vectors of case keys
+
+_REFRESH_EVERY = 64  # retained cases between two looks at the covariance
+_ENOUGH = 50  # deviations from a cluster's mean before the covariance says anything
+
+
+class SolutionClusters:
+    """A linear discriminant that grows with the stream.
+
+    Each solution has the mean of its queries; all share one within-cluster covariance, shrunk towards a sphere by the oracle
+    approximating rule (Chen et al. 2010). A candidate scores minus half the Mahalanobis distance from the query to the mean of
+    its solution, shrunk by n / (n + 1) because a mean of one is no mean.
+
+    A solution with a single case costs two integers: its vector is looked up when needed.
+    """
+
+    def __init__(self, dimension: int, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._single: dict[int, int] = {}  # solution -> the key of its only case
+        self._several: dict[int, tuple[Vectors, int]] = {}  # solution -> (sum of vectors, number of cases)
+        self._scatter = np.zeros((dimension, dimension))
+        self._deviations: list[NDArray[np.float64]] = []
+        self._count = 0  # deviations in ``_scatter``
+        self._retained = 0
+        self._whitening: Vectors | None = None
+
+    def retain(self, key: int, group: int, vector: Vectors) -> None:
+        """Add a case to the cluster of its solution."""
+        self._retained += 1
+        known = self._several.get(group)
+        if known is None and group in self._single:
+            known = (self._lookup(np.array([self._single.pop(group)]))[0], 1)
+        if known is None:
+            self._single[group] = key
+        else:
+            total, n = known
+            self._deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
+            self._several[group] = (total + vector, n + 1)
+        if self._retained % _REFRESH_EVERY == 0:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        if self._deviations:
+            rows = np.stack(self._deviations)
+            self._scatter += rows.T @ rows
+            self._count += len(rows)
+            self._deviations = []
+        if self._count > _ENOUGH:
+            self._whitening = whitening(self._scatter / self._count, self._count)
+
+    def scores(self, vector: Vectors, groups: NDArray[np.int64], vectors: Vectors) -> NDArray[np.float32]:
+        """Return the discriminant of each candidate, given the query's vector."""
+        distinct, first, index = np.unique(groups, return_index=True, return_inverse=True)
+        means = np.empty((len(distinct), len(vector)), np.float32)
+        counts = np.ones(len(distinct), np.float32)
+        for i, group in enumerate(distinct.tolist()):
+            known = self._several.get(group)
+            if known is None:
+                means[i] = vectors[first[i]]
+            else:
+                counts[i] = known[1]
+                means[i] = known[0] / np.float32(known[1])
+        away = vector - means
+        if self._whitening is not None:
+            away = away @ self._whitening
+        distances = np.einsum("gd,gd->g", away, away)
+        return (-0.5 * distances * counts / (counts + 1.0))[index].astype(np.float32)
+
+
+def whitening(covariance: NDArray[np.float64], n: int) -> Vectors:
+    """Return W with ``|xW|^2`` the squared Mahalanobis distance, at the scale of the plain one.
+
+    >>> w = whitening(np.diag([4.0, 1.0]), n=1000)
+    >>> bool(abs(w[0, 0]) < abs(w[1, 1]))     # the wide direction counts less
+    True
+    """
+    d = len(covariance)
+    total, squares = float(np.trace(covariance)), float((covariance * covariance).sum())
+    spread = total / d
+    excess = squares - total * total / d
+    numerator = (1.0 - 2.0 / d) * squares + total * total
+    shrinkage = min(0.9, numerator / max((n + 1.0 - 2.0 / d) * excess, 1e-12))
+    shrunk = (1.0 - shrinkage) * covariance + max(shrinkage, 1e-3) * spread * np.eye(d)
+    return np.linalg.cholesky(np.linalg.inv(shrunk) * spread).astype(np.float32)

@@ -1,0 +1,80 @@
+"""The light pair encoder: five numbers a pair, in about a millisecond a recall, without a second model."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.encoders.clusters import Lookup, SolutionClusters
+from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, word_terms
+from cascade_memory.ports.pair_encoder import Candidates, Query
+
+FEATURES = ("similarity", "cluster", "words", "letters", "solution words")
+TEXT_CHARS = 1_000  # of each text that are compared
+_BATCH = 4_096
+
+
+class LightEncoder:
+    """Describes a candidate by how it stands among the candidates of its recall.
+
+    Cosine; distance to the cluster of its solution; shared words; shared letter runs; words that the query shares with the
+    stored *solution*. Each is standardised over the candidates, so that no scale has to be learned and the untrained order is
+    the cosine's.
+    """
+
+    identity = "light-1"
+    dimension = len(FEATURES)
+
+    def __init__(self, dimension: int, lookup: Lookup) -> None:
+        self._dimension, self._lookup = dimension, lookup
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all cases."""
+        self._clusters = SolutionClusters(self._dimension, self._lookup)
+        self._words, self._letters = Rarity(), Rarity()
+
+    def retain(self, cases: Candidates) -> None:
+        """Count the words of new cases and add them to the clusters of their solutions."""
+        for start in range(0, len(cases), _BATCH):
+            texts = [text[:TEXT_CHARS] for text in cases.texts[start : start + _BATCH]]
+            self._words.add(word_terms(texts), len(texts))
+            self._letters.add(letter_terms(texts), len(texts))
+        for key, group, vector in zip(cases.keys.tolist(), cases.groups.tolist(), cases.vectors, strict=True):
+            self._clusters.retain(key, group, vector)
+
+    def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return (n, 5) features, the standardised cosine first."""
+        n = len(candidates)
+        texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
+        words, asked_words = _split(word_terms(texts))
+        letters, asked_letters = _split(letter_terms(texts))
+        columns = [
+            similarity,
+            self._clusters.scores(query.vector, candidates.groups, candidates.vectors),
+            self._words.overlap(words, n, asked_words),
+            self._letters.overlap(letters, n, asked_letters),
+            self._words.overlap(word_terms(candidates.heads), n, asked_words),
+        ]
+        return standardised(np.stack(columns, axis=1))
+
+
+def _split(terms: Terms) -> tuple[Terms, NDArray[np.int32]]:
+    """Part the terms of the first text, the query, from those of the candidates."""
+    owners, buckets = terms
+    first = int(np.searchsorted(owners, 1))
+    return (owners[first:] - 1, buckets[first:]), buckets[:first]
+
+
+def standardised(columns: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Bring each column to mean 0 and deviation 1; a constant column says nothing and becomes 0.
+
+    >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32))
+    array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    centred = columns - columns.mean(axis=0)
+    deviation = centred.std(axis=0)
+    # Below float32's own noise there is no order to be found.
+    flat = deviation < 1e-6 * np.maximum(np.abs(columns).max(axis=0), 1e-6)
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation)).astype(np.float32)

@@ -1,0 +1,82 @@
+"""When do two solutions agree? The answers that ship."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
+from cascade_memory.ports.embedder import Embedder
+
+_SPACE = re.compile(r"\s+")
+
+
+def normalised(solution: Solution) -> str:
+    """Return what counts of a solution: its text without case and extra space; of a trajectory, its actions.
+
+    >>> normalised("  Visa or\\nMastercard ")
+    'visa or mastercard'
+    """
+    if isinstance(solution, Trajectory):
+        return "\n".join(_SPACE.sub(" ", step.action).strip().casefold() for step in solution.steps if step.action)
+    return _SPACE.sub(" ", solution).strip().casefold()
+
+
+class ExactMatcher:
+    """Equal after normalisation. Two trajectories that differ are not called different: who knows which step mattered?
+
+    >>> ExactMatcher().agreement("Paris", ["paris ", "Lyon"])
+    [1.0, 0.0]
+    """
+
+    def key(self, solution: Solution) -> str:
+        """Return the normalised text."""
+        return normalised(solution)
+
+    def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
+        """Return 1 where equal, 0 where different texts, nan where different trajectories."""
+        wanted = self.key(verified)
+        unknown = float("nan")
+        return [
+            1.0 if self.key(one) == wanted else unknown if isinstance(one, Trajectory) or isinstance(verified, Trajectory) else 0.0
+            for one in stored
+        ]
+
+
+class EmbeddingMatcher:
+    """Close enough in meaning: a soft label that rises from 0 at cosine ``low`` to 1 at ``high``."""
+
+    def __init__(self, embedder: Embedder, *, low: float = 0.6, high: float = 0.9) -> None:
+        self._embedder, self._low, self._high = embedder, low, high
+
+    def key(self, solution: Solution) -> str:
+        """Return the normalised text: what is equal certainly agrees."""
+        return normalised(solution)
+
+    def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
+        """Return the scaled cosine of each stored solution."""
+        if not stored:
+            return []
+        vectors = self._embedder.embed([solution_text(verified), *map(solution_text, stored)])
+        scaled = (vectors[1:] @ vectors[0] - self._low) / (self._high - self._low)
+        return [float(min(1.0, max(0.0, value))) for value in scaled]
+
+
+class FunctionMatcher:
+    """The user's own judgement: ``function(verified, stored)`` returns a bool or a number in [0, 1]; None means unknown.
+
+    >>> FunctionMatcher(lambda a, b: str(a)[0] == str(b)[0]).agreement("yes", ["yeah", "no"])
+    [1.0, 0.0]
+    """
+
+    def __init__(self, function: Callable[[Solution, Solution], float | bool | None]) -> None:
+        self._function = function
+
+    def key(self, solution: Solution) -> str:
+        """Return the normalised text: what is equal certainly agrees."""
+        return normalised(solution)
+
+    def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
+        """Ask the function about each stored solution."""
+        answers = (self._function(verified, one) for one in stored)
+        return [float("nan") if answer is None else min(1.0, max(0.0, float(answer))) for answer in answers]

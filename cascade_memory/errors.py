@@ -1,0 +1,78 @@
+"""Every exception this library raises on purpose.
+
+    CascadeError
+    ├── InvalidInput (ValueError)        an argument cannot be used; nothing was changed
+    ├── UnknownEpisode (LookupError)     no episode with this id in this namespace
+    ├── UnknownCase (LookupError)        no case with this id in this namespace
+    ├── EpisodeClosed                    the episode was settled, discarded or has expired
+    │   └── AlreadyRewarded              settled before, with another value
+    ├── MemoryClosed (RuntimeError)      the memory was used after close()
+    ├── MemoryForked (RuntimeError)      the memory was used in a forked child
+    ├── MissingExtra (ImportError)       an optional package is not installed
+    └── StoreError (OSError)             the folder cannot be used as it is
+        ├── StoreUnwritable              no permission, or no room left
+        ├── StoreCorrupt                 not a ledger, or a damaged one
+        ├── SchemaTooNew                 written by a newer version of this library
+        └── EncoderMismatch              written with another embedder
+
+Catch ``CascadeError`` to keep an agent going whatever happens to its memory; catch ``InvalidInput`` and
+``EpisodeClosed`` to answer a caller; let ``StoreError`` reach an operator.
+"""
+
+from __future__ import annotations
+
+
+class CascadeError(Exception):
+    """Base of everything raised on purpose by this library."""
+
+
+class InvalidInput(CascadeError, ValueError):
+    """An argument cannot be used. Nothing was changed."""
+
+
+class UnknownEpisode(CascadeError, LookupError):
+    """There is no episode with this id in this namespace."""
+
+
+class UnknownCase(CascadeError, LookupError):
+    """There is no case with this id in this namespace."""
+
+
+class EpisodeClosed(CascadeError):
+    """The episode takes no reward any more: it was settled, discarded or has expired."""
+
+
+class AlreadyRewarded(EpisodeClosed):
+    """The episode was settled with another value; pass ``overwrite=True`` to replace it."""
+
+
+class MemoryClosed(CascadeError, RuntimeError):
+    """The memory was used after ``close()``."""
+
+
+class MemoryForked(CascadeError, RuntimeError):
+    """The memory was opened before ``fork()`` and used in the child."""
+
+
+class MissingExtra(CascadeError, ImportError):
+    """An optional package is not installed. The message names the extra that brings it."""
+
+
+class StoreError(CascadeError, OSError):
+    """The folder of the memory cannot be used as it is."""
+
+
+class StoreUnwritable(StoreError):
+    """The folder cannot be written: no permission, or no room left."""
+
+
+class StoreCorrupt(StoreError):
+    """The ledger is damaged, or is no ledger of this library."""
+
+
+class SchemaTooNew(StoreError):
+    """The ledger was written by a newer version of this library."""
+
+
+class EncoderMismatch(StoreError):
+    """The vectors in the folder were made by another embedder."""

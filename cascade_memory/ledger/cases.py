@@ -1,0 +1,212 @@
+"""Rows of cases: in, out, and found by a filter. Every function works inside the caller's connection."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, NewCase
+from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.ledger.filters import compile_where, encode_value
+from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
+from cascade_memory.ports.pair_encoder import Candidates
+
+HEAD_CHARS = 240
+TEXT_CHARS = 2_000  # of a query, for comparing words
+_CHUNK = 500  # host parameters a statement
+_COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
+  episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
+_JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
+  JOIN namespace ON namespace.id = cases.namespace LEFT JOIN episode ON episode.key = cases.episode"""
+
+
+def note(connection: sqlite3.Connection, namespace: int, kind: str, ref: int, case_id: str | None = None) -> None:
+    """Append a line to the log of changes."""
+    connection.execute(
+        "INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)", (namespace, kind, ref, case_id)
+    )
+
+
+def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> int:
+    """Return the number of a distinct solution, new or known."""
+    connection.execute("INSERT OR IGNORE INTO solution (namespace, digest) VALUES (?, ?)", (namespace, digest))
+    query = "SELECT id FROM solution WHERE namespace = ? AND digest = ?"
+    return int(connection.execute(query, (namespace, digest)).fetchone()[0])
+
+
+def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, bool]:
+    """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead."""
+    known = connection.execute(
+        "UPDATE cases SET copies = copies + 1 WHERE namespace = ? AND pair = ? RETURNING key, id", (case.namespace, case.pair_key)
+    ).fetchone()
+    if known is not None:
+        return int(known[0]), str(known[1]), False
+    kind, text = pack_solution(case.solution)
+    episode = None
+    if case.episode_id is not None:
+        episode = connection.execute("SELECT key FROM episode WHERE id = ?", (case.episode_id,)).fetchone()[0]
+    key = connection.execute(
+        """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            case.id,
+            case.namespace,
+            case.query,
+            solution_text(case.solution)[:HEAD_CHARS],
+            solution_id(connection, case.namespace, case.solution_key),
+            case.pair_key,
+            case.source,
+            episode,
+            case.created_at,
+        ),
+    ).lastrowid
+    assert key is not None
+    metadata = json.dumps(dict(case.metadata), ensure_ascii=False)
+    connection.execute("INSERT INTO case_text VALUES (?, ?, ?, ?)", (key, kind, text, metadata))
+    connection.execute("INSERT INTO case_vector VALUES (?, ?)", (key, pack_floats(case.vector)))
+    for name, value in case.metadata.items():
+        for one in value if isinstance(value, list) else [value]:
+            connection.execute(
+                "INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", (case.namespace, name, encode_value(one), key)
+            )
+    note(connection, case.namespace, CASE_ADDED, key)
+    return key, case.id, True
+
+
+def delete(connection: sqlite3.Connection, key: int) -> None:
+    """Remove a case, its text, its vector and its fields."""
+    row = connection.execute("SELECT namespace, solution, id FROM cases WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        return
+    namespace, solution, case_id = row
+    connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
+    connection.execute("DELETE FROM case_text WHERE key = ?", (key,))
+    connection.execute("DELETE FROM case_vector WHERE key = ?", (key,))
+    connection.execute("DELETE FROM cases WHERE key = ?", (key,))
+    if connection.execute("SELECT 1 FROM cases WHERE solution = ? LIMIT 1", (solution,)).fetchone() is None:
+        connection.execute("DELETE FROM solution WHERE id = ?", (solution,))
+    note(connection, namespace, CASE_REMOVED, key, case_id)
+
+
+def by_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Case]:
+    """Return whole cases by key; those that are gone are missing."""
+    found: dict[int, Case] = {}
+    for part in _parts(keys):
+        rows = connection.execute(f"{_JOINED} WHERE cases.key IN ({_marks(part)})", part)
+        found.update((case.key, case) for case in map(_case, rows))
+    return found
+
+
+def by_ids(connection: sqlite3.Connection, ids: Sequence[str], namespace: int) -> list[Case]:
+    """Return whole cases by id."""
+    found: list[Case] = []
+    for part in _parts(ids):
+        rows = connection.execute(
+            f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({_marks(part)})", [namespace, *part]
+        )
+        found += map(_case, rows)
+    return found
+
+
+def candidates(connection: sqlite3.Connection, keys: NDArray[np.int64]) -> dict[int, tuple[str, str, int, str]]:
+    """Return (text, head, group, id) for each key: what choosing needs, without solutions and vectors."""
+    found: dict[int, tuple[str, str, int, str]] = {}
+    for part in _parts([int(key) for key in keys]):
+        rows = connection.execute(
+            f"SELECT key, substr(query, 1, {TEXT_CHARS}), head, solution, id FROM cases WHERE key IN ({_marks(part)})", part
+        )
+        found.update((row[0], (row[1], row[2], row[3], row[4])) for row in rows)
+    return found
+
+
+def solutions(connection: sqlite3.Connection, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
+    """Return one stored solution for each group that still has a case."""
+    found: dict[int, Solution] = {}
+    for group in groups:
+        row = connection.execute(
+            """SELECT solution_kind, case_text.solution FROM case_text JOIN cases ON cases.key = case_text.key
+               WHERE cases.solution = ? AND cases.namespace = ? LIMIT 1""",
+            (group, namespace),
+        ).fetchone()
+        if row is not None:
+            found[group] = solution_of(row[0], row[1])
+    return found
+
+
+def scan(connection: sqlite3.Connection, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
+    """Return up to ``limit`` cases with their vectors, in order of age, from the one after ``after``."""
+    rows = connection.execute(
+        f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {TEXT_CHARS}), cases.head, case_vector.vector
+            FROM cases JOIN case_vector ON case_vector.key = cases.key
+            WHERE cases.namespace = ? AND cases.key > ? AND cases.key <= ? ORDER BY cases.key LIMIT ?""",
+        (namespace, after, until if until is not None else 2**62, limit),
+    ).fetchall()
+    vectors = unpack_floats(b"".join(row[4] for row in rows))
+    return Candidates(
+        keys=np.array([row[0] for row in rows], np.int64),
+        groups=np.array([row[1] for row in rows], np.int64),
+        texts=[row[2] for row in rows],
+        heads=[row[3] for row in rows],
+        vectors=vectors.reshape(len(rows), -1) if rows else np.zeros((0, 0), np.float32),
+    )
+
+
+def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> NDArray[np.int64]:
+    """Return the keys of all cases that match a filter, ascending."""
+    condition, values = compile_where(where, namespace)
+    query = f"SELECT key FROM cases WHERE namespace = ? AND {condition} ORDER BY key"
+    return np.array([row[0] for row in connection.execute(query, [namespace, *values])], np.int64)
+
+
+def whole(
+    connection: sqlite3.Connection, after: int, limit: int
+) -> list[tuple[Case, NDArray[np.float32]]]:
+    """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``after``."""
+    rows = connection.execute(
+        f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
+            JOIN case_vector ON case_vector.key = cases.key JOIN namespace ON namespace.id = cases.namespace
+            LEFT JOIN episode ON episode.key = cases.episode
+            WHERE cases.key > ? ORDER BY cases.key LIMIT ?""",
+        (after, limit),
+    ).fetchall()
+    return [(_case(row[:-1]), unpack_floats(row[-1])) for row in rows]
+
+
+def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> list[int]:
+    """Return the keys of cases by id."""
+    keys: list[int] = []
+    for part in _parts(ids):
+        keys += [row[0] for row in connection.execute(f"SELECT key FROM cases WHERE id IN ({_marks(part)})", part)]
+    return keys
+
+
+def _case(row: Sequence[Any]) -> Case:
+    return Case(
+        id=row[0],
+        query=row[1],
+        solution=solution_of(row[2], row[3]),
+        metadata=json.loads(row[4]),
+        source=row[5],
+        episode_id=row[6],
+        created_at=row[7],
+        copies=row[8],
+        shown=row[9],
+        succeeded=row[10],
+        key=row[11],
+        namespace=row[12],
+    )
+
+
+def _parts(items: Sequence[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(items), _CHUNK):
+        yield list(items[start : start + _CHUNK])
+
+
+def _marks(items: Sequence[Any]) -> str:
+    return ",".join("?" * len(items))

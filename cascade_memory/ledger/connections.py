@@ -1,0 +1,148 @@
+"""Opening the SQLite file: one connection for quick commits, one for commits that survive a power cut, one reader a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from cascade_memory.ledger.upgrade import upgrade
+
+_BUSY_MS = 30_000
+
+
+class Connections:
+    """Hands out connections. ``path=None`` lives in RAM, on one connection for everything."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._pid = os.getpid()
+        self._lock = threading.RLock()  # one writer at a time: SQLite would make them wait anyway, less fairly
+        self._idle: deque[sqlite3.Connection] = deque()  # readers waiting for work; append and pop are atomic
+        self._closed = False
+        with _explained(path):
+            self._quick = self._connect("NORMAL", first=True)
+            self._durable = self._quick if path is None else self._connect("FULL")
+
+    def _connect(self, synchronous: str, *, first: bool = False) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            ":memory:" if self.path is None else str(self.path),
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=_BUSY_MS / 1000,
+            cached_statements=256,
+        )
+        if first:
+            self._prepare(connection)  # before anything is changed: the file may be somebody else's
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        if self.path is not None:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")  # another process may be creating the file at this moment
+        try:
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if tables == 0:
+                for statement in TABLES.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            elif application != APPLICATION_ID:
+                raise StoreCorrupt(f"{self.path} is a SQLite file, but no ledger of cascade-memory; choose another folder")
+            else:
+                upgrade(connection, version, str(self.path))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            connection.close()
+            raise
+
+    def check(self) -> None:
+        """Refuse to work in a forked child: SQLite connections do not survive a fork."""
+        if os.getpid() != self._pid:
+            raise MemoryForked(
+                "this memory was opened before fork() and cannot be used in the child; "
+                "open it again there, or start workers with the 'spawn' method"
+            )
+        if self._closed:
+            raise StoreError("the ledger is closed")
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection that sees one consistent state per statement."""
+        self.check()
+        if self.path is None:
+            with self._lock, _explained(self.path):
+                yield self._quick
+            return
+        with _explained(self.path):
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect("NORMAL")
+            try:
+                yield connection
+            finally:
+                self._idle.append(connection)
+
+    @contextlib.contextmanager
+    def write(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+        """Yield a connection inside a transaction: committed at the end, rolled back on any error.
+
+        A quick commit survives a killed process; a durable one also a power cut.
+        """
+        self.check()
+        connection = self._durable if durable else self._quick
+        with self._lock, _explained(self.path):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close every connection. What was committed stays."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._closed = True
+            for connection in {self._quick, self._durable, *self._idle}:
+                connection.close()
+
+
+@contextlib.contextmanager
+def _explained(path: Path | None) -> Iterator[None]:
+    """Turn SQLite's errors into ours, with what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "full" in text:
+            raise StoreUnwritable(f"no room left for {path}; free some space: nothing stored so far was lost") from error
+        if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
+            raise StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk") from error
+        if "locked" in text:
+            raise StoreError(f"{path} stayed locked for {_BUSY_MS // 1000} s by another process; is one stuck?") from error
+        raise StoreError(f"the ledger {path} failed: {text}") from error
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.IntegrityError):
+            raise
+        raise StoreCorrupt(
+            f"{path} is no readable ledger ({error}); restore it from a backup, or move it away to start afresh"
+        ) from error

@@ -1,0 +1,96 @@
+"""``where={...}`` as SQL over the field table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from cascade_memory.errors import InvalidInput
+
+Where: TypeAlias = "Mapping[str, Any]"
+_COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_MAX_DEPTH = 16
+_EXAMPLE = 'for example {"tool": "search"} or {"$and": [{"tool": "search"}, {"steps": {"$lte": 5}}]}'
+
+
+def encode_value(value: object) -> str | int | float | bytes:
+    """Return a metadata value as SQLite keeps it; booleans as blobs, so that True is not 1.
+
+    >>> encode_value(True), encode_value(1)
+    (b'\\x01', 1)
+    """
+    if isinstance(value, bool):
+        return b"\x01" if value else b"\x00"
+    if isinstance(value, (str, int, float)):
+        return value
+    raise InvalidInput(f"cannot filter by a {type(value).__name__}; compare with str, int, float or bool")
+
+
+def compile_where(where: object, namespace: int) -> tuple[str, list[Any]]:
+    """Return an SQL condition on ``cases.key`` and its parameters.
+
+    Takes Chroma's operators ``$eq $ne $gt $gte $lt $lte $in $nin $and $or``; as there, ``$ne`` and ``$nin`` also match cases
+    that lack the key.
+
+    >>> compile_where({"steps": {"$lte": 5}}, 1)[1]
+    [1, 'steps', 5]
+    """
+    return _condition(where, namespace, 0)
+
+
+def _condition(where: object, namespace: int, depth: int) -> tuple[str, list[Any]]:
+    if not isinstance(where, Mapping) or not where:
+        raise InvalidInput(f"where must be a non-empty mapping, {_EXAMPLE}")
+    if depth > _MAX_DEPTH:
+        raise InvalidInput(f"where is nested more than {_MAX_DEPTH} deep")
+    parts: list[str] = []
+    values: list[Any] = []
+    for key, wanted in cast("Mapping[object, object]", where).items():
+        if key in ("$and", "$or"):
+            sql, some = _all_or_any(str(key), wanted, namespace, depth)
+        elif isinstance(key, str) and not key.startswith("$"):
+            sql, some = _on_field(key, wanted, namespace)
+        else:
+            raise InvalidInput(f"where has the unknown key {key!r}; {_EXAMPLE}")
+        parts.append(sql)
+        values += some
+    return "(" + " AND ".join(parts) + ")", values
+
+
+def _all_or_any(key: str, wanted: object, namespace: int, depth: int) -> tuple[str, list[Any]]:
+    if not isinstance(wanted, (list, tuple)) or not wanted:
+        raise InvalidInput(f"{key} takes a non-empty list of conditions; {_EXAMPLE}")
+    compiled = [_condition(one, namespace, depth + 1) for one in cast("Sequence[object]", wanted)]
+    joined = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
+    return f"({joined})", [value for _, some in compiled for value in some]
+
+
+def _on_field(name: str, wanted: object, namespace: int) -> tuple[str, list[Any]]:
+    if not isinstance(wanted, Mapping):
+        wanted = {"$eq": wanted}
+    parts: list[str] = []
+    values: list[Any] = []
+    for operator, operand in cast("Mapping[object, object]", wanted).items():
+        sql, some = _operation(operator, operand)
+        found = "cases.key IN (SELECT cases_key FROM field WHERE namespace = ? AND name = ? AND " + sql + ")"
+        parts.append(f"NOT {found}" if operator in ("$ne", "$nin") else found)
+        values += [namespace, name, *some]
+    if not parts:
+        raise InvalidInput(f"where says nothing about {name!r}; {_EXAMPLE}")
+    return "(" + " AND ".join(parts) + ")", values
+
+
+def _operation(operator: object, operand: object) -> tuple[str, list[Any]]:
+    if operator in ("$eq", "$ne"):
+        return "value = ?", [encode_value(operand)]
+    if operator in ("$in", "$nin"):
+        if not isinstance(operand, (list, tuple)) or not operand:
+            raise InvalidInput(f"{operator} takes a non-empty list")
+        options = [encode_value(one) for one in cast("Sequence[object]", operand)]
+        return f"value IN ({','.join('?' * len(options))})", options
+    if operator in _COMPARE:
+        if isinstance(operand, bool) or not isinstance(operand, (str, int, float)):
+            raise InvalidInput(f"{operator} compares with a number or a string, not with {operand!r}")
+        kinds = "('text')" if isinstance(operand, str) else "('integer', 'real')"
+        return f"value {_COMPARE[str(operator)]} ? AND typeof(value) IN {kinds}", [operand]
+    raise InvalidInput(f"where has the unknown operator {operator!r}; use $eq $ne $gt $gte $lt $lte $in $nin")

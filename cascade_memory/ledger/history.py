@@ -1,0 +1,64 @@
+"""What outcomes teach, and what they add up to."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, feedback
+from cascade_memory.ports.policy import Feedback
+
+
+def of_outcome(connection: sqlite3.Connection, outcome: int) -> list[Feedback]:
+    """Return one entry per recall of the episode; its recalls share the credit."""
+    row = connection.execute(
+        "SELECT episode, value FROM outcome WHERE key = ? AND learns = 1 AND withdrawn_at IS NULL", (outcome,)
+    ).fetchone()
+    if row is None:
+        return []
+    recalls = connection.execute(
+        f"SELECT {FEEDBACK_COLUMNS} FROM recall WHERE episode = ? AND kind = 'recall' ORDER BY key", (row[0],)
+    ).fetchall()
+    return [feedback(recall, row[1], 1.0 / len(recalls)) for recall in recalls]
+
+
+def recent(connection: sqlite3.Connection, namespace: int, limit: int) -> list[Feedback]:
+    """Return the entries of the last ``limit`` outcomes, oldest first."""
+    keys = connection.execute(
+        """SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL
+           ORDER BY key DESC LIMIT ?""",
+        (namespace, limit),
+    ).fetchall()
+    return [entry for (key,) in reversed(keys) for entry in of_outcome(connection, key)]
+
+
+def counts(connection: sqlite3.Connection, namespace: int | None) -> dict[str, float]:
+    """Return how many of everything there are, and the mean reward."""
+    found: dict[str, float] = {}
+    where, values = ("WHERE namespace = ?", (namespace,)) if namespace is not None else ("", ())
+    found["cases"], found["copies"], found["solutions"] = connection.execute(
+        f"SELECT count(*), coalesce(sum(copies), 0), count(DISTINCT solution) FROM cases {where}", values
+    ).fetchone()
+    found["recalls"], shown = connection.execute(
+        f"SELECT count(*), coalesce(sum(shown), 0) FROM recall {where}", values
+    ).fetchone()
+    found["shown"] = shown
+    for status in ("open", "settled", "censored", "expired"):
+        found[status] = 0
+    found.update(connection.execute(f"SELECT status, count(*) FROM episode {where} GROUP BY status", values).fetchall())
+    found["episodes"] = sum(found[status] for status in ("open", "settled", "censored", "expired"))
+    standing = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
+    found["rewards"], found["mean_reward"] = connection.execute(
+        f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {standing}", values
+    ).fetchone()
+    return found
+
+
+def rewards(connection: sqlite3.Connection, namespace: int | None) -> list[tuple[float, bool]]:
+    """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+    rows = connection.execute(
+        """SELECT outcome.value, (SELECT coalesce(max(shown AND length(chosen) > 0), 0) FROM recall
+                                  WHERE recall.episode = outcome.episode)
+           FROM outcome WHERE withdrawn_at IS NULL AND (?1 IS NULL OR namespace = ?1) ORDER BY key""",
+        (namespace,),
+    ).fetchall()
+    return [(row[0], bool(row[1])) for row in rows]

@@ -1,0 +1,103 @@
+"""Settling an episode once, taking an outcome back, and closing episodes without one."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, Settlement, Unsettled
+from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
+from cascade_memory.ledger import cases
+from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints
+from cascade_memory.ledger.recalls import shown_cases
+
+
+def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None) -> Unsettled:
+    """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
+    row = connection.execute("SELECT key, namespace, query, vector FROM episode WHERE id = ?", (episode_id,)).fetchone()
+    if row is None:
+        raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
+    if namespace is not None and row[1] != namespace:
+        raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
+    recalls = connection.execute("SELECT key, groups FROM recall WHERE episode = ? AND kind = 'recall'", (row[0],))
+    return Unsettled(
+        key=row[0],
+        namespace=row[1],
+        query=row[2],
+        vector=unpack_floats(row[3]),
+        groups={key: unpack_ints(groups) for key, groups in recalls},
+    )
+
+
+def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
+    """Record an outcome with all its consequences. The same value again changes nothing."""
+    episode, status = connection.execute("SELECT key, status FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
+    if status == "settled":
+        before = connection.execute(
+            "SELECT key, value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)
+        ).fetchone()
+        if not new.overwrite:
+            if before[1] == new.value:
+                return Settled(episode_id=new.episode_id, changed=False)
+            raise AlreadyRewarded(
+                f"episode {new.episode_id!r} was rewarded with {before[1]:g} before; "
+                f"pass overwrite=True to replace that by {new.value:g}"
+            )
+        _withdraw(connection, new, before[0])
+    elif status != "open":
+        raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
+    case_key, case_id = None, None
+    if new.case is not None:
+        case_key, case_id, _ = cases.insert(connection, new.case)
+    kind, text = pack_solution(new.solution)
+    outcome = connection.execute(
+        """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (episode, new.namespace, new.value, new.source, new.at, kind, text, int(new.learns), case_key),
+    ).lastrowid
+    assert outcome is not None
+    for recall, labels in new.agreement.items():
+        connection.execute("UPDATE recall SET agreement = ? WHERE key = ?", (pack_floats(labels), recall))
+    _count_use(connection, episode, new.value, sign=1)
+    connection.execute(
+        "UPDATE episode SET status = 'settled', closed_at = ?, source = ? WHERE key = ?", (new.at, new.source, episode)
+    )
+    cases.note(connection, new.namespace, SETTLED, outcome)
+    return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+
+
+def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> None:
+    """Take back what the standing outcome did: its case, its labels, its counts."""
+    episode, value, case_key = connection.execute(
+        "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
+    ).fetchone()
+    connection.execute("UPDATE outcome SET withdrawn_at = ? WHERE key = ?", (new.at, outcome))
+    connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
+    _count_use(connection, episode, value, sign=-1)
+    if case_key is not None:
+        copies = connection.execute("SELECT copies FROM cases WHERE key = ?", (case_key,)).fetchone()
+        if copies is not None and copies[0] > 1:
+            connection.execute("UPDATE cases SET copies = copies - 1 WHERE key = ?", (case_key,))
+        else:
+            cases.delete(connection, case_key)
+    cases.note(connection, new.namespace, WITHDRAWN, outcome)
+
+
+def _count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:
+    for key in shown_cases(connection, episode):
+        connection.execute(
+            "UPDATE cases SET shown = shown + ?, succeeded = succeeded + ? WHERE key = ?", (sign, sign * value, key)
+        )
+
+
+def close(connection: sqlite3.Connection, episode_ids: list[str], status: str, at: float) -> list[str]:
+    """Close open episodes without a label (``censored`` or ``expired``); return those that were open."""
+    closed: list[str] = []
+    for episode_id in episode_ids:
+        row = connection.execute(
+            "UPDATE episode SET status = ?, closed_at = ? WHERE id = ? AND status = 'open' RETURNING key, namespace",
+            (status, at, episode_id),
+        ).fetchone()
+        if row is not None:
+            cases.note(connection, row[1], CLOSED, row[0])
+            closed.append(episode_id)
+    return closed

@@ -1,0 +1,110 @@
+"""Rows of recalls and of the episodes they belong to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.domain.records import RecallRecord
+from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.ledger.packing import (
+    pack_floats,
+    pack_ints,
+    unpack_floats,
+    unpack_ints,
+)
+from cascade_memory.ports.policy import Feedback, Slate
+
+NUMBERS = 6  # columns of RecallRecord.numbers; the first one is the similarity
+
+
+def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
+    """Store a recall, opening its episode if that is new, and return its key."""
+    episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
+    query = None if first_query == entry.query else entry.query
+    key = connection.execute(
+        """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown, baseline,
+             candidates, groups, chosen, numbers, features, context)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            entry.id,
+            episode,
+            entry.namespace,
+            query,
+            entry.kind,
+            entry.k,
+            entry.at,
+            entry.policy,
+            entry.policy_version,
+            entry.encoder,
+            int(entry.shown),
+            None if np.isnan(entry.baseline) else entry.baseline,
+            pack_ints(entry.candidates),
+            pack_ints(entry.groups),
+            pack_ints(entry.chosen),
+            pack_floats(entry.numbers),
+            pack_floats(entry.features),
+            pack_floats(entry.context),
+        ),
+    ).lastrowid
+    assert key is not None
+    return key
+
+
+def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, str]:
+    """Return the key and the query of the recall's episode, which is opened if it is new."""
+    row = connection.execute(
+        "SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)
+    ).fetchone()
+    if row is None:
+        key = connection.execute(
+            "INSERT INTO episode (id, namespace, query, vector, arm, status, opened_at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
+            (entry.episode_id, entry.namespace, entry.query, pack_floats(entry.vector), entry.arm, entry.at),
+        ).lastrowid
+        assert key is not None
+        return key, entry.query
+    key, query, namespace, status = row
+    if namespace != entry.namespace:
+        raise UnknownEpisode(f"episode {entry.episode_id!r} belongs to another namespace")
+    if status != "open":
+        raise EpisodeClosed(f"episode {entry.episode_id!r} is {status}; open another one to recall again")
+    return key, query
+
+
+FEEDBACK_COLUMNS = "recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement"
+
+
+def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
+    """Build what a policy learns from out of a row of ``FEEDBACK_COLUMNS``."""
+    key, candidates, groups, chosen, numbers, features, context, shown, agreement = row
+    n = len(candidates) // 8
+    similarity = unpack_floats(numbers, NUMBERS)[:, 0] if n else np.zeros(0, np.float32)
+    return Feedback(
+        key=key,
+        slate=Slate(
+            features=unpack_floats(features).reshape(n, len(features) // (4 * n) if n else 0),
+            similarity=similarity,
+            groups=unpack_ints(groups),
+        ),
+        chosen=unpack_ints(chosen),
+        context=unpack_floats(context),
+        shown=bool(shown),
+        reward=reward,
+        agreement=None if agreement is None else unpack_floats(agreement),
+        weight=weight,
+    )
+
+
+def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
+    """Return the keys of the cases that an episode was shown, in order, without repeats."""
+    keys: dict[int, None] = {}
+    rows = connection.execute(
+        "SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,)
+    )
+    for candidates, chosen in rows:
+        for key in unpack_ints(candidates)[unpack_ints(chosen)]:
+            keys[int(key)] = None
+    return list(keys)

@@ -1,0 +1,110 @@
+"""The tables of the ledger, and their version."""
+
+from __future__ import annotations
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x43415343  # "CASC" in the file header: tells our ledger from anybody's SQLite file
+
+# Texts and vectors stand in tables of their own: the rows that every recall reads stay small and close together.
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE namespace (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+
+CREATE TABLE episode (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespace(id),
+  query TEXT NOT NULL,
+  vector BLOB NOT NULL,
+  source TEXT,                        -- who rewarded it
+  arm TEXT NOT NULL DEFAULT 'live',   -- live, shadow, holdout
+  status TEXT NOT NULL,               -- open, settled, censored, expired
+  opened_at REAL NOT NULL,
+  closed_at REAL
+);
+CREATE INDEX episode_open ON episode(namespace, opened_at) WHERE status = 'open';
+CREATE INDEX episode_namespace ON episode(namespace, status);
+
+CREATE TABLE recall (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  episode INTEGER REFERENCES episode(key),  -- NULL: a search
+  namespace INTEGER NOT NULL,
+  query TEXT,                         -- NULL: the episode's own
+  kind TEXT NOT NULL,                 -- recall, search
+  k INTEGER NOT NULL,
+  at REAL NOT NULL,
+  policy TEXT NOT NULL,
+  policy_version INTEGER NOT NULL,
+  encoder TEXT NOT NULL,
+  shown INTEGER NOT NULL,
+  baseline REAL,
+  candidates BLOB NOT NULL,           -- int64 case keys, best similarity first
+  groups BLOB NOT NULL,               -- int64 solution ids
+  chosen BLOB NOT NULL,               -- int64 positions among the candidates
+  numbers BLOB NOT NULL,              -- float32 (n, 6): similarity, value, uncertainty, score, utility, propensity
+  features BLOB NOT NULL,             -- float32 (n, d)
+  context BLOB NOT NULL,              -- float32, the policy's own
+  agreement BLOB                      -- float32 (n,): hindsight labels, once a solution was verified
+);
+CREATE INDEX recall_episode ON recall(episode);
+
+CREATE TABLE outcome (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  episode INTEGER NOT NULL REFERENCES episode(key),
+  namespace INTEGER NOT NULL,
+  value REAL NOT NULL,
+  source TEXT NOT NULL,
+  at REAL NOT NULL,
+  solution_kind TEXT,                 -- text, trajectory, NULL
+  solution TEXT,
+  learns INTEGER NOT NULL,
+  cases_key INTEGER,                  -- the case that it retained
+  withdrawn_at REAL                   -- set when another outcome took its place
+);
+CREATE INDEX outcome_episode ON outcome(episode);
+CREATE INDEX outcome_learned ON outcome(namespace, key) WHERE learns = 1 AND withdrawn_at IS NULL;
+
+CREATE TABLE solution (id INTEGER PRIMARY KEY AUTOINCREMENT, namespace INTEGER NOT NULL, digest TEXT NOT NULL,
+  UNIQUE (namespace, digest));
+
+CREATE TABLE cases (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespace(id),
+  query TEXT NOT NULL,
+  head TEXT NOT NULL,                 -- how the solution begins: enough to compare words with
+  solution INTEGER NOT NULL REFERENCES solution(id),
+  pair TEXT NOT NULL,
+  source TEXT NOT NULL,
+  episode INTEGER,
+  created_at REAL NOT NULL,
+  copies INTEGER NOT NULL DEFAULT 1,
+  shown INTEGER NOT NULL DEFAULT 0,
+  succeeded REAL NOT NULL DEFAULT 0,
+  UNIQUE (namespace, pair)
+);
+CREATE INDEX cases_solution ON cases(solution);
+CREATE INDEX cases_episode ON cases(episode) WHERE episode IS NOT NULL;
+
+CREATE TABLE case_text (key INTEGER PRIMARY KEY REFERENCES cases(key), solution_kind TEXT NOT NULL, solution TEXT NOT NULL,
+  metadata TEXT NOT NULL);
+CREATE TABLE case_vector (key INTEGER PRIMARY KEY REFERENCES cases(key), vector BLOB NOT NULL);
+
+-- Metadata once more, a row per value, so that a filter is a range of an index.
+CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, cases_key INTEGER NOT NULL,
+  PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
+CREATE INDEX field_case ON field(cases_key);
+
+-- What happened, in order: whoever follows the ledger reads on from the last line it knows.
+CREATE TABLE change (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  ref INTEGER NOT NULL,
+  id TEXT                             -- of a case that is gone
+);
+
+CREATE TABLE event (key INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, namespace INTEGER, kind TEXT NOT NULL, payload TEXT NOT NULL);
+"""

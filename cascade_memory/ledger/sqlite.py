@@ -1,0 +1,238 @@
+"""The ledger as the rest of the library sees it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.records import Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ledger import cases, episodes, history, outcomes, recalls, transfer
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.policy import Feedback
+
+
+class SQLiteLedger:
+    """Everything that was acknowledged, in one SQLite file (or in RAM, with ``path=None``).
+
+    A recall survives a killed process; an outcome, its case, and everything else also a power cut.
+
+    >>> ledger = SQLiteLedger(None)
+    >>> ledger.namespace("default", create=True)
+    1
+    >>> ledger.counts(1)["cases"]
+    0
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.connections = Connections(path)
+
+    # -- small facts -------------------------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        """Return a fact about the folder."""
+        with self.connections.read() as connection:
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Record a fact about the folder, durably."""
+        with self.connections.write(durable=True) as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def namespace(self, name: str, *, create: bool) -> int | None:
+        """Return the number of a namespace."""
+        with self.connections.read() as connection:
+            row = connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()
+        if row is None and create:
+            with self.connections.write(durable=False) as connection:
+                connection.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?)", (name,))
+                row = connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def namespaces(self) -> dict[str, int]:
+        """Return the numbers of all namespaces."""
+        with self.connections.read() as connection:
+            return dict(connection.execute("SELECT name, id FROM namespace ORDER BY name").fetchall())
+
+    def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:
+        """Record that something was done (training, forgetting): for people and for replays, never read by recall."""
+        with self.connections.write(durable=False) as connection:
+            connection.execute(
+                "INSERT INTO event (at, namespace, kind, payload) VALUES (?, ?, ?, ?)",
+                (time.time(), namespace, kind, json.dumps(payload)),
+            )
+
+    # -- the log -----------------------------------------------------------------------------------------------------
+
+    def tail(self, after: int, limit: int = 10_000) -> list[Change]:
+        """Return what happened after a line of the log, oldest first."""
+        with self.connections.read() as connection:
+            rows = connection.execute(
+                "SELECT seq, namespace, kind, ref, id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+            ).fetchall()
+        return [Change(*row) for row in rows]
+
+    def head(self) -> int:
+        """Return the number of the last line of the log."""
+        with self.connections.read() as connection:
+            return int(connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()[0])
+
+    # -- recall ------------------------------------------------------------------------------------------------------
+
+    def record(self, entry: RecallRecord) -> int:
+        """Store a recall before its id is handed out."""
+        with self.connections.write(durable=False) as connection:
+            return recalls.record(connection, entry)
+
+    def candidates(self, keys: NDArray[np.int64]) -> dict[int, tuple[str, str, int, str]]:
+        """Return (text, head of the solution, group, id) by key."""
+        with self.connections.read() as connection:
+            return cases.candidates(connection, keys)
+
+    def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
+        """Return the keys of all cases that match a filter."""
+        with self.connections.read() as connection:
+            return cases.filtered(connection, namespace, where)
+
+    # -- reward ------------------------------------------------------------------------------------------------------
+
+    def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
+        """Return what must be known of an episode to settle it."""
+        with self.connections.read() as connection:
+            return outcomes.find(connection, episode_id, namespace)
+
+    def settle(self, settlement: Settlement) -> Settled:
+        """Record an outcome, its labels and its case: all at once, durably."""
+        with self.connections.write(durable=True) as connection:
+            return outcomes.settle(connection, settlement)
+
+    def close_episodes(self, ids: Sequence[str], status: str) -> list[str]:
+        """Close episodes without a label; return those that were open."""
+        with self.connections.write(durable=True) as connection:
+            return outcomes.close(connection, list(ids), status, time.time())
+
+    def episodes(self, namespace: int | None, *, status: str | None = None, before: float | None = None) -> list[Episode]:
+        """Return episodes, oldest first."""
+        with self.connections.read() as connection:
+            return episodes.listed(connection, namespace, status, before)
+
+    def episode(self, episode_id: str) -> Episode | None:
+        """Return one episode."""
+        with self.connections.read() as connection:
+            return episodes.one(connection, episode_id)
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def feedback(self, outcome: int) -> list[Feedback]:
+        """Return what an outcome teaches: one entry per recall of its episode. Empty if it was withdrawn or forgotten."""
+        with self.connections.read() as connection:
+            return history.of_outcome(connection, outcome)
+
+    def history(self, namespace: int, limit: int) -> list[Feedback]:
+        """Return what the last ``limit`` outcomes of a namespace teach, oldest first."""
+        with self.connections.read() as connection:
+            return history.recent(connection, namespace, limit)
+
+    def recalls_of(self, episode_key: int) -> list[int]:
+        """Return the keys of an episode's recalls."""
+        with self.connections.read() as connection:
+            rows = connection.execute("SELECT key FROM recall WHERE episode = ?", (episode_key,)).fetchall()
+        return [row[0] for row in rows]
+
+    # -- cases -------------------------------------------------------------------------------------------------------
+
+    def add(self, new: Sequence[NewCase]) -> list[str]:
+        """Store cases, all or none, durably; return their ids (the known one's for a repeated pair)."""
+        with self.connections.write(durable=True) as connection:
+            return [cases.insert(connection, case)[1] for case in new]
+
+    def cases(self, keys: Sequence[int]) -> dict[int, Case]:
+        """Return whole cases by key."""
+        with self.connections.read() as connection:
+            return cases.by_keys(connection, keys)
+
+    def cases_by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
+        """Return whole cases by id."""
+        with self.connections.read() as connection:
+            return cases.by_ids(connection, ids, namespace)
+
+    def cases_after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
+        """Return cases of all namespaces with their vectors, in order of age."""
+        with self.connections.read() as connection:
+            return cases.whole(connection, key, limit)
+
+    def keys_of(self, ids: Sequence[str]) -> list[int]:
+        """Return the keys of cases by id."""
+        with self.connections.read() as connection:
+            return cases.keys_of(connection, ids)
+
+    def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
+        """Return cases with their vectors, in order of age."""
+        with self.connections.read() as connection:
+            return cases.scan(connection, namespace, after, limit, until)
+
+    def solutions(self, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
+        """Return one stored solution for each group."""
+        with self.connections.read() as connection:
+            return cases.solutions(connection, namespace, groups)
+
+    def forget(self, keys: Sequence[int], *, episodes_too: bool = True) -> dict[str, int]:
+        """Delete cases and the episodes that made them; return how many rows went."""
+        with self.connections.write(durable=True) as connection:
+            return episodes.forget(connection, keys, episodes_too=episodes_too)
+
+    def forget_episode(self, episode_id: str) -> dict[str, int]:
+        """Delete an episode and the case it made."""
+        with self.connections.write(durable=True) as connection:
+            return episodes.forget_episode(connection, episode_id)
+
+    def forget_namespace(self, namespace: int) -> dict[str, int]:
+        """Delete everything of a namespace."""
+        with self.connections.write(durable=True) as connection:
+            return episodes.forget_namespace(connection, namespace)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def counts(self, namespace: int | None) -> dict[str, float]:
+        """Return how many of everything there are."""
+        with self.connections.read() as connection:
+            return history.counts(connection, namespace)
+
+    def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
+        """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+        with self.connections.read() as connection:
+            return history.rewards(connection, namespace)
+
+    def dump(self) -> Iterator[dict[str, Any]]:
+        """Yield everything as plain records, from one consistent state."""
+        with self.connections.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield from transfer.dump(connection)
+            finally:
+                connection.execute("COMMIT")
+
+    def load(self, records: Iterable[dict[str, Any]]) -> int:
+        """Take records that are not there yet: all, or (on an error) none."""
+        with self.connections.write(durable=True) as connection:
+            return transfer.load(connection, records)
+
+    def integrity(self) -> str:
+        """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
+        with self.connections.read() as connection:
+            return str(connection.execute("PRAGMA quick_check").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connections.close()

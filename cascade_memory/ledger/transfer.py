@@ -1,0 +1,202 @@
+"""Everything in the ledger as plain records, and back. Row numbers do not travel: cases go by id, solutions by digest."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.cases import note, solution_id
+from cascade_memory.ledger.filters import encode_value
+from cascade_memory.ledger.packing import pack_ints, unpack_ints
+from cascade_memory.domain.records import CASE_ADDED, SETTLED
+
+_CASE = "id query head pair source created_at copies shown succeeded".split()
+_EPISODE = "id query source arm status opened_at closed_at".split()
+_RECALL = "id query kind k at policy policy_version encoder shown baseline".split()
+_BLOBS = "chosen numbers features context agreement".split()
+_OUTCOME = "value source at solution_kind solution learns withdrawn_at".split()
+_RESULT_BATCH = 500
+
+
+def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Yield every case, episode, recall and outcome, in an order in which they can be read back."""
+    names: dict[int, str] = dict(connection.execute("SELECT id, name FROM namespace").fetchall())
+    digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
+    episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
+    cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
+    for row in _rows(connection, "episode", [*_EPISODE, "vector", "namespace"]):
+        yield {"kind": "episode", **row, "vector": _text(row["vector"]), "namespace": names[row["namespace"]]}
+    joined = "cases JOIN case_text USING (key) JOIN case_vector USING (key)"
+    columns = [*(f"cases.{name}" for name in _CASE), "cases.solution", "cases.namespace", "episode", "solution_kind"]
+    for row in _rows(connection, joined, [*columns, "case_text.solution AS text", "metadata", "vector"], key="cases.key"):
+        yield {
+            "kind": "case",
+            **row,
+            "solution": digests[row["solution"]],
+            "namespace": names[row["namespace"]],
+            "episode": episodes.get(row["episode"]),
+            "metadata": json.loads(row["metadata"]),
+            "vector": _text(row["vector"]),
+        }
+    for row in _rows(connection, "recall", [*_RECALL, *_BLOBS, "candidates", "groups", "episode", "namespace"]):
+        yield {
+            "kind": "recall",
+            **{name: row[name] for name in _RECALL if name != "kind"},
+            "recall_kind": row["kind"],
+            **{name: _text(row[name]) for name in _BLOBS},
+            "candidates": [cases.get(int(key)) for key in unpack_ints(row["candidates"])],
+            "groups": [digests.get(int(group)) for group in unpack_ints(row["groups"])],
+            "episode": episodes.get(row["episode"]),
+            "namespace": names[row["namespace"]],
+        }
+    for row in _rows(connection, "outcome", [*_OUTCOME, "episode", "namespace", "cases_key"]):
+        yield {
+            "kind": "outcome",
+            **{name: row[name] for name in _OUTCOME},
+            "episode": episodes[row["episode"]],
+            "namespace": names[row["namespace"]],
+            "case": cases.get(row["cases_key"]),
+        }
+
+
+def _rows(
+    connection: sqlite3.Connection, table: str, columns: list[str], key: str = "key"
+) -> Iterator[dict[str, Any]]:
+    after = 0
+    names = [column.split(" AS ")[-1].split(".")[-1] for column in columns]
+    while True:
+        rows = connection.execute(
+            f"SELECT {', '.join(columns)}, {key} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {_RESULT_BATCH}", (after,)
+        ).fetchall()
+        if not rows:
+            return
+        for row in rows:
+            yield dict(zip(names, row[:-1], strict=True))
+        after = rows[-1][-1]
+
+
+def load(connection: sqlite3.Connection, records: Iterable[dict[str, Any]]) -> int:
+    """Insert records that are not there yet; return how many were taken. Runs inside the caller's transaction."""
+    reader = _Reader(connection)
+    taken = 0
+    for line, record in enumerate(records, start=2):
+        try:
+            taken += reader.take(record)
+        except (KeyError, TypeError, ValueError, sqlite3.Error) as error:
+            raise InvalidInput(f"line {line} is no record of an export ({error!r}); nothing was imported") from error
+    return taken
+
+
+class _Reader:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._new_episodes: set[str] = set()
+
+    def take(self, record: dict[str, Any]) -> int:
+        namespace = self._namespace(str(record["namespace"]))
+        kinds = {"episode": self._episode, "case": self._case, "recall": self._recall, "outcome": self._outcome}
+        kind = kinds.get(record["kind"])
+        if kind is None:
+            raise ValueError(f"unknown kind {record['kind']!r}")
+        return kind(record, namespace)
+
+    def _namespace(self, name: str) -> int:
+        self._connection.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?)", (name,))
+        return int(self._connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()[0])
+
+    def _key(self, table: str, identity: str | None) -> int | None:
+        row = self._connection.execute(f"SELECT key FROM {table} WHERE id = ?", (identity,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _insert(self, table: str, values: dict[str, Any]) -> int:
+        marks = ",".join("?" * len(values))
+        cursor = self._connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values())
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _episode(self, record: dict[str, Any], namespace: int) -> int:
+        if self._key("episode", record["id"]) is not None:
+            return 0
+        self._new_episodes.add(record["id"])
+        values = {name: record[name] for name in _EPISODE}
+        self._insert("episode", {**values, "namespace": namespace, "vector": _bytes(record["vector"])})
+        return 1
+
+    def _case(self, record: dict[str, Any], namespace: int) -> int:
+        known = self._connection.execute(
+            "SELECT 1 FROM cases WHERE id = ? OR (namespace = ? AND pair = ?)", (record["id"], namespace, record["pair"])
+        ).fetchone()
+        if known is not None:
+            return 0
+        key = self._insert(
+            "cases",
+            {
+                **{name: record[name] for name in _CASE},
+                "namespace": namespace,
+                "solution": solution_id(self._connection, namespace, record["solution"]),
+                "episode": self._key("episode", record["episode"]),
+            },
+        )
+        metadata = json.dumps(record["metadata"], ensure_ascii=False)
+        text = {"key": key, "solution_kind": record["solution_kind"], "solution": record["text"], "metadata": metadata}
+        self._insert("case_text", text)
+        self._insert("case_vector", {"key": key, "vector": _bytes(record["vector"])})
+        for name, value in record["metadata"].items():
+            for one in value if isinstance(value, list) else [value]:
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", (namespace, name, encode_value(one), key)
+                )
+        note(self._connection, namespace, CASE_ADDED, key)
+        return 1
+
+    def _recall(self, record: dict[str, Any], namespace: int) -> int:
+        if record["episode"] is not None and record["episode"] not in self._new_episodes:
+            return 0
+        if self._key("recall", record["id"]) is not None:
+            return 0
+        keys = [self._key("cases", one) or 0 for one in record["candidates"]]
+        groups = [0 if one is None else solution_id(self._connection, namespace, one) for one in record["groups"]]
+        values = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
+        self._insert(
+            "recall",
+            {
+                **values,
+                **{name: _bytes(record[name]) for name in _BLOBS},
+                "candidates": pack_ints(np.array(keys, np.int64)),
+                "groups": pack_ints(np.array(groups, np.int64)),
+                "episode": self._key("episode", record["episode"]),
+                "namespace": namespace,
+            },
+        )
+        return 1
+
+    def _outcome(self, record: dict[str, Any], namespace: int) -> int:
+        if record["episode"] not in self._new_episodes:
+            return 0
+        key = self._insert(
+            "outcome",
+            {
+                **{name: record[name] for name in _OUTCOME},
+                "episode": self._key("episode", record["episode"]),
+                "namespace": namespace,
+                "cases_key": self._key("cases", record["case"]),
+            },
+        )
+        note(self._connection, namespace, SETTLED, key)
+        return 1
+
+
+def _text(blob: bytes | None) -> str | None:
+    return None if blob is None else base64.b64encode(blob).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)

@@ -1,0 +1,101 @@
+"""Cases that people put in and take out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from cascade_memory.cycle.retain import new_case
+from cascade_memory.domain.trajectory import check_solution
+from cascade_memory.domain.validation import check_id, check_metadata, check_query
+from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.memory.engine import Engine
+from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory.views import Receipt
+
+_BATCH = 64
+
+
+def unpacked(case: object) -> tuple[Any, Any, Any]:
+    """Return (query, solution, metadata) of any shape in which a case may be given.
+
+    >>> unpacked({"query": "q", "solution": "s"})
+    ('q', 's', None)
+    """
+    if isinstance(case, Mapping):
+        given = cast("Mapping[str, Any]", case)
+        if not {"query", "solution"} <= set(given) <= {"query", "solution", "metadata"}:
+            raise InvalidInput("a case needs the keys query and solution, and may have metadata; nothing else")
+        return given["query"], given["solution"], given.get("metadata")
+    if isinstance(case, tuple) and len(cast("tuple[Any, ...]", case)) in (2, 3):
+        query, solution, *rest = cast("tuple[Any, ...]", case)
+        return query, solution, rest[0] if rest else None
+    raise InvalidInput("a case is (query, solution), (query, solution, metadata), or a mapping with these keys")
+
+
+def add(
+    engine: Engine, raw: Sequence[tuple[Any, Any, Any]], *, namespace: str, source: str, progress: bool | None
+) -> list[str]:
+    """Check all cases, then store them batch by batch; return their ids."""
+    checked = [(check_query(q), check_solution(s), check_metadata(m)) for q, s, m in raw]
+    number = engine.partition(namespace).number
+    ids: list[str] = []
+    batches = range(0, len(checked), _BATCH)
+    for start in progress_bar(batches, "adding cases", show=progress if len(batches) > 1 else False):
+        part = checked[start : start + _BATCH]
+        vectors = engine.embed([query for query, _, _ in part])
+        engine.note_embedder()
+        ids += engine.parts.ledger.add(
+            [
+                new_case(
+                    query,
+                    vector,
+                    solution,
+                    namespace=number,
+                    matcher=engine.parts.matcher,
+                    source=source,
+                    metadata=metadata,
+                )
+                for (query, solution, metadata), vector in zip(part, vectors, strict=True)
+            ]
+        )
+    engine.learn_soon()
+    return ids
+
+
+def forget(
+    engine: Engine,
+    case_ids: str | Iterable[str] | None,
+    *,
+    where: Mapping[str, Any] | None,
+    episode_id: str | None,
+    everything: bool,
+    namespace: str,
+) -> Receipt:
+    """Delete what exactly one of the arguments names, and learn afresh from what remains."""
+    if sum([case_ids is not None, where is not None, episode_id is not None, everything]) != 1:
+        raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True")
+    ledger = engine.parts.ledger
+    number = ledger.namespace(namespace, create=False) or 0
+    if everything:
+        gone = ledger.forget_namespace(number)
+    elif episode_id is not None:
+        found = ledger.episode(check_id(episode_id, "episode_id"))
+        if found is None or found.namespace != namespace:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {namespace!r}")
+        gone = ledger.forget_episode(found.id)
+    elif where is not None:
+        gone = ledger.forget([int(key) for key in ledger.filtered(number, where)])
+    else:
+        gone = ledger.forget(_keys(engine, case_ids or (), number, namespace))
+    engine.learn_soon()
+    return Receipt(**gone)
+
+
+def _keys(engine: Engine, case_ids: str | Iterable[str], number: int, namespace: str) -> list[int]:
+    ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
+    found = engine.parts.ledger.cases_by_id(ids, number)
+    missing = sorted(set(ids) - {case.id for case in found})
+    if missing:
+        raise UnknownCase(f"there is no case {missing[0]!r} in namespace {namespace!r}; nothing was forgotten")
+    return [case.key for case in found]

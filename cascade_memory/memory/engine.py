@@ -1,0 +1,356 @@
+"""One open folder: recall, reward, and the threads behind them. Several handles may share it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.recall import Recalled, recall
+from cascade_memory.cycle.retain import new_case
+from cascade_memory.cycle.reward import hindsight
+from cascade_memory.cycle.select import Selection, select
+from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.errors import EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.memory.feeder import MirrorFeeder
+from cascade_memory.memory.partition import Partition
+from cascade_memory.memory.parts import Parts
+from cascade_memory.ports.pair_encoder import Query
+
+EMBEDDER_META = "embedder"
+_log = logging.getLogger(__name__)
+
+Learning = Literal["inline", "background", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """What one recall found and chose, and under which id it was recorded."""
+
+    id: str
+    episode_id: str
+    recalled: Recalled
+    selection: Selection
+    policy: str
+    rewards: int
+
+    @property
+    def shown(self) -> NDArray[np.int64]:
+        """Positions of the candidates that are shown."""
+        choice = self.selection.choice
+        return np.zeros(0, np.int64) if choice is None or choice.abstained else choice.chosen
+
+
+class Engine:
+    """Wires ledger, index, encoder and policy. Thread-safe; refuses to work in a forked child."""
+
+    def __init__(self, parts: Parts, *, learn: Learning, candidates: int) -> None:
+        self.parts = parts
+        self.learning: Learning = learn
+        self._candidates = candidates
+        self._pid = os.getpid()
+        self.failures: Counter[str] = Counter()
+        self.last_error: str | None = None
+        self._partitions: dict[str, Partition] = {}
+        self._loading = threading.Lock()
+        self._following = threading.Lock()
+        self._seq = 0
+        self._closed = False
+        self._check_embedder()
+        self._seq = parts.ledger.head()
+        self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build)
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._learner: threading.Thread | None = None
+        if learn == "background":
+            self._learner = threading.Thread(target=self._learn_forever, name="cascade-memory-learner", daemon=True)
+            self._learner.start()
+
+    def _check_embedder(self) -> None:
+        stored = self.parts.ledger.meta(EMBEDDER_META)
+        mine = f"{self.parts.embedder.identity}\n{self.parts.embedder.dimension}"
+        if stored is not None and stored != mine:
+            raise EncoderMismatch(
+                f"{self.parts.ledger.path} was written with the embedder {stored.splitlines()[0]!r}, "
+                f"not with {self.parts.embedder.identity!r}: their vectors do not compare. Open it with the former, "
+                "or embed everything anew with: cascade-memory reindex PATH --embedder ..."
+            )
+        self._embedder_noted = stored is not None
+
+    def check(self) -> None:
+        """Raise if the memory cannot be used any more."""
+        if os.getpid() != self._pid:
+            raise MemoryForked(
+                "this memory was opened before fork() and cannot be used in the child; "
+                "open it again there, or start workers with the 'spawn' method"
+            )
+        if self._closed:
+            raise MemoryClosed("this memory is closed; open it again with CascadeMemory(path)")
+
+    # -- vectors -----------------------------------------------------------------------------------------------------
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors, or say what is wrong with what the embedder returned."""
+        embedder = self.parts.embedder
+        vectors = np.asarray(embedder.embed(texts), np.float32)
+        if vectors.shape != (len(texts), embedder.dimension):
+            raise InvalidInput(
+                f"embedder {embedder.identity!r} returned shape {vectors.shape}, expected {(len(texts), embedder.dimension)}"
+            )
+        if not np.isfinite(vectors).all():
+            raise InvalidInput(f"embedder {embedder.identity!r} returned nan or infinity; nothing was stored")
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if (norms == 0).any():
+            raise InvalidInput(f"embedder {embedder.identity!r} returned a zero vector, which is similar to nothing")
+        return vectors / norms
+
+    def note_embedder(self) -> None:
+        """Write down, once, which embedder the folder's vectors come from."""
+        if not self._embedder_noted:
+            embedder = self.parts.embedder
+            self.parts.ledger.set_meta(EMBEDDER_META, f"{embedder.identity}\n{embedder.dimension}")
+            self._embedder_noted = True
+
+    # -- namespaces --------------------------------------------------------------------------------------------------
+
+    def partition(self, namespace: str) -> Partition:
+        """Return what is known of a namespace, loading it at first use."""
+        found = self._partitions.get(namespace)
+        if found is None:
+            with self._loading:
+                found = self._partitions.get(namespace)
+                if found is None:
+                    number = self.parts.ledger.namespace(namespace, create=True)
+                    assert number is not None
+                    found = Partition(namespace, number, self.parts)
+                    self._partitions[namespace] = found
+        return found
+
+    def follow(self) -> None:
+        """Take in what happened in the ledger since the last look, by whichever process."""
+        with self._following:
+            changes = self.parts.ledger.tail(self._seq)
+            while changes:
+                self._seq = changes[-1].seq
+                for partition in list(self._partitions.values()):
+                    mine = [change for change in changes if change.namespace == partition.number]
+                    partition.apply(mine)
+                changes = self.parts.ledger.tail(self._seq)
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def learn_soon(self) -> None:
+        """Take in what happened, then learn from it: at once, or on the learner's thread."""
+        self.follow()
+        if self.learning == "inline":
+            self._learn_now()
+        elif self.learning == "background":
+            self._idle.clear()
+            self._wake.set()
+        if self.feeder is not None:
+            self.feeder.nudge()
+
+    def _learn_now(self) -> None:
+        for partition in list(self._partitions.values()):
+            if partition.busy:
+                try:
+                    partition.learn()
+                except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
+                    self.note_failure("learn", error)
+
+    def _learn_forever(self) -> None:
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            if not self._closed:
+                self._learn_now()
+            if not self._wake.is_set():
+                self._idle.set()
+
+    def settle_down(self, timeout: float | None = None) -> bool:
+        """Wait until everything acknowledged so far was learned."""
+        return self._idle.wait(timeout)
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count something that went wrong without anybody being told by an exception."""
+        self.failures[step] += 1
+        self.last_error = f"{step}: {type(error).__name__}: {error}"
+        _log.warning("%s failed", step, exc_info=error)
+
+    # -- the verbs ---------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        query: str,
+        *,
+        namespace: str,
+        k: int,
+        where: object | None,
+        episode_id: str | None,
+        abstain: bool,
+        search: bool = False,
+    ) -> Chosen:
+        """Find, choose, and record the choice before it is handed out."""
+        partition = self.partition(namespace)
+        vector = self.embed([query])[0]
+        self.follow()
+        among = None if where is None else self.parts.ledger.filtered(partition.number, where)
+        recalled = recall(
+            Query(text=query, vector=vector),
+            index=partition.index,
+            ledger=self.parts.ledger,
+            size=max(self._candidates, k),
+            among=among,
+        )
+        policy = self.parts.fallback if search else partition.policy
+        number, draw = partition.seed()
+        selection = select(
+            Query(text=query, vector=vector),
+            recalled.candidates,
+            recalled.similarity,
+            encoder=partition.encoder,
+            policy=policy,
+            fallback=self.parts.fallback,
+            k=k,
+            abstain=abstain,
+            seed=number * 2_654_435_761 + draw,
+        )
+        if selection.failure is not None:
+            self.failures["rank"] += 1
+            self.last_error = f"rank: {selection.failure}"
+        chosen = Chosen(
+            id=str(uuid.uuid4()),
+            episode_id=episode_id or str(uuid.uuid4()),
+            recalled=recalled,
+            selection=selection,
+            policy=policy.name,
+            rewards=policy.rewards,
+        )
+        self._record(partition, chosen, query, vector, k=k, search=search)
+        return chosen
+
+    def _record(
+        self, partition: Partition, chosen: Chosen, query: str, vector: NDArray[np.float32], *, k: int, search: bool
+    ) -> None:
+        slate, choice = chosen.selection.slate, chosen.selection.choice
+        nothing = np.zeros(0, np.float32)
+        columns = (
+            [slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity]
+            if choice is not None
+            else []
+        )
+        self.note_embedder()
+        key = self.parts.ledger.record(
+            RecallRecord(
+                id=chosen.id,
+                episode_id=None if search else chosen.episode_id,
+                namespace=partition.number,
+                query=query,
+                vector=vector,
+                kind="search" if search else "recall",
+                k=k,
+                at=time.time(),
+                policy=chosen.policy,
+                policy_version=0 if choice is None else choice.version,
+                encoder=partition.encoder.identity,
+                candidates=chosen.recalled.candidates.keys,
+                groups=slate.groups,
+                features=np.asarray(slate.features, np.float32),
+                numbers=np.stack(columns, axis=1).astype(np.float32) if columns else nothing,
+                chosen=np.zeros(0, np.int64) if choice is None else choice.chosen,
+                shown=choice is not None and not choice.abstained,
+                baseline=math.nan if choice is None else choice.baseline,
+                context=nothing if choice is None else np.asarray(choice.context, np.float32),
+            )
+        )
+        if choice is not None and not search and self.learning != "off":
+            partition.policy.expect(key, slate, choice)
+
+    def reward(
+        self,
+        episode_id: str,
+        value: float,
+        *,
+        namespace: str | None,
+        source: str,
+        solution: Solution | None,
+        retain: bool,
+        metadata: dict[str, MetadataValue],
+        overwrite: bool,
+    ) -> Settled:
+        """Record an outcome and everything that follows from it; durable when this returns."""
+        ledger = self.parts.ledger
+        episode = ledger.unsettled(episode_id, None if namespace is None else ledger.namespace(namespace, create=False) or 0)
+        case: NewCase | None = None
+        agreement: dict[int, NDArray[np.float32]] = {}
+        if retain and solution is not None:
+            if self.parts.hindsight:
+                agreement = hindsight(episode, solution, ledger=ledger, matcher=self.parts.matcher)
+            case = new_case(
+                episode.query,
+                episode.vector,
+                solution,
+                namespace=episode.namespace,
+                matcher=self.parts.matcher,
+                source=source,
+                episode_id=episode_id,
+                metadata=metadata,
+            )
+        settled = ledger.settle(
+            Settlement(
+                episode_id=episode_id,
+                namespace=episode.namespace,
+                value=value,
+                source=source,
+                at=time.time(),
+                solution=solution,
+                learns=source in TRUSTED_SOURCES and self.learning != "off",
+                case=case,
+                agreement=agreement,
+                overwrite=overwrite,
+            )
+        )
+        if settled.changed:
+            self.learn_soon()
+        return settled
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Learn everything acknowledged so far and feed all of it to the mirror."""
+        self.follow()
+        self._learn_now()
+        if self.feeder is not None:
+            self.feeder.flush()
+
+    def close(self, *, feed: bool = True) -> None:
+        """Stop the threads, save what was learned, let go of the folder."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        self._wake.set()
+        if self._learner is not None and self._learner is not threading.current_thread():
+            self._learner.join(timeout=60)
+        self._learn_now()
+        for partition in self._partitions.values():
+            try:
+                partition.save()
+            except OSError as error:  # the ledger has everything; a snapshot only saves time
+                self.note_failure("snapshot", error)
+        if self.feeder is not None:
+            self.feeder.close(feed=feed)
+        self.parts.ledger.close()

@@ -1,0 +1,227 @@
+"""Keeps the mirror fed, off the hot path, and never trusts one that was not closed cleanly."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN
+from cascade_memory.errors import StoreError
+from cascade_memory.memory.parts import MirrorBuild, Parts
+from cascade_memory.ports.case_mirror import CaseMirror
+
+_META = "mirror"
+_BATCH = 256
+_INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
+_BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What the ledger notes about the mirror: fed up to this case and this line of the log, and closed cleanly or not."""
+
+    key: int
+    seq: int
+    clean: bool
+
+    @classmethod
+    def read(cls, text: str | None) -> Mark:
+        """Parse the note; no note means that there never was a mirror.
+
+        >>> Mark.read(Mark(7, 9, clean=True).written())
+        Mark(key=7, seq=9, clean=True)
+        """
+        return cls(**json.loads(text)) if text else cls(0, 0, clean=True)
+
+    def written(self) -> str:
+        """Return the note as text."""
+        return json.dumps({"key": self.key, "seq": self.seq, "clean": self.clean})
+
+
+class MirrorFeeder:
+    """One thread of the owning process. In any other process it waits for the owner to die, and takes over."""
+
+    def __init__(self, parts: Parts, mirror: CaseMirror, build: Callable[[], MirrorBuild] | None) -> None:
+        self._parts, self._mirror, self._build = parts, mirror, build
+        self._working = threading.RLock()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._mark = Mark(0, 0, clean=True)
+        self._building: MirrorBuild | None = None
+        self.owner = False
+        self.failures = 0
+        self.last_error: str | None = None
+        self._try_to_own()
+        self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
+        self._thread.start()
+
+    # -- what others ask ---------------------------------------------------------------------------------------------
+
+    @property
+    def covered(self) -> int:
+        """The greatest case key that the mirror holds; 0 while it cannot be asked."""
+        return self._mark.key if self.owner and not self._mark.clean and self._building is None else 0
+
+    @property
+    def state(self) -> str:
+        """One word for people."""
+        if not self.owner:
+            return "follower"
+        if self._building is not None:
+            return "rebuilding"
+        return "failing" if self.last_error else "clean" if self._mark.clean else "open"
+
+    @property
+    def lag(self) -> int:
+        """Lines of the log that the mirror has not seen."""
+        return max(0, self._parts.ledger.head() - self._mark.seq)
+
+    # -- owning ------------------------------------------------------------------------------------------------------
+
+    def _try_to_own(self) -> None:
+        lock = self._parts.lock
+        if self.owner or lock is None or not lock.try_acquire():
+            return
+        self.owner = True
+        self._mark = Mark.read(self._parts.ledger.meta(_META))
+        fed_before = self._mark.key > 0 or self._mark.seq > 0
+        if not self._mark.clean or fed_before != self._mirror.exists():
+            self._start_over()
+
+    def _start_over(self) -> None:
+        """Throw the mirror away and feed a new one from the ledger."""
+        self._mirror.discard()
+        self._note(Mark(0, 0, clean=True))
+        cases = self._parts.ledger.counts(None)["cases"]
+        if self._build is not None and cases >= _BUILD_ELSEWHERE:
+            self._building = self._build()
+
+    def _note(self, mark: Mark) -> None:
+        self._parts.ledger.set_meta(_META, mark.written())
+        self._mark = mark
+
+    # -- feeding -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(_INTERVAL)
+            self._wake.clear()
+            if self._stopping:
+                return
+            try:
+                with self._working:
+                    self._tick()
+            except Exception as error:  # noqa: BLE001 - the mirror may fail in any way; it is only a mirror
+                self._failed(error)
+
+    def _tick(self) -> None:
+        if not self.owner:
+            self._try_to_own()
+        if self.owner and self._built():
+            while not self._stopping and self._feed_once():
+                pass
+
+    def _built(self) -> bool:
+        """Return True unless a mirror is still being built elsewhere."""
+        if self._building is None:
+            return True
+        status = self._building.poll()
+        if status is None:
+            return False
+        building, self._building = self._building, None
+        if status == 0:
+            self._note(Mark(building.finish(), 0, clean=True))
+        else:
+            building.abandon()
+            self._failed(StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead"))
+        return True
+
+    def _feed_once(self) -> bool:
+        """Feed one batch; return whether there may be more."""
+        ledger = self._parts.ledger
+        changes = ledger.tail(self._mark.seq, 10_000)
+        rows = ledger.cases_after(self._mark.key, _BATCH)
+        if not (changes or rows):
+            return False
+        seq = changes[-1].seq if changes else self._mark.seq
+        gone = [change for change in changes if change.kind == CASE_REMOVED and change.id is not None]
+        wiped = [change for change in changes if change.kind == FORGOTTEN and not change.ref]
+        if not (rows or gone or wiped):
+            self._mark = Mark(self._mark.key, seq, clean=self._mark.clean)
+            return len(changes) == 10_000
+        if self._mark.clean:
+            self._note(Mark(self._mark.key, self._mark.seq, clean=False))  # on disk before the first write
+        names = {number: name for name, number in ledger.namespaces().items()}
+        for change in wiped:
+            self._mirror.drop(names[change.namespace])
+        for namespace in {change.namespace for change in gone}:
+            self._mirror.delete(names[namespace], [str(one.id) for one in gone if one.namespace == namespace])
+        for namespace in dict.fromkeys(case.namespace for case, _ in rows):
+            some = [(case, vector) for case, vector in rows if case.namespace == namespace]
+            self._mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
+        key = rows[-1][0].key if rows else self._mark.key
+        self._mark = Mark(key, seq, clean=False)
+        self.last_error = None
+        return True
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        self.last_error = f"{type(error).__name__}: {error}"
+        _log.warning("feeding the mirror failed (%s); it will be tried again", self.last_error)
+
+    def flush(self) -> None:
+        """Feed everything there is, now."""
+        with self._working:
+            if not self.owner:
+                raise StoreError("another process owns this folder and feeds Chroma; call sync() there, or close it first")
+            self._abandon_build()
+            try:
+                while self._feed_once():
+                    pass
+            except Exception as error:
+                self._failed(error)
+                raise StoreError(f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all") from error
+
+    def rebuild(self) -> None:
+        """Throw the mirror away and feed it again, here and now."""
+        with self._working:
+            self._abandon_build()
+            self._mirror.discard()
+            self._note(Mark(0, 0, clean=True))
+            self.flush()
+
+    def _abandon_build(self) -> None:
+        if self._building is not None:
+            self._building.abandon()
+            self._building = None
+
+    def nudge(self) -> None:
+        """Say that there is something to feed."""
+        self._wake.set()
+
+    def close(self, *, feed: bool) -> None:
+        """Stop, feed what is left if asked to, close the mirror and note that it was closed cleanly."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(timeout=60)
+        with self._working:
+            if not self.owner:
+                return
+            if feed and self._building is None:
+                try:
+                    self.flush()
+                except StoreError:
+                    pass  # counted and logged; the next opening feeds it
+            self._abandon_build()
+            self._mirror.close()
+            if not self._mark.clean and self.last_error is None:
+                self._note(Mark(self._mark.key, self._mark.seq, clean=True))
+            self.owner = False
+            if self._parts.lock is not None:
+                self._parts.lock.release()

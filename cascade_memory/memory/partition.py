@@ -1,0 +1,163 @@
+"""All that is known of one namespace: its index, its encoder, its policy. Nothing of it is shared with another."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from cascade_memory.cycle.learn import WINDOW, learn
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, FORGOTTEN, Change
+from cascade_memory.memory.parts import Parts
+from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.snapshots import Snapshot
+
+_SCAN = 4_096  # cases read at once
+_SNAPSHOT_EVERY = 256  # outcomes
+_log = logging.getLogger(__name__)
+
+
+class Partition:
+    """Follows the ledger's log: the index at once, encoder and policy whenever ``learn`` is called."""
+
+    def __init__(self, name: str, number: int, parts: Parts) -> None:
+        self.name, self.number, self._parts = name, number, parts
+        self.index = parts.index(parts.embedder.dimension, name)
+        self.encoder = parts.ranker.encoder(parts.embedder.dimension, self.index.vectors)
+        self.policy = parts.ranker.policy()
+        self._learning = threading.Lock()
+        self._todo: list[Change] = []  # applied to the index, not yet learned
+        self._new_cases: list[Candidates] = []  # in the index, not yet in the encoder
+        self._last_key = 0
+        self.seq = parts.ledger.head()
+        self._learned_seq = self.seq
+        self._since_snapshot = 0
+        self._load()
+        self._draws = itertools.count(int(parts.ledger.counts(number)["recalls"]))
+
+    def seed(self) -> tuple[int, int]:
+        """Return the seed of the next choice: the same stream of recalls draws the same numbers."""
+        return self.number, next(self._draws)
+
+    @property
+    def busy(self) -> bool:
+        """True while there is something to learn."""
+        return bool(self._todo or self._new_cases)
+
+    # -- loading -----------------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        self._load_cases()
+        snapshot = self._parts.snapshots.latest(
+            self.number, policy=self.policy.name, encoder=self.encoder.identity
+        )
+        later = self._changes_after(snapshot.seq) if snapshot is not None else []
+        if snapshot is None or any(change.kind == FORGOTTEN for change in later):
+            self.policy.rebuild(self._parts.ledger.history(self.number, WINDOW))
+            return
+        self.policy.load_state_dict(snapshot.state)
+        learn(later, ledger=self._parts.ledger, policy=self.policy, namespace=self.number)
+        self._since_snapshot = len(later)
+
+    def _load_cases(self) -> None:
+        while True:
+            rows = self._parts.ledger.scan(self.number, self._last_key, _SCAN)
+            if not len(rows):
+                return
+            self._last_key = int(rows.keys[-1])
+            self.index.upsert(rows.keys, rows.vectors)
+            self.encoder.retain(rows)
+
+    def _changes_after(self, seq: int) -> list[Change]:
+        found: list[Change] = []
+        while True:
+            changes = self._parts.ledger.tail(seq)
+            changes = [change for change in changes if change.seq <= self.seq]
+            if not changes:
+                return found
+            found += [change for change in changes if change.namespace == self.number]
+            seq = changes[-1].seq
+
+    # -- following ---------------------------------------------------------------------------------------------------
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Bring the index up to date and note what there is to learn. Called by one thread at a time."""
+        changes = [change for change in changes if change.seq > self.seq]
+        if not changes:
+            return
+        self.seq = changes[-1].seq
+        added = [change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key]
+        if added:
+            rows = self._parts.ledger.scan(self.number, min(added) - 1, len(added), until=max(added))
+            self._last_key = max(added)
+            if len(rows):
+                self.index.upsert(rows.keys, rows.vectors)
+                self._new_cases.append(rows)
+        removed = [change.ref for change in changes if change.kind == CASE_REMOVED]
+        if removed:
+            self.index.remove(removed)
+        if any(change.kind == FORGOTTEN and not change.ref for change in changes):
+            self._empty_index()
+        self._todo += [change for change in changes if change.kind != CASE_ADDED]
+
+    def _empty_index(self) -> None:
+        while True:
+            keys, _ = self.index.nearest(np.zeros(self._parts.embedder.dimension, np.float32), _SCAN)
+            if not len(keys):
+                return
+            self.index.remove([int(key) for key in keys])
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(self) -> None:
+        """Bring encoder and policy up to date."""
+        with self._learning:
+            todo, self._todo = self._todo, []
+            new, self._new_cases = self._new_cases, []
+            seq = self.seq
+            forgotten = any(change.kind in (CASE_REMOVED, FORGOTTEN) for change in todo)
+            if forgotten:
+                self._rebuild_encoder()
+            else:
+                for rows in new:
+                    self.encoder.retain(rows)
+            rebuilt = learn(todo, ledger=self._parts.ledger, policy=self.policy, namespace=self.number)
+            self._learned_seq = seq
+            self._since_snapshot += len(todo)
+            if rebuilt or forgotten:
+                self._parts.snapshots.drop(self.number)
+            if rebuilt or self._since_snapshot >= _SNAPSHOT_EVERY:
+                self.save()
+
+    def _rebuild_encoder(self) -> None:
+        """Count all remaining cases afresh: what was forgotten must not live on in a statistic."""
+        self.encoder.reset()
+        after = 0
+        while True:
+            rows = self._parts.ledger.scan(self.number, after, _SCAN, until=self._last_key)
+            if not len(rows):
+                return
+            after = int(rows.keys[-1])
+            self.encoder.retain(rows)
+
+    def save(self) -> None:
+        """Write a snapshot of the policy."""
+        if self._since_snapshot:
+            self._parts.snapshots.save(
+                Snapshot(
+                    namespace=self.number,
+                    seq=self._learned_seq,
+                    policy=self.policy.name,
+                    encoder=self.encoder.identity,
+                    state=self.policy.state_dict(),
+                )
+            )
+            self._parts.ledger.note_event(
+                "trained",
+                self.number,
+                {"policy": self.policy.name, "version": self.policy.version, "seq": self._learned_seq},
+            )
+            self._since_snapshot = 0

@@ -1,0 +1,85 @@
+"""``with memory.episode(query) as episode``: recall at the beginning, reward at the end."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.recall import Recall, RecalledCase
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import MetadataValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cascade_memory.memory.memory import Memory
+
+
+class Session:
+    """One task. Set ``solution`` when there is one, and ``reward(...)`` when the outcome is known.
+
+    What is not rewarded inside the block is asked of the memory's ``reward_fn`` when the block ends; without one it stays
+    open, to be rewarded later by its id. A block that raises is censored unless ``reward_fn`` says otherwise; the exception
+    goes on its way.
+    """
+
+    def __init__(self, memory: Memory, recall: Recall) -> None:
+        self._memory = memory
+        self.recall = recall
+        self.solution: Solution | None = None
+        self._rewarded = False
+
+    @property
+    def id(self) -> str:
+        """The id under which the reward is reported."""
+        return self.recall.episode_id
+
+    @property
+    def cases(self) -> tuple[RecalledCase, ...]:
+        """The recalled cases."""
+        return self.recall.cases
+
+    def render(self) -> str:
+        """Return the cases as fenced text."""
+        return self.recall.render()
+
+    def reward(
+        self,
+        value: float | bool,
+        *,
+        solution: Solution | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> None:
+        """Report the outcome."""
+        self._memory.reward(
+            self.id, value, solution=self.solution if solution is None else solution, source=source, metadata=metadata
+        )
+        self._rewarded = True
+
+    def __enter__(self) -> Session:
+        """Enter the task."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Settle, censor, or leave open; never swallow the agent's own error, never replace it by one of ours."""
+        if self._rewarded or self.recall.error is not None:
+            return
+        status = "open" if error is None else "error"
+        try:
+            value = self._memory.ask_reward_fn(self.id, status=status, solution=self.solution)
+            if value is not None:
+                self._memory.reward(self.id, value, solution=self.solution)
+            elif error is not None:
+                self._memory.discard(self.id)
+        except Exception as failure:
+            if error is None:
+                raise
+            self._memory.note_failure("reward", failure)
+
+    def as_episode(self) -> Episode | None:
+        """Return the episode as the ledger knows it."""
+        return self._memory.get_episode(self.id)

@@ -1,0 +1,76 @@
+"""JSON lines: everything out, and in again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from cascade_memory.errors import EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
+from cascade_memory.memory.engine import Engine
+from cascade_memory.memory.progress import progress_bar
+
+FORMAT = "cascade-memory export"
+VERSION = 1
+
+
+def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | None) -> int:
+    """Write a header and a line per record; return the number of lines."""
+    embedder = engine.parts.embedder
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "embedder": embedder.identity,
+        "dimension": embedder.dimension,
+    }
+    lines = 1
+    with _opened(target, "w") as file:
+        file.write(json.dumps(header) + "\n")
+        for record in progress_bar(engine.parts.ledger.dump(), "exporting", show=progress):
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            lines += 1
+    return lines
+
+
+def import_(engine: Engine, source: str | Path | IO[str], *, progress: bool | None) -> int:
+    """Read a header and records; all or nothing."""
+    with _opened(source, "r") as file:
+        header = _parsed(file.readline(), 1)
+        if header.get("format") != FORMAT:
+            raise InvalidInput("this is no export of cascade-memory: its first line is not the header of one")
+        if header["version"] > VERSION:
+            raise SchemaTooNew(f"this export has version {header['version']}, this library reads up to {VERSION}; upgrade it")
+        embedder = engine.parts.embedder
+        if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):
+            raise EncoderMismatch(
+                f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
+                "import it into a memory with the former"
+            )
+        engine.note_embedder()
+        lines = (_parsed(line, number) for number, line in enumerate(file, start=2))
+        return engine.parts.ledger.load(progress_bar(lines, "importing", show=progress))
+
+
+def _parsed(line: str, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InvalidInput(f"line {number} is not JSON; nothing was imported") from error
+    if not isinstance(record, dict):
+        raise InvalidInput(f"line {number} is no JSON object; nothing was imported")
+    return cast("dict[str, Any]", record)
+
+
+@contextlib.contextmanager
+def _opened(where: str | Path | IO[str], mode: str) -> Iterator[IO[str]]:
+    if not isinstance(where, (str, Path)):
+        yield where
+        return
+    try:
+        file = Path(where).open(mode, encoding="utf-8")
+    except OSError as error:
+        raise StoreUnwritable(f"cannot open {where}: {error}") from error
+    with file:
+        yield file

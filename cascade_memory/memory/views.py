@@ -1,0 +1,107 @@
+"""What people look at: counts, health, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cascade_memory.domain.display import html_table, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Counts of one namespace, or of all."""
+
+    namespace: str | None
+    cases: int
+    copies: int
+    solutions: int
+    episodes: int
+    open: int
+    settled: int
+    censored: int
+    expired: int
+    recalls: int
+    shown: int
+    rewards: int
+    mean_reward: float
+    policy: str
+    policy_version: int
+    embedder: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a table shows."""
+        of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {self.copies:,} verifications)"
+        states = f"{self.episodes:,} ({self.open:,} open, {self.settled:,} rewarded, {self.censored:,} censored, {self.expired:,} expired)"
+        return [
+            ("namespace", self.namespace if self.namespace is not None else "all"),
+            ("cases", of),
+            ("episodes", states),
+            ("recalls", f"{self.recalls:,}, {self.shown:,} of them showed a case"),
+            ("mean reward", number(self.mean_reward) if self.rewards else "–"),
+            ("ranker", f"{self.policy}, version {self.policy_version}"),
+            ("embedder", self.embedder),
+        ]
+
+    def __str__(self) -> str:
+        """Return a plain-text table."""
+        return "\n".join(f"{name:<12}{value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("memory", ("", ""), [list(row) for row in self.rows()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Is anything wrong? ``ok`` is False when something failed without an exception reaching anybody."""
+
+    ok: bool
+    failures: Mapping[str, int] = field(default_factory=dict[str, int])
+    last_error: str | None = None
+    chroma: str = "none"
+    chroma_lag: int = 0
+    learning: str = "background"
+    free_disk_bytes: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a table shows."""
+        failed = ", ".join(f"{count} x {step}" for step, count in self.failures.items())
+        free = "–" if self.free_disk_bytes is None else f"{self.free_disk_bytes / 2**30:,.1f} GiB free"
+        return [
+            ("health", "ok" if self.ok else "failing"),
+            ("failures", failed or "none"),
+            ("last error", self.last_error or "–"),
+            ("chroma", f"{self.chroma}, {self.chroma_lag:,} changes behind"),
+            ("learning", self.learning),
+            ("disk", free),
+        ]
+
+    def __str__(self) -> str:
+        """Return a plain-text table."""
+        return "\n".join(f"{name:<12}{value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("health", ("", ""), [list(row) for row in self.rows()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What ``forget`` deleted."""
+
+    cases: int = 0
+    episodes: int = 0
+    recalls: int = 0
+    outcomes: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)

@@ -1,0 +1,51 @@
+"""A copy of the cases in somebody else's database: for its index, and for its tools. Never the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.case import Case
+
+
+class CaseMirror(Protocol):
+    """Holds every case of every namespace, a little late. It may fail in any way; then it is thrown away and fed again."""
+
+    def exists(self) -> bool:
+        """Say whether there is anything, without looking at it."""
+        ...
+
+    def open(self) -> None:
+        """Get ready to be fed. Slow."""
+        ...
+
+    def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
+        """Store cases."""
+        ...
+
+    def delete(self, namespace: str, ids: Sequence[str]) -> None:
+        """Remove cases; unknown ids are ignored."""
+        ...
+
+    def drop(self, namespace: str) -> None:
+        """Remove everything of a namespace."""
+        ...
+
+    def count(self, namespace: str) -> int:
+        """Return the number of cases of a namespace."""
+        ...
+
+    def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
+        """Return the ids of about the k nearest."""
+        ...
+
+    def close(self) -> None:
+        """Let go, with everything saved."""
+        ...
+
+    def discard(self) -> None:
+        """Delete everything, without looking at it."""
+        ...

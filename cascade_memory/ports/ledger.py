@@ -1,0 +1,159 @@
+"""The system of record. Whatever returns from here has happened; whatever raises has not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.records import Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.policy import Feedback
+
+
+class Ledger(Protocol):
+    """Record, settle once, tell history, and let others follow by ``tail``."""
+
+    path: Path | None
+
+    def meta(self, key: str) -> str | None:
+        """Return a fact about the folder."""
+        ...
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Record a fact about the folder, durably."""
+        ...
+
+    def namespace(self, name: str, *, create: bool) -> int | None:
+        """Return the number of a namespace."""
+        ...
+
+    def namespaces(self) -> dict[str, int]:
+        """Return the numbers of all namespaces."""
+        ...
+
+    def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:
+        """Record that something was done: for people and for replays."""
+        ...
+
+    def tail(self, after: int, limit: int = 10_000) -> list[Change]:
+        """Return what happened after a line of the log, oldest first."""
+        ...
+
+    def head(self) -> int:
+        """Return the number of the last line of the log."""
+        ...
+
+    def record(self, entry: RecallRecord) -> int:
+        """Store a recall before its id is handed out; survives a killed process."""
+        ...
+
+    def candidates(self, keys: NDArray[np.int64]) -> dict[int, tuple[str, str, int, str]]:
+        """Return (text, head of the solution, group, id) by key."""
+        ...
+
+    def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
+        """Return the keys of all cases that match a filter, ascending."""
+        ...
+
+    def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
+        """Return what must be known of an episode to settle it."""
+        ...
+
+    def settle(self, settlement: Settlement) -> Settled:
+        """Record an outcome, its labels and its case: all at once; survives a power cut."""
+        ...
+
+    def close_episodes(self, ids: Sequence[str], status: str) -> list[str]:
+        """Close episodes without a label; return those that were open."""
+        ...
+
+    def episodes(self, namespace: int | None, *, status: str | None = None, before: float | None = None) -> list[Episode]:
+        """Return episodes, oldest first."""
+        ...
+
+    def episode(self, episode_id: str) -> Episode | None:
+        """Return one episode."""
+        ...
+
+    def feedback(self, outcome: int) -> list[Feedback]:
+        """Return what an outcome teaches."""
+        ...
+
+    def history(self, namespace: int, limit: int) -> list[Feedback]:
+        """Return what the last outcomes of a namespace teach, oldest first."""
+        ...
+
+    def recalls_of(self, episode_key: int) -> list[int]:
+        """Return the keys of an episode's recalls."""
+        ...
+
+    def add(self, new: Sequence[NewCase]) -> list[str]:
+        """Store cases, all or none; survives a power cut."""
+        ...
+
+    def cases(self, keys: Sequence[int]) -> dict[int, Case]:
+        """Return whole cases by key."""
+        ...
+
+    def cases_by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
+        """Return whole cases by id."""
+        ...
+
+    def cases_after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
+        """Return cases of all namespaces with their vectors, in order of age."""
+        ...
+
+    def keys_of(self, ids: Sequence[str]) -> list[int]:
+        """Return the keys of cases by id."""
+        ...
+
+    def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
+        """Return cases with their vectors, in order of age."""
+        ...
+
+    def solutions(self, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
+        """Return one stored solution for each group."""
+        ...
+
+    def forget(self, keys: Sequence[int], *, episodes_too: bool = True) -> dict[str, int]:
+        """Delete cases and the episodes that made them."""
+        ...
+
+    def forget_episode(self, episode_id: str) -> dict[str, int]:
+        """Delete an episode and the case it made."""
+        ...
+
+    def forget_namespace(self, namespace: int) -> dict[str, int]:
+        """Delete everything of a namespace."""
+        ...
+
+    def counts(self, namespace: int | None) -> dict[str, float]:
+        """Return how many of everything there are."""
+        ...
+
+    def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
+        """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+        ...
+
+    def dump(self) -> Iterator[dict[str, Any]]:
+        """Yield everything as plain records."""
+        ...
+
+    def load(self, records: Iterable[dict[str, Any]]) -> int:
+        """Take records that are not there yet: all, or none."""
+        ...
+
+    def integrity(self) -> str:
+        """Return ``ok`` or what is wrong with the file."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...

@@ -1,0 +1,5 @@
+"""Learned state on disk: complete or not there, never half, never a pickle."""
+
+from cascade_memory.snapshots.store import Snapshot, SnapshotStore
+
+__all__ = ["Snapshot", "SnapshotStore"]

@@ -1,0 +1,82 @@
+"""Writing and reading snapshots of learned state."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.errors import StoreUnwritable
+
+_KEEP = 2
+_MANIFEST = "manifest"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The learned state of one namespace after line ``seq`` of the ledger's log."""
+
+    namespace: int
+    seq: int
+    policy: str
+    encoder: str
+    state: Mapping[str, NDArray[np.float64]]
+
+
+class SnapshotStore:
+    """A folder of snapshots. ``path=None`` keeps none: a memory in RAM has nothing to come back to."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Write a snapshot: under another name first, on disk before it gets its own. Older ones beyond the last go."""
+        if self.path is None:
+            return
+        manifest = {"namespace": snapshot.namespace, "seq": snapshot.seq, "policy": snapshot.policy, "encoder": snapshot.encoder}
+        target = self.path / f"policy-{snapshot.namespace}-{snapshot.seq:016d}.npz"
+        unfinished = target.with_suffix(".part")
+        try:
+            self.path.mkdir(exist_ok=True)
+            with unfinished.open("wb") as file:
+                text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
+                np.savez(file, allow_pickle=False, **{_MANIFEST: text}, **snapshot.state)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(target)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise StoreUnwritable(f"cannot write {target}: {error}") from error
+        for old in self._files(snapshot.namespace)[_KEEP:]:
+            old.unlink(missing_ok=True)
+
+    def latest(self, namespace: int, *, policy: str, encoder: str) -> Snapshot | None:
+        """Return the newest readable snapshot of this policy on this encoder; None when there is none."""
+        for file in self._files(namespace):
+            try:
+                with np.load(file, allow_pickle=False) as arrays:
+                    manifest = json.loads(arrays[_MANIFEST].tobytes())
+                    state = {name: arrays[name] for name in arrays.files if name != _MANIFEST}
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+                _log.warning("snapshot %s is unreadable (%s); taking an older one", file, error)
+                continue
+            if (manifest["policy"], manifest["encoder"]) == (policy, encoder):
+                return Snapshot(namespace=namespace, seq=manifest["seq"], policy=policy, encoder=encoder, state=state)
+        return None
+
+    def drop(self, namespace: int) -> None:
+        """Delete the snapshots of a namespace: they know what must be forgotten."""
+        for file in self._files(namespace):
+            file.unlink(missing_ok=True)
+
+    def _files(self, namespace: int) -> list[Path]:
+        """Return the files of a namespace, newest first."""
+        return [] if self.path is None else sorted(self.path.glob(f"policy-{namespace}-*.npz"), reverse=True)

@@ -1,0 +1,134 @@
+"""Chroma holds every case, for its HNSW index and for everybody else's tools. The ledger stays the truth."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.validation import RESERVED_PREFIX
+
+_PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
+_ENCODED_PREFIX = "ns-"
+BATCH = 256
+
+
+def collection_name(namespace: str) -> str:
+    """Return the name of a namespace's collection: itself where Chroma allows that, else a slug and a digest.
+
+    >>> collection_name("default")
+    'default'
+    >>> collection_name("tenant/42")
+    'ns-tenant-42-48ccad1036ef'
+    """
+    if _PLAIN_NAME.fullmatch(namespace) and not namespace.startswith(_ENCODED_PREFIX):
+        return namespace
+    slug = re.sub(r"[^a-zA-Z0-9]+", "-", namespace).strip("-")[:40] or "x"
+    return f"{_ENCODED_PREFIX}{slug}-{hashlib.blake2b(namespace.encode(), digest_size=6).hexdigest()}"
+
+
+def chroma_metadata(case: Case) -> dict[str, Any]:
+    """Return the user's metadata and, under reserved keys, what else is needed to use a case without this library."""
+    return {
+        **case.metadata,
+        f"{RESERVED_PREFIX}solution": solution_text(case.solution),
+        f"{RESERVED_PREFIX}source": case.source,
+        f"{RESERVED_PREFIX}created_at": case.created_at,
+        f"{RESERVED_PREFIX}namespace": case.namespace,
+    }
+
+
+class ChromaFolder:
+    """One ``PersistentClient`` and its collections. Only the process that owns the folder may open it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._client: Any = None
+        self._collections: dict[str, Any] = {}
+
+    def exists(self) -> bool:
+        """Say whether the folder is there."""
+        return self.path.exists()
+
+    def open(self) -> None:
+        """Import chromadb and open the folder. Slow the first time."""
+        with self._lock:
+            if self._client is not None:
+                return
+            import chromadb
+            from chromadb.config import Settings
+
+            # No .env of whoever's working directory, and no telemetry even in versions that still had it.
+            settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
+            self._client = chromadb.PersistentClient(str(self.path), settings=settings)
+
+    def collection(self, namespace: str) -> Any:
+        """Return a namespace's collection; made if it is not there."""
+        with self._lock:
+            self.open()
+            if namespace not in self._collections:
+                self._collections[namespace] = self._client.get_or_create_collection(
+                    collection_name(namespace),
+                    embedding_function=None,
+                    configuration={"hnsw": {"space": "cosine"}},
+                    metadata={f"{RESERVED_PREFIX}namespace": namespace},
+                )
+            return self._collections[namespace]
+
+    def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
+        """Store cases."""
+        collection = self.collection(namespace)
+        for start in range(0, len(cases), BATCH):
+            part = cases[start : start + BATCH]
+            collection.upsert(
+                ids=[case.id for case in part],
+                embeddings=vectors[start : start + BATCH],
+                documents=[case.query for case in part],
+                metadatas=[chroma_metadata(case) for case in part],
+            )
+
+    def delete(self, namespace: str, ids: Sequence[str]) -> None:
+        """Remove cases; unknown ids are ignored."""
+        collection = self.collection(namespace)
+        for start in range(0, len(ids), BATCH):
+            collection.delete(ids=list(ids[start : start + BATCH]))
+
+    def drop(self, namespace: str) -> None:
+        """Remove a namespace's collection."""
+        with self._lock:
+            self.collection(namespace)
+            self._client.delete_collection(collection_name(namespace))
+            self._collections.pop(namespace, None)
+
+    def count(self, namespace: str) -> int:
+        """Return the number of cases of a namespace."""
+        return int(self.collection(namespace).count())
+
+    def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
+        """Return the ids of about the k nearest."""
+        found = self.collection(namespace).query(query_embeddings=[vector], n_results=k, include=["distances"])
+        return list(found["ids"][0])
+
+    def close(self) -> None:
+        """Let go of the folder, with everything saved."""
+        with self._lock:
+            if self._client is not None:
+                client, self._client, self._collections = self._client, None, {}
+                client.close()
+
+    def discard(self) -> None:
+        """Delete the folder. Nothing in it is looked at: a damaged one may crash its reader."""
+        with self._lock:
+            self.close()
+            shutil.rmtree(self.path, ignore_errors=True)
+

@@ -1,0 +1,157 @@
+"""An exact scan: as fast as any index up to some ten thousand cases, and never wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What a reader sees: the first ``n`` rows of arrays that only ever grow beyond them."""
+
+    keys: NDArray[np.int64]  # ascending
+    vectors: NDArray[np.float32]
+    alive: NDArray[np.bool_]
+    n: int
+    dead: int
+
+
+class ExactIndex:
+    """All vectors in one matrix. Readers take no lock: they see a table that was complete at some moment.
+
+    >>> index = ExactIndex(2)
+    >>> index.upsert(np.array([1, 2]), np.array([[1.0, 0.0], [0.0, 1.0]], np.float32))
+    >>> keys, cosines = index.nearest(np.array([0.8, 0.6], np.float32), k=1)
+    >>> int(keys[0]), round(float(cosines[0]), 2)
+    (1, 0.8)
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._lock = threading.Lock()
+        self._table = _Table(
+            np.zeros(0, np.int64), np.zeros((0, dimension), np.float32), np.zeros(0, bool), n=0, dead=0
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of vectors held."""
+        return self._table.n - self._table.dead
+
+    def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Add vectors, or replace those of known keys."""
+        with self._lock:
+            order = np.argsort(keys, kind="stable")
+            keys, vectors = np.asarray(keys)[order], np.asarray(vectors, np.float32)[order]
+            table = self._table
+            if table.n and len(keys) and keys[0] <= table.keys[table.n - 1]:
+                table = self._without(table, keys)
+                merged = np.concatenate([table.keys[: table.n], keys])
+                order = np.argsort(merged, kind="stable")
+                self._table = _Table(
+                    merged[order],
+                    np.concatenate([table.vectors[: table.n], vectors])[order],
+                    np.concatenate([table.alive[: table.n], np.ones(len(keys), bool)])[order],
+                    n=len(merged),
+                    dead=table.dead,
+                )
+                return
+            self._table = self._appended(table, keys, vectors)
+
+    @staticmethod
+    def _without(table: _Table, keys: NDArray[np.int64]) -> _Table:
+        keep = ~np.isin(table.keys[: table.n], keys)
+        alive = table.alive[: table.n][keep]
+        return _Table(
+            table.keys[: table.n][keep],
+            table.vectors[: table.n][keep],
+            alive,
+            n=len(alive),
+            dead=int(len(alive) - alive.sum()),
+        )
+
+    @staticmethod
+    def _appended(table: _Table, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> _Table:
+        n = table.n + len(keys)
+        if n > len(table.keys):  # grow by half: old arrays stay untouched for whoever reads them
+            room = max(n, 64, len(table.keys) * 3 // 2)
+            grown = (
+                np.zeros(room, np.int64),
+                np.zeros((room, table.vectors.shape[1]), np.float32),
+                np.zeros(room, bool),
+            )
+            for new, old in zip(grown, (table.keys, table.vectors, table.alive), strict=True):
+                new[: table.n] = old[: table.n]
+            table = _Table(*grown, n=table.n, dead=table.dead)
+        table.keys[table.n : n] = keys
+        table.vectors[table.n : n] = vectors
+        table.alive[table.n : n] = True
+        return _Table(table.keys, table.vectors, table.alive, n=n, dead=table.dead)
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Drop these keys; unknown ones are ignored."""
+        with self._lock:
+            table = self._table
+            alive = table.alive.copy()
+            alive[: table.n][np.isin(table.keys[: table.n], np.asarray(keys, np.int64))] = False
+            dead = int(table.n - alive[: table.n].sum())
+            table = _Table(table.keys, table.vectors, alive, n=table.n, dead=dead)
+            if dead * 4 > table.n:
+                table = self._without(table, table.keys[: table.n][~alive[: table.n]])
+            self._table = table
+
+    def nearest(
+        self, vector: NDArray[np.float32], k: int, among: NDArray[np.int64] | None = None, after: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the k nearest, best first, among the given keys, of keys greater than ``after``."""
+        table = self._table
+        start = int(np.searchsorted(table.keys[: table.n], after, side="right")) if after else 0
+        if among is None:
+            rows = None
+            cosines = table.vectors[start : table.n] @ vector
+            if table.dead:
+                cosines = np.where(table.alive[start : table.n], cosines, -np.inf)
+        else:
+            rows = _positions(table, among)
+            cosines = table.vectors[rows] @ vector
+        found = _top(cosines, k)
+        found = found[np.isfinite(cosines[found])]
+        places = found + start if rows is None else rows[found]
+        return table.keys[places], cosines[found].astype(np.float32)
+
+    def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors of keys that were found a moment ago; zeros where one has gone since."""
+        table = self._table
+        places = np.searchsorted(table.keys[: table.n], keys)
+        known = places < table.n
+        known[known] = table.keys[places[known]] == keys[known]
+        vectors = np.zeros((len(keys), table.vectors.shape[1]), np.float32)
+        vectors[known] = table.vectors[places[known]]
+        return vectors
+
+    def living(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say which keys are held."""
+        table = self._table
+        return np.isin(keys, table.keys[: table.n][table.alive[: table.n]]) if table.dead else np.isin(
+            keys, table.keys[: table.n]
+        )
+
+
+def _positions(table: _Table, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    places = np.searchsorted(table.keys[: table.n], keys)
+    places = places[places < table.n]
+    known = np.isin(table.keys[places], keys) & table.alive[places]
+    return np.unique(places[known])
+
+
+def _top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Return the positions of the k highest, highest first; equal ones in order of age."""
+    if len(scores) > k:
+        best = np.argpartition(-scores, k - 1)[:k]
+    else:
+        best = np.arange(len(scores))
+    return best[np.lexsort((best, -scores[best]))]
