@@ -1,7 +1,7 @@
 """A case memory for agents that learns from outcomes which past cases to reuse.
 
-    from cascade_memory import CascadeMemory
-    memory = CascadeMemory("./memory")
+from cascade_memory import CascadeMemory
+memory = CascadeMemory("./memory")
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cascade_memory.encoders import minilm
 from cascade_memory.encoders.hashing import HashingEmbedder
@@ -11,8 +15,22 @@ from cascade_memory.errors import EncoderMismatch, InvalidInput, MissingExtra
 from cascade_memory.ports.embedder import Embedder
 
 
-def resolve_embedder(embedder: str | Embedder, stored: str | None) -> Embedder:
+class StoredVectors:
+    """Stands in for whatever wrote a folder when nothing will be embedded: to look, export and forget, no model is needed."""
+
+    def __init__(self, identity: str, dimension: int) -> None:
+        self.identity, self.dimension = identity, dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Refuse."""
+        del texts
+        raise InvalidInput(f"this folder was opened without its embedder {self.identity!r}, so nothing can be embedded")
+
+
+def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -> Embedder:
     """Return the embedder the user passed; for ``"auto"``, the one that wrote the folder, else all-MiniLM-L6-v2.
+
+    ``stored`` is the (identity, dimension) that the folder names.
 
     >>> resolve_embedder("hashing", None).identity
     'hashing-1:384'
@@ -22,7 +40,9 @@ def resolve_embedder(embedder: str | Embedder, stored: str | None) -> Embedder:
             raise InvalidInput("embedder must have identity, dimension and embed(texts); see cascade_memory.ports.embedder")
         return embedder
     if embedder == "auto":
-        return _default() if stored is None else _by_identity(stored)
+        return _default() if stored is None else _by_identity(stored[0])
+    if embedder == "stored" and stored is not None:
+        return StoredVectors(*stored)
     if embedder == "minilm":
         return MiniLMEmbedder()
     if embedder == "hashing":

@@ -15,10 +15,12 @@ from cascade_memory.assembly.mirror import ChildBuild, MirrorBulk
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.rankers import resolve_ranker
 from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.engine import EMBEDDER_META, Engine, Learning
+from cascade_memory.memory.embedding import stored_embedder
+from cascade_memory.memory.engine import Engine, Learning
 from cascade_memory.memory.parts import Parts, Ranker
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.solution_matcher import SolutionMatcher
@@ -64,6 +66,11 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings) -> Engine:
         return engine
 
 
+def is_open(path: Path) -> bool:
+    """Say whether this process has a folder open."""
+    return os.path.realpath(path) in _open
+
+
 def release(engine: Engine) -> None:
     """Give a handle back; the last one closes the engine."""
     path = engine.parts.ledger.path
@@ -90,8 +97,7 @@ def _close_all() -> None:
 
 
 def _forget_after_fork() -> None:
-    global _opening
-    _opening = threading.RLock()  # the parent's may have been held
+    globals()["_opening"] = threading.RLock()  # the parent's may have been held
     _open.clear()
 
 
@@ -102,8 +108,7 @@ if hasattr(os, "register_at_fork"):
 def _check(settings: Settings) -> None:
     if settings.learn not in ("inline", "background", "off"):
         raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
-    if isinstance(settings.candidates, bool) or not isinstance(settings.candidates, int) or settings.candidates < 1:
-        raise InvalidInput(f"candidates must be a whole number of at least 1, not {settings.candidates!r}")
+    check_k(settings.candidates, "candidates")
 
 
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
@@ -118,8 +123,7 @@ def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
 def _assemble(folder: Path | None, settings: Settings) -> Engine:
     ledger = SQLiteLedger(None if folder is None else _ledger_path(folder))
     try:
-        stored = ledger.meta(EMBEDDER_META)
-        embedder = resolve_embedder(settings.embedder, None if stored is None else stored.splitlines()[0])
+        embedder = resolve_embedder(settings.embedder, stored_embedder(ledger))
         hindsight = settings.matcher is not None
         parts = Parts(
             ledger=ledger,

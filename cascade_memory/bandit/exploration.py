@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cascade_memory.ports.policy import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,6 @@ class UpperConfidence:
     alpha: float = 0.1
     burn_in: int = 16
 
-    def bonus(self, uncertainty: NDArray[np.float64], rewards: int) -> NDArray[np.float64]:
+    def bonus(self, uncertainty: Floats, rewards: int) -> Floats:
         """Return the bonus of each candidate."""
         return self.alpha * uncertainty if rewards >= self.burn_in else np.zeros_like(uncertainty)

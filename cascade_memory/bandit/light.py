@@ -15,10 +15,10 @@ from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.ranking_head import RankingHead
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
-Array = NDArray[np.float64]
-
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one deviation above the mean is e^2 times as likely
-CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
+CONTEXT_PRIOR = np.array(
+    [0.0, 1.0, 0.0]
+)  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
 _MAX_EXPECTED = 1024
 
 
@@ -63,7 +63,7 @@ class LightPolicy:
     def _reset(self) -> None:
         self.head = RankingHead(self._prior, self._precision)
         self.value = CaseValue(CONTEXT_PRIOR)
-        self._expected: dict[int, Array] = {}
+        self._expected: dict[int, Floats] = {}
         self._since_fit = 0
         self._rewards = 0
         self._version = 0
@@ -180,7 +180,7 @@ class LightPolicy:
         self._reset()
         self.update(history)
 
-    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+    def state_dict(self) -> dict[str, Floats]:
         """Return everything learned as named arrays."""
         counters = np.array([self._rewards, self._version, self._since_fit, self._compared], np.float64)
         head = {f"head.{key}": array for key, array in self.head.state().items()}
@@ -198,21 +198,21 @@ class LightPolicy:
         self._publish(self.head.posterior)
 
 
-def _mass_of(value: Array, groups: NDArray[np.int64], chosen: NDArray[np.int64]) -> float:
+def _mass_of(value: Floats, groups: NDArray[np.int64], chosen: NDArray[np.int64]) -> float:
     """Return the probability that the right solution is among those of the chosen candidates."""
     return float(softmax(value)[np.isin(groups, groups[chosen])].sum())
 
 
-def _masses(value: Array, groups: NDArray[np.int64]) -> Array:
+def _masses(value: Floats, groups: NDArray[np.int64]) -> Floats:
     """Return, for each candidate, the probability that its solution is the right one: agreeing candidates add up."""
     _, index = np.unique(groups, return_inverse=True)
-    return np.bincount(index, softmax(value))[index]
+    return np.asarray(np.bincount(index, softmax(value)), np.float64)[index]
 
 
-def _log_odds(mass: Floats | float) -> Array:
+def _log_odds(mass: Floats | float) -> Floats:
     return np.log((np.asarray(mass) + 0.02) / (1.02 - np.asarray(mass)))
 
 
-def _centred(similarity: Floats) -> Array:
+def _centred(similarity: Floats) -> Floats:
     """Bring cosines of sentence embeddings to about unit scale."""
     return (np.asarray(similarity, np.float64) - 0.6) * 5.0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cascade_memory.ports.policy import Floats
 
 
-def sigmoid(x: Array) -> Array:
+def sigmoid(x: Floats) -> Floats:
     """Return ``1 / (1 + e^-x)`` without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
-def softmax(x: Array) -> Array:
+def softmax(x: Floats) -> Floats:
     """Return ``e^x`` scaled to sum to one over the last axis."""
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
@@ -31,7 +30,7 @@ class LogisticRegression:
     True
     """
 
-    def __init__(self, prior: Array, precision: float, window: int) -> None:
+    def __init__(self, prior: Floats, precision: float, window: int) -> None:
         self.prior = np.asarray(prior, np.float64)
         self.precision = precision
         self.weights = self.prior.copy()
@@ -41,11 +40,11 @@ class LogisticRegression:
         self._next = 0
         self._filled = 0
 
-    def predict(self, inputs: NDArray[np.floating]) -> Array:
+    def predict(self, inputs: Floats) -> Floats:
         """Return the probability of a positive label for one row or for many."""
         return sigmoid(np.asarray(inputs @ self.weights))
 
-    def add(self, inputs: NDArray[np.floating], label: float, weight: float = 1.0) -> None:
+    def add(self, inputs: Floats, label: float, weight: float = 1.0) -> None:
         """Remember a (soft) label; the oldest one makes room."""
         self._inputs[self._next] = inputs
         self._labels[self._next] = label
@@ -69,14 +68,14 @@ class LogisticRegression:
             weights = weights - step * min(1.0, 2.0 / (np.abs(step).max() + 1e-12))
         self.weights = weights
 
-    def state(self) -> Array:
+    def state(self) -> Floats:
         """Return everything as one flat array."""
         n = self._filled
         order = (np.arange(n) + self._next - n) % len(self._labels)
         rows = np.column_stack([self._inputs[order], self._labels[order], self._sample_weights[order]])
         return np.concatenate([self.weights, rows.ravel()])
 
-    def load(self, state: Array) -> None:
+    def load(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
         d = len(self.prior)
         self.weights = np.array(state[:d])

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.posterior import Posterior
-from cascade_memory.ports.policy import Choice, Feedback, Slate, State
-
-Array = NDArray[np.float64]
+from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 
 class NeuralLinLogUCB:
@@ -30,9 +27,7 @@ class NeuralLinLogUCB:
 
     name = "neural-linlogucb-1"
 
-    def __init__(
-        self, theta: Array, *, alpha: float = 0.1, regularisation: float = 0.1, learning_rate: float = 0.01
-    ) -> None:
+    def __init__(self, theta: Floats, *, alpha: float = 0.1, regularisation: float = 0.1, learning_rate: float = 0.01) -> None:
         self._theta = np.asarray(theta, np.float64)
         self._lambda = regularisation
         self._learning_rate = learning_rate
@@ -41,7 +36,7 @@ class NeuralLinLogUCB:
 
     def _reset(self) -> None:
         self._posterior = Posterior.prior(self._theta, self._lambda)
-        self._expected: dict[int, Array] = {}
+        self._expected: dict[int, Floats] = {}
         self._rewards = 0
 
     @property
@@ -109,7 +104,7 @@ class NeuralLinLogUCB:
         self._reset()
         self.update(history)
 
-    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+    def state_dict(self) -> dict[str, Floats]:
         """Return theta, A and the number of rewards."""
         posterior = self._posterior
         for pairs in self._expected.values():

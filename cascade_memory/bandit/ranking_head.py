@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.ports.policy import Floats
 
-Array = NDArray[np.float64]
 _NEVER = -1e9  # logit of a candidate that does not exist
 
 
@@ -21,28 +20,28 @@ class RankingHead:
 
     * **hindsight**: after a success it is known which candidates agree with the verified solution. Their likelihood is
       ``log sum_{i agrees} softmax_i``, free of base rates because it compares candidates of one recall.
-    * **bandit** (on request): where solutions cannot be compared, the chosen pair's reward alone: ``sigma(x theta + b)``. The intercept b
-      takes up the base rate of success, so that theta need not be torn down to explain it.
+    * **bandit** (on request): where solutions cannot be compared, the chosen pair's reward alone: ``sigma(x theta + b)``.
+      The intercept b takes up the base rate of success, so that theta need not be torn down to explain it.
 
     The posterior is Laplace's: mode by damped Newton steps, precision from the curvature there.
     """
 
-    def __init__(self, prior: Array, precision: float, window: int = 512) -> None:
+    def __init__(self, prior: Floats, precision: float, window: int = 512) -> None:
         self.prior = np.asarray(prior, np.float64)
         self.precision = precision
         self.window = window
         self.posterior = Posterior.prior(self.prior, precision)
-        self._hindsight: list[tuple[Array, Array, float]] = []  # (features, agreement, weight)
-        self._bandit: list[tuple[Array, float, float]] = []  # (feature, reward, weight)
+        self._hindsight: list[tuple[Floats, Floats, float]] = []  # (features, agreement, weight)
+        self._bandit: list[tuple[Floats, float, float]] = []  # (feature, reward, weight)
         self._intercept = 0.0
 
-    def add_hindsight(self, features: NDArray[np.floating], agreement: NDArray[np.floating], weight: float) -> None:
+    def add_hindsight(self, features: Floats, agreement: Floats, weight: float) -> None:
         """Note which candidates agreed. A recall in which all or none did says nothing about the order."""
         if 0.0 < agreement.sum() < len(agreement):
             self._hindsight.append((np.asarray(features, np.float64), np.asarray(agreement, np.float64), weight))
             del self._hindsight[: -self.window]
 
-    def add_bandit(self, feature: NDArray[np.floating], reward: float, weight: float) -> None:
+    def add_bandit(self, feature: Floats, reward: float, weight: float) -> None:
         """Note the reward of a chosen pair."""
         self._bandit.append((np.asarray(feature, np.float64), reward, weight))
         del self._bandit[: -self.window]
@@ -66,7 +65,7 @@ class RankingHead:
         self._intercept = float(point[-1])
         self.posterior = Posterior(point[:-1], _without_intercept(curvature))
 
-    def state(self) -> dict[str, Array]:
+    def state(self) -> dict[str, Floats]:
         """Return the window and the mode as named arrays."""
         sizes = np.array([len(row[1]) for row in self._hindsight], np.float64)
         d = len(self.prior)
@@ -80,7 +79,7 @@ class RankingHead:
             "precision": self.posterior.precision,
         }
 
-    def load(self, state: dict[str, Array]) -> None:
+    def load(self, state: dict[str, Floats]) -> None:
         """Take over what ``state`` returned."""
         d = len(self.prior)
         ends = np.cumsum(state["sizes"]).astype(int)
@@ -94,13 +93,13 @@ class RankingHead:
         self.posterior = Posterior(np.array(state["mode"][:-1]), np.array(state["precision"]))
 
 
-def _without_intercept(curvature: Array) -> Array:
+def _without_intercept(curvature: Floats) -> Floats:
     """Integrate the last coordinate out of a Gaussian precision (Schur complement)."""
     rest, cross, last = curvature[:-1, :-1], curvature[:-1, -1], curvature[-1, -1]
     return rest - np.outer(cross, cross) / last
 
 
-def _line_search(problem: _Problem, point: Array, direction: Array, loss: float) -> tuple[Array, float, bool]:
+def _line_search(problem: _Problem, point: Floats, direction: Floats, loss: float) -> tuple[Floats, float, bool]:
     """Halve a Newton step until it helps: the hindsight likelihood is not convex."""
     scale = 1.0
     for _ in range(6):
@@ -117,9 +116,9 @@ class _Problem:
 
     def __init__(
         self,
-        hindsight: Sequence[tuple[Array, Array, float]],
-        bandit: Sequence[tuple[Array, float, float]],
-        prior: Array,
+        hindsight: Sequence[tuple[Floats, Floats, float]],
+        bandit: Sequence[tuple[Floats, float, float]],
+        prior: Floats,
         precision: float,
     ) -> None:
         n, d = len(hindsight), len(prior)
@@ -138,10 +137,10 @@ class _Problem:
         self.prior = np.append(prior, 0.0)
         self.precision = np.append(np.full(d, precision), 1.0)
 
-    def _logits(self, theta: Array) -> Array:
+    def _logits(self, theta: Floats) -> Floats:
         return self.features @ theta + self.padding
 
-    def _shares(self, theta: Array) -> tuple[Array, Array]:
+    def _shares(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return P(candidate), and P(candidate | it agrees), per recall: (n, k) each."""
         logits = self._logits(theta)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=_NEVER))
@@ -152,7 +151,7 @@ class _Problem:
             agreeing / (agreeing.sum(axis=1, keepdims=True) + tiny),
         )
 
-    def loss(self, point: Array) -> float:
+    def loss(self, point: Floats) -> float:
         shares, _ = self._shares(point[:-1])
         agreed = (shares * self.agreement).sum(axis=1)
         hindsight = -(self.weights * np.log(agreed + 1e-300)).sum()
@@ -160,14 +159,14 @@ class _Problem:
         bandit = (self.chosen_weights * (np.logaddexp(0.0, logits) - self.rewards * logits)).sum()
         return float(hindsight + bandit + 0.5 * (self.precision * (point - self.prior) ** 2).sum())
 
-    def gradient(self, point: Array) -> Array:
+    def gradient(self, point: Floats) -> Floats:
         shares, agreed = self._shares(point[:-1])
         pull = ((shares - agreed) * self.weights[:, None])[..., None] * self.features
         gradient = self.precision * (point - self.prior)
         gradient[:-1] += pull.sum(axis=(0, 1))
         return gradient + self.chosen.T @ (self.chosen_weights * (sigmoid(self.chosen @ point) - self.rewards))
 
-    def curvature(self, point: Array) -> Array:
+    def curvature(self, point: Floats) -> Floats:
         """Hessian without the concave part of the hindsight likelihood: positive definite, and never too narrow."""
         shares, _ = self._shares(point[:-1])
         weighted = shares * self.weights[:, None]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.ports.policy import Choice, Feedback, Slate, State
+from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 
 class SimilarityPolicy:
@@ -39,7 +39,7 @@ class SimilarityPolicy:
     def rebuild(self, history: Sequence[Feedback]) -> None:
         """Nothing is learned."""
 
-    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+    def state_dict(self) -> dict[str, Floats]:
         """Return nothing."""
         return {}
 
@@ -47,7 +47,7 @@ class SimilarityPolicy:
         """Take nothing."""
 
 
-def plain_choice(slate: Slate, chosen: NDArray[np.int64], score: NDArray[np.floating]) -> Choice:
+def plain_choice(slate: Slate, chosen: NDArray[np.int64], score: Floats) -> Choice:
     """Return a choice that predicts nothing: utility and baseline are unknown, uncertainty is zero."""
     n = len(slate)
     propensity = np.zeros(n)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cascade_memory.ports.policy import Floats
 
 
 class SuccessRate:
@@ -31,7 +30,7 @@ class SuccessRate:
         self.counts = self.counts * self.discount
 
     @property
-    def belief(self) -> Array:
+    def belief(self) -> Floats:
         """The two parameters of the Beta distribution."""
         return self.prior + self.counts
 

@@ -21,9 +21,7 @@ class Recalled:
     ids: tuple[str, ...]
 
 
-def recall(
-    query: Query, *, index: CaseIndex, ledger: Ledger, size: int, among: NDArray[np.int64] | None = None
-) -> Recalled:
+def recall(query: Query, *, index: CaseIndex, ledger: Ledger, size: int, among: NDArray[np.int64] | None = None) -> Recalled:
     """Return the ``size`` nearest cases, with what choosing among them needs."""
     keys, similarity = index.nearest(query.vector, size, among)
     rows = ledger.candidates(keys)

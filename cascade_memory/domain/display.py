@@ -17,18 +17,16 @@ def number(value: float | None) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return one line of at most ``width`` characters.
+    r"""Return one line of at most ``width`` characters.
 
-    >>> shorten("heat   the\\ncup", 8)
+    >>> shorten("heat   the\ncup", 8)
     'heat th…'
     """
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def html_table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
-) -> str:
+def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> str:
     """Return a small table in which every text is escaped: cases are written by strangers.
 
     >>> html_table("t", ["a"], [["<b>"]])

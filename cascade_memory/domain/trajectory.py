@@ -13,10 +13,10 @@ from cascade_memory.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action and its observation; for a tool call, the name of the tool, its arguments and its result.
+    r"""One action and its observation; for a tool call, the name of the tool, its arguments and its result.
 
     >>> Step(action="open the fridge", observation="You see a cup.").as_text()
-    '> open the fridge\\nYou see a cup.'
+    '> open the fridge\nYou see a cup.'
     >>> Step(tool="search", arguments={"q": "Turing"}, observation="Alan Turing was ...").action
     'search({"q": "Turing"})'
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from numbers import Real
 from typing import Any, TypeAlias, cast
 
@@ -80,14 +81,14 @@ def check_id(value: object, name: str) -> str:
     return check_text(text, name, MAX_ID_CHARS)
 
 
-def check_k(k: object) -> int:
+def check_k(k: object, name: str = "k") -> int:
     """Return how many cases are wanted.
 
     >>> check_k(3)
     3
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidInput(f"k must be a whole number of at least 1, not {k!r}")
+        raise InvalidInput(f"{name} must be a whole number of at least 1, not {k!r}")
     return k
 
 
@@ -112,6 +113,18 @@ def check_reward(value: object) -> float:
     if math.isnan(number) or not 0.0 <= number <= 1.0:
         raise InvalidInput(f"reward must lie in [0, 1], not {number!r}; scale it first")
     return number
+
+
+def check_seconds(value: object) -> float:
+    """Return a duration in seconds.
+
+    >>> check_seconds(timedelta(minutes=1))
+    60.0
+    """
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+        raise InvalidInput(f"older_than must be a number of seconds or a timedelta, not {value!r}")
+    return float(seconds)
 
 
 def check_metadata(metadata: object) -> dict[str, MetadataValue]:

@@ -12,9 +12,9 @@ _SPACE = re.compile(r"\s+")
 
 
 def normalised(solution: Solution) -> str:
-    """Return what counts of a solution: its text without case and extra space; of a trajectory, its actions.
+    r"""Return what counts of a solution: its text without case and extra space; of a trajectory, its actions.
 
-    >>> normalised("  Visa or\\nMastercard ")
+    >>> normalised("  Visa or\nMastercard ")
     'visa or mastercard'
     """
     if isinstance(solution, Trajectory):
@@ -38,7 +38,11 @@ class ExactMatcher:
         wanted = self.key(verified)
         unknown = float("nan")
         return [
-            1.0 if self.key(one) == wanted else unknown if isinstance(one, Trajectory) or isinstance(verified, Trajectory) else 0.0
+            1.0
+            if self.key(one) == wanted
+            else unknown
+            if isinstance(one, Trajectory) or isinstance(verified, Trajectory)
+            else 0.0
             for one in stored
         ]
 

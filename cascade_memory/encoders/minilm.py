@@ -30,7 +30,6 @@ class MiniLMEmbedder:
     dimension = 384
 
     def __init__(self) -> None:
-        self._folder = _folder()
         self._lock = threading.Lock()
         self._model: tuple[Any, Any, Any] | None = None
 
@@ -60,12 +59,13 @@ class MiniLMEmbedder:
                     from transformers.utils import logging
                 except ImportError as error:
                     raise _missing() from error
-                _verify(self._folder / "model.safetensors")
+                folder = _folder()
+                _verify(folder / "model.safetensors")
                 bars = logging.is_progress_bar_enabled()
                 logging.disable_progress_bar()  # a bar for loading 90 MB from disk is noise
                 try:
-                    tokenizer = AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
-                    model = AutoModel.from_pretrained(self._folder, local_files_only=True, use_safetensors=True)
+                    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                    model = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
                 finally:
                     if bars:
                         logging.enable_progress_bar()

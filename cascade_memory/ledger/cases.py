@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,7 @@ _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cas
 
 def note(connection: sqlite3.Connection, namespace: int, kind: str, ref: int, case_id: str | None = None) -> None:
     """Append a line to the log of changes."""
-    connection.execute(
-        "INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)", (namespace, kind, ref, case_id)
-    )
+    connection.execute("INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)", (namespace, kind, ref, case_id))
 
 
 def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> int:
@@ -43,7 +41,8 @@ def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> 
 def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead."""
     known = connection.execute(
-        "UPDATE cases SET copies = copies + 1 WHERE namespace = ? AND pair = ? RETURNING key, id", (case.namespace, case.pair_key)
+        "UPDATE cases SET copies = copies + 1 WHERE namespace = ? AND pair = ? RETURNING key, id",
+        (case.namespace, case.pair_key),
     ).fetchone()
     if known is not None:
         return int(known[0]), str(known[1]), False
@@ -107,9 +106,7 @@ def by_ids(connection: sqlite3.Connection, ids: Sequence[str], namespace: int) -
     """Return whole cases by id."""
     found: list[Case] = []
     for part in _parts(ids):
-        rows = connection.execute(
-            f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({_marks(part)})", [namespace, *part]
-        )
+        rows = connection.execute(f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({_marks(part)})", [namespace, *part])
         found += map(_case, rows)
     return found
 
@@ -157,6 +154,18 @@ def scan(connection: sqlite3.Connection, namespace: int, after: int, limit: int,
     )
 
 
+def replace_vectors(
+    connection: sqlite3.Connection, vectors: Mapping[str, NDArray[np.float32]], embedder: tuple[str, str]
+) -> int:
+    """Give every query its new vector, note the embedder, and forget how far the mirror was fed."""
+    for table, target in (("cases", "case_vector"), ("episode", "episode")):
+        for key, query in connection.execute(f"SELECT key, query FROM {table}").fetchall():
+            connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", embedder)
+    connection.execute("DELETE FROM meta WHERE key = 'mirror'")
+    return int(connection.execute("SELECT count(*) FROM cases").fetchone()[0])
+
+
 def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> NDArray[np.int64]:
     """Return the keys of all cases that match a filter, ascending."""
     condition, values = compile_where(where, namespace)
@@ -164,9 +173,7 @@ def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> N
     return np.array([row[0] for row in connection.execute(query, [namespace, *values])], np.int64)
 
 
-def whole(
-    connection: sqlite3.Connection, after: int, limit: int
-) -> list[tuple[Case, NDArray[np.float32]]]:
+def whole(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
     """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``after``."""
     rows = connection.execute(
         f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key

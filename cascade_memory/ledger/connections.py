@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreUnwritable
@@ -59,10 +59,8 @@ class Connections:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            elif application != APPLICATION_ID:
-                raise StoreCorrupt(f"{self.path} is a SQLite file, but no ledger of cascade-memory; choose another folder")
             else:
-                upgrade(connection, version, str(self.path))
+                upgrade(connection, application, version, str(self.path))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -81,7 +79,7 @@ class Connections:
             raise StoreError("the ledger is closed")
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection that sees one consistent state per statement."""
         self.check()
         if self.path is None:
@@ -99,7 +97,7 @@ class Connections:
                 self._idle.append(connection)
 
     @contextlib.contextmanager
-    def write(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+    def write(self, *, durable: bool) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection inside a transaction: committed at the end, rolled back on any error.
 
         A quick commit survives a killed process; a durable one also a power cut.
@@ -127,7 +125,7 @@ class Connections:
 
 
 @contextlib.contextmanager
-def _explained(path: Path | None) -> Iterator[None]:
+def _explained(path: Path | None) -> Generator[None, None, None]:
     """Turn SQLite's errors into ours, with what to do."""
     try:
         yield

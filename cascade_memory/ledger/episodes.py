@@ -25,9 +25,7 @@ def one(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
     return None if row is None else _episode(connection, row)
 
 
-def listed(
-    connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None
-) -> list[Episode]:
+def listed(connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None) -> list[Episode]:
     """Return episodes, oldest first, by namespace, status, and time of opening."""
     rows = connection.execute(
         f"""{_SELECT} WHERE (?1 IS NULL OR episode.namespace = ?1) AND (?2 IS NULL OR episode.status = ?2)
@@ -101,8 +99,7 @@ def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str
 def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str, int]:
     """Delete everything of a namespace except its name, which recall may be using at this moment."""
     gone = {
-        table: connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
-        for table in ("field",)
+        table: connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount for table in ("field",)
     }
     keys = "(SELECT key FROM cases WHERE namespace = ?)"
     for table in ("case_text", "case_vector"):

@@ -14,10 +14,10 @@ _EXAMPLE = 'for example {"tool": "search"} or {"$and": [{"tool": "search"}, {"st
 
 
 def encode_value(value: object) -> str | int | float | bytes:
-    """Return a metadata value as SQLite keeps it; booleans as blobs, so that True is not 1.
+    r"""Return a metadata value as SQLite keeps it; booleans as blobs, so that True is not 1.
 
     >>> encode_value(True), encode_value(1)
-    (b'\\x01', 1)
+    (b'\x01', 1)
     """
     if isinstance(value, bool):
         return b"\x01" if value else b"\x00"

@@ -56,9 +56,7 @@ def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
 
 def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, str]:
     """Return the key and the query of the recall's episode, which is opened if it is new."""
-    row = connection.execute(
-        "SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)
-    ).fetchone()
+    row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     if row is None:
         key = connection.execute(
             "INSERT INTO episode (id, namespace, query, vector, arm, status, opened_at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
@@ -101,9 +99,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
 def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown, in order, without repeats."""
     keys: dict[int, None] = {}
-    rows = connection.execute(
-        "SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,)
-    )
+    rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
     for candidates, chosen in rows:
         for key in unpack_ints(candidates)[unpack_ints(chosen)]:
             keys[int(key)] = None

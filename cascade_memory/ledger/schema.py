@@ -106,5 +106,11 @@ CREATE TABLE change (
   id TEXT                             -- of a case that is gone
 );
 
-CREATE TABLE event (key INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, namespace INTEGER, kind TEXT NOT NULL, payload TEXT NOT NULL);
+CREATE TABLE event (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  at REAL NOT NULL,
+  namespace INTEGER,
+  kind TEXT NOT NULL,
+  payload TEXT NOT NULL
+);
 """

@@ -182,6 +182,17 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return cases.scan(connection, namespace, after, limit, until)
 
+    def query_texts(self) -> list[str]:
+        """Return the distinct queries of all cases and episodes."""
+        with self.connections.read() as connection:
+            rows = connection.execute("SELECT query FROM cases UNION SELECT query FROM episode").fetchall()
+        return [row[0] for row in rows]
+
+    def replace_vectors(self, vectors: Mapping[str, NDArray[np.float32]], embedder: tuple[str, str]) -> int:
+        """Give every query its new vector and note the embedder: all, or none. Return the number of cases."""
+        with self.connections.write(durable=True) as connection:
+            return cases.replace_vectors(connection, vectors, embedder)
+
     def solutions(self, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
         """Return one stored solution for each group."""
         with self.connections.read() as connection:

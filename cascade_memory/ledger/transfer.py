@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.domain.records import CASE_ADDED, SETTLED
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.cases import note, solution_id
 from cascade_memory.ledger.filters import encode_value
 from cascade_memory.ledger.packing import pack_ints, unpack_ints
-from cascade_memory.domain.records import CASE_ADDED, SETTLED
 
-_CASE = "id query head pair source created_at copies shown succeeded".split()
-_EPISODE = "id query source arm status opened_at closed_at".split()
-_RECALL = "id query kind k at policy policy_version encoder shown baseline".split()
-_BLOBS = "chosen numbers features context agreement".split()
-_OUTCOME = "value source at solution_kind solution learns withdrawn_at".split()
+_CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded"]
+_EPISODE = ["id", "query", "source", "arm", "status", "opened_at", "closed_at"]
+_RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline"]
+_BLOBS = ["chosen", "numbers", "features", "context", "agreement"]
+_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at"]
 _RESULT_BATCH = 500
 
 
@@ -65,9 +65,7 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rows(
-    connection: sqlite3.Connection, table: str, columns: list[str], key: str = "key"
-) -> Iterator[dict[str, Any]]:
+def _rows(connection: sqlite3.Connection, table: str, columns: list[str], key: str = "key") -> Iterator[dict[str, Any]]:
     after = 0
     names = [column.split(" AS ")[-1].split(".")[-1] for column in columns]
     while True:
@@ -116,9 +114,7 @@ class _Reader:
 
     def _insert(self, table: str, values: dict[str, Any]) -> int:
         marks = ",".join("?" * len(values))
-        cursor = self._connection.execute(
-            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values())
-        )
+        cursor = self._connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 

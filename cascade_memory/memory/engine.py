@@ -24,13 +24,13 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
+from cascade_memory.memory.embedding import embed_with, note_embedder, stored_embedder
 from cascade_memory.memory.feeder import MirrorFeeder
 from cascade_memory.memory.partition import Partition
 from cascade_memory.memory.parts import Parts
 from cascade_memory.ports.pair_encoder import Query
 
-EMBEDDER_META = "embedder"
 _log = logging.getLogger(__name__)
 
 Learning = Literal["inline", "background", "off"]
@@ -81,13 +81,12 @@ class Engine:
             self._learner.start()
 
     def _check_embedder(self) -> None:
-        stored = self.parts.ledger.meta(EMBEDDER_META)
-        mine = f"{self.parts.embedder.identity}\n{self.parts.embedder.dimension}"
-        if stored is not None and stored != mine:
+        stored, embedder = stored_embedder(self.parts.ledger), self.parts.embedder
+        if stored is not None and stored != (embedder.identity, embedder.dimension):
             raise EncoderMismatch(
-                f"{self.parts.ledger.path} was written with the embedder {stored.splitlines()[0]!r}, "
-                f"not with {self.parts.embedder.identity!r}: their vectors do not compare. Open it with the former, "
-                "or embed everything anew with: cascade-memory reindex PATH --embedder ..."
+                f"{self.parts.ledger.path} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
+                f"not with {embedder.identity!r} ({embedder.dimension}): their vectors do not compare. "
+                "Open it with the former, or embed everything anew with: cascade-memory reindex PATH --embedder ..."
             )
         self._embedder_noted = stored is not None
 
@@ -104,25 +103,13 @@ class Engine:
     # -- vectors -----------------------------------------------------------------------------------------------------
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors, or say what is wrong with what the embedder returned."""
-        embedder = self.parts.embedder
-        vectors = np.asarray(embedder.embed(texts), np.float32)
-        if vectors.shape != (len(texts), embedder.dimension):
-            raise InvalidInput(
-                f"embedder {embedder.identity!r} returned shape {vectors.shape}, expected {(len(texts), embedder.dimension)}"
-            )
-        if not np.isfinite(vectors).all():
-            raise InvalidInput(f"embedder {embedder.identity!r} returned nan or infinity; nothing was stored")
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if (norms == 0).any():
-            raise InvalidInput(f"embedder {embedder.identity!r} returned a zero vector, which is similar to nothing")
-        return vectors / norms
+        """Return unit vectors."""
+        return embed_with(self.parts.embedder, texts)
 
     def note_embedder(self) -> None:
         """Write down, once, which embedder the folder's vectors come from."""
         if not self._embedder_noted:
-            embedder = self.parts.embedder
-            self.parts.ledger.set_meta(EMBEDDER_META, f"{embedder.identity}\n{embedder.dimension}")
+            self.parts.ledger.set_meta(*note_embedder(self.parts.embedder))
             self._embedder_noted = True
 
     # -- namespaces --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
@@ -186,7 +187,9 @@ class MirrorFeeder:
                     pass
             except Exception as error:
                 self._failed(error)
-                raise StoreError(f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all") from error
+                raise StoreError(
+                    f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all"
+                ) from error
 
     def rebuild(self) -> None:
         """Throw the mirror away and feed it again, here and now."""
@@ -214,10 +217,8 @@ class MirrorFeeder:
             if not self.owner:
                 return
             if feed and self._building is None:
-                try:
+                with contextlib.suppress(StoreError):  # counted and logged; the next opening feeds it
                     self.flush()
-                except StoreError:
-                    pass  # counted and logged; the next opening feeds it
             self._abandon_build()
             self._mirror.close()
             if not self._mark.clean and self.last_error is None:

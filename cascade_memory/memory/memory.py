@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import shutil
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any, overload
 
 from cascade_memory.cycle.retain import is_worth_retaining
-from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import Episode, check_source
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step, check_solution
@@ -25,12 +22,11 @@ from cascade_memory.domain.validation import (
     check_id,
     check_k,
     check_metadata,
-    check_namespace,
     check_query,
     check_reward,
+    check_seconds,
 )
 from cascade_memory.errors import (
-    CascadeError,
     EpisodeClosed,
     InvalidInput,
     MemoryClosed,
@@ -40,40 +36,17 @@ from cascade_memory.errors import (
     UnknownEpisode,
 )
 from cascade_memory.memory import curation, transfer
-from cascade_memory.memory.engine import Engine
-from cascade_memory.memory.plot import plot_rewards
+from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.view import failed_recall, recall_view
-from cascade_memory.memory.views import Health, Receipt, Stats
+from cascade_memory.memory.views import Receipt
 
 RewardFn = Callable[[Episode], "float | bool | None"]
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)  # the caller's, not ours
 
 
-class Memory:
+class Memory(Handle):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        k: int,
-        namespace: str,
-        reward_fn: RewardFn | None,
-        abstain: bool,
-        template: Template | None,
-        retain_at: float,
-        retain_from: Collection[str],
-    ) -> None:
-        self._engine = engine
-        self._k = check_k(k)
-        self._namespace = check_namespace(namespace)
-        self._reward_fn = reward_fn
-        self._abstain = abstain
-        self._template = template or render
-        self._retain_at = check_reward(retain_at)
-        self._retain_from = tuple(check_source(source) for source in retain_from)
-        self._closed = False
 
     # -- recall ------------------------------------------------------------------------------------------------------
 
@@ -192,9 +165,7 @@ class Memory:
             namespace=self._in(namespace),
             source=source,
             solution=checked,
-            retain=is_worth_retaining(
-                number, source, checked, retain_at=self._retain_at, retain_from=self._retain_from
-            ),
+            retain=is_worth_retaining(number, source, checked, retain_at=self._retain_at, retain_from=self._retain_from),
             metadata=fields,
             overwrite=overwrite,
         )
@@ -232,9 +203,7 @@ class Memory:
     def expire(self, older_than: float | timedelta, *, namespace: str | None = None) -> int:
         """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many."""
         engine = self._open()
-        seconds = older_than.total_seconds() if isinstance(older_than, timedelta) else older_than
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
-            raise InvalidInput(f"older_than must be a number of seconds or a timedelta, not {older_than!r}")
+        seconds = check_seconds(older_than)
         ledger = engine.parts.ledger
         number = ledger.namespace(self._in(namespace), create=False) or 0
         old = ledger.episodes(number, status="open", before=time.time() - seconds)
@@ -336,117 +305,12 @@ class Memory:
         """Write everything as JSON lines (to a path or an open file); return the number of lines."""
         return transfer.export(self._open(), target, progress=progress)
 
-    def import_(self, source: str | Path | IO[str], *, progress: bool | None = None) -> int:
+    def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
         """Read what ``export`` wrote, adding what is not there yet; return the number of lines taken."""
         engine = self._open()
         taken = transfer.import_(engine, source, progress=progress)
         engine.learn_soon()
         return taken
-
-    # -- looking -----------------------------------------------------------------------------------------------------
-
-    def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
-        """Return counts of a namespace (the memory's own by default), or of all."""
-        engine = self._open()
-        ledger = engine.parts.ledger
-        name = self._in(namespace)
-        counts = ledger.counts(None if everywhere else ledger.namespace(name, create=False) or 0)
-        policy = engine.partition(name).policy
-        whole = {key: int(value) for key, value in counts.items() if key != "mean_reward"}
-        return Stats(
-            namespace=None if everywhere else name,
-            mean_reward=counts["mean_reward"],
-            policy=policy.name,
-            policy_version=policy.version,
-            embedder=engine.parts.embedder.identity,
-            **whole,
-        )
-
-    def health(self) -> Health:
-        """Say whether anything failed silently, and how far Chroma is behind."""
-        engine = self._open()
-        feeder, path = engine.feeder, engine.parts.ledger.path
-        failures = dict(engine.failures)
-        if feeder is not None and feeder.failures:
-            failures["chroma"] = feeder.failures
-        return Health(
-            ok=not failures,
-            failures=failures,
-            last_error=engine.last_error or (feeder.last_error if feeder is not None else None),
-            chroma="none (in RAM)" if feeder is None else feeder.state,
-            chroma_lag=0 if feeder is None else feeder.lag,
-            learning=engine.learning,
-            free_disk_bytes=None if path is None else shutil.disk_usage(path.parent).free,
-        )
-
-    def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
-        """Return (value, whether a case was shown) of every rewarded episode, in order."""
-        ledger = self._open().parts.ledger
-        return ledger.rewards(ledger.namespace(self._in(namespace), create=False) or 0)
-
-    def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
-        """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
-        return plot_rewards(self.rewards(namespace=namespace), window=window)
-
-    def note_failure(self, step: str, error: Exception) -> None:
-        """Count a failure that was kept from the agent; see ``health()``."""
-        self._engine.note_failure(step, error)
-
-    # -- ending ------------------------------------------------------------------------------------------------------
-
-    def sync(self) -> None:
-        """Wait until everything acknowledged was learned and Chroma holds every case."""
-        self._open().sync()
-
-    def close(self) -> None:
-        """Sync and let go of the folder. Using the memory afterwards is an error; closing it again is not."""
-        if not self._closed:
-            self._closed = True
-            self._release()
-
-    def _release(self) -> None:
-        self._engine.close()
-
-    def __enter__(self) -> Memory:
-        """Use the memory in a ``with`` block that closes it."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
-    def _open(self) -> Engine:
-        if self._closed:
-            raise MemoryClosed("this memory is closed; open it again with CascadeMemory(path)")
-        self._engine.check()
-        return self._engine
-
-    def _in(self, namespace: str | None) -> str:
-        return self._namespace if namespace is None else check_namespace(namespace)
-
-    @property
-    def place(self) -> str:
-        """Where the memory lives, for people."""
-        path = self._engine.parts.ledger.path
-        return "in RAM: gone when the process ends" if path is None else str(path.parent)
-
-    def __repr__(self) -> str:
-        """Return one line."""
-        if self._closed:
-            return "CascadeMemory(closed)"
-        try:
-            cases = int(self._engine.parts.ledger.counts(None)["cases"])
-        except (CascadeError, OSError):
-            return f"CascadeMemory({self.place}, unreadable)"
-        return f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})"
-
-    def _repr_html_(self) -> str:
-        if self._closed:
-            return html_table("CascadeMemory (closed)", (), [])
-        notes = [f"{name}: {shorten(value, 100)}" for name, value in self.health().rows()[:2]]
-        return html_table(
-            f"CascadeMemory ({self.place})", ("", ""), [list(row) for row in self.stats().rows()], notes=notes
-        )
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:

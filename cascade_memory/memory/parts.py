@@ -35,14 +35,6 @@ class Ranker:
     features: tuple[str, ...] = ()
 
 
-class SearchableIndex(CaseIndex, Protocol):
-    """A ``CaseIndex`` that also gives vectors back."""
-
-    def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vectors of known keys."""
-        ...
-
-
 class Lock(Protocol):
     """Exclusive ownership of a folder, freed by the operating system when its holder dies."""
 
@@ -81,7 +73,7 @@ class Parts:
     fallback: Policy
     matcher: SolutionMatcher
     hindsight: bool
-    index: Callable[[int, str], SearchableIndex]  # (dimension, namespace)
+    index: Callable[[int, str], CaseIndex]  # (dimension, namespace)
     snapshots: SnapshotStore
     mirror: CaseMirror | None = None
     lock: Lock | None = None

@@ -62,9 +62,7 @@ class Session:
         """Enter the task."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Settle, censor, or leave open; never swallow the agent's own error, never replace it by one of ours."""
         if self._rewarded or self.recall.error is not None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -34,23 +34,32 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
     return lines
 
 
-def import_(engine: Engine, source: str | Path | IO[str], *, progress: bool | None) -> int:
-    """Read a header and records; all or nothing."""
-    with _opened(source, "r") as file:
-        header = _parsed(file.readline(), 1)
-        if header.get("format") != FORMAT:
-            raise InvalidInput("this is no export of cascade-memory: its first line is not the header of one")
-        if header["version"] > VERSION:
-            raise SchemaTooNew(f"this export has version {header['version']}, this library reads up to {VERSION}; upgrade it")
-        embedder = engine.parts.embedder
-        if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):
-            raise EncoderMismatch(
-                f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
-                "import it into a memory with the former"
-            )
-        engine.note_embedder()
-        lines = (_parsed(line, number) for number, line in enumerate(file, start=2))
-        return engine.parts.ledger.load(progress_bar(lines, "importing", show=progress))
+def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: bool | None) -> int:
+    """Read a header and records, from a path or line by line; all or nothing."""
+    if isinstance(source, (str, Path)):
+        with _opened(source, "r") as file:
+            return import_(engine, file, progress=progress)
+    lines = iter(source)
+    header = read_header(next(lines, ""))
+    embedder = engine.parts.embedder
+    if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):
+        raise EncoderMismatch(
+            f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
+            "import it into a memory with the former"
+        )
+    engine.note_embedder()
+    records = (_parsed(line, number) for number, line in enumerate(lines, start=2))
+    return engine.parts.ledger.load(progress_bar(records, "importing", show=progress))
+
+
+def read_header(line: str) -> dict[str, Any]:
+    """Return the header of an export: which embedder wrote it, among other things."""
+    header = _parsed(line, 1)
+    if header.get("format") != FORMAT:
+        raise InvalidInput("this is no export of cascade-memory: its first line is not the header of one")
+    if header["version"] > VERSION:
+        raise SchemaTooNew(f"this export has version {header['version']}, this library reads up to {VERSION}; upgrade it")
+    return header
 
 
 def _parsed(line: str, number: int) -> dict[str, Any]:
@@ -64,12 +73,12 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _opened(where: str | Path | IO[str], mode: str) -> Iterator[IO[str]]:
+def _opened(where: str | Path | IO[str], mode: str) -> Generator[IO[str], None, None]:
     if not isinstance(where, (str, Path)):
         yield where
         return
     try:
-        file = Path(where).open(mode, encoding="utf-8")
+        file = Path(where).open(mode, encoding="utf-8")  # noqa: SIM115 - closed below; only opening is explained here
     except OSError as error:
         raise StoreUnwritable(f"cannot open {where}: {error}") from error
     with file:

@@ -37,7 +37,10 @@ class Stats:
     def rows(self) -> list[tuple[str, str]]:
         """Return what a table shows."""
         of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {self.copies:,} verifications)"
-        states = f"{self.episodes:,} ({self.open:,} open, {self.settled:,} rewarded, {self.censored:,} censored, {self.expired:,} expired)"
+        states = (
+            f"{self.episodes:,} ({self.open:,} open, {self.settled:,} rewarded, "
+            f"{self.censored:,} censored, {self.expired:,} expired)"
+        )
         return [
             ("namespace", self.namespace if self.namespace is not None else "all"),
             ("cases", of),

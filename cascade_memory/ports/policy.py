@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = "NDArray[np.float32] | NDArray[np.float64]"
-State: TypeAlias = "Mapping[str, NDArray[np.float64]]"
+Floats: TypeAlias = "NDArray[np.floating[Any]]"
+State: TypeAlias = "Mapping[str, NDArray[np.floating[Any]]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,7 +109,7 @@ class Policy(Protocol):
         """Start afresh from these outcomes, oldest first."""
         ...
 
-    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+    def state_dict(self) -> dict[str, Floats]:
         """Return the learned state as named arrays."""
         ...
 

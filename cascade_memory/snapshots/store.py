@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cascade_memory.errors import StoreUnwritable
+from cascade_memory.ports.policy import Floats
 
 _KEEP = 2
 _MANIFEST = "manifest"
@@ -28,7 +28,7 @@ class Snapshot:
     seq: int
     policy: str
     encoder: str
-    state: Mapping[str, NDArray[np.float64]]
+    state: Mapping[str, Floats]
 
 
 class SnapshotStore:
@@ -41,7 +41,12 @@ class SnapshotStore:
         """Write a snapshot: under another name first, on disk before it gets its own. Older ones beyond the last go."""
         if self.path is None:
             return
-        manifest = {"namespace": snapshot.namespace, "seq": snapshot.seq, "policy": snapshot.policy, "encoder": snapshot.encoder}
+        manifest = {
+            "namespace": snapshot.namespace,
+            "seq": snapshot.seq,
+            "policy": snapshot.policy,
+            "encoder": snapshot.encoder,
+        }
         target = self.path / f"policy-{snapshot.namespace}-{snapshot.seq:016d}.npz"
         unfinished = target.with_suffix(".part")
         try:

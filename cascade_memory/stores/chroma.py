@@ -131,4 +131,3 @@ class ChromaFolder:
         with self._lock:
             self.close()
             shutil.rmtree(self.path, ignore_errors=True)
-

@@ -33,9 +33,7 @@ class ExactIndex:
 
     def __init__(self, dimension: int) -> None:
         self._lock = threading.Lock()
-        self._table = _Table(
-            np.zeros(0, np.int64), np.zeros((0, dimension), np.float32), np.zeros(0, bool), n=0, dead=0
-        )
+        self._table = _Table(np.zeros(0, np.int64), np.zeros((0, dimension), np.float32), np.zeros(0, bool), n=0, dead=0)
 
     @property
     def count(self) -> int:
@@ -136,8 +134,8 @@ class ExactIndex:
     def living(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Say which keys are held."""
         table = self._table
-        return np.isin(keys, table.keys[: table.n][table.alive[: table.n]]) if table.dead else np.isin(
-            keys, table.keys[: table.n]
+        return (
+            np.isin(keys, table.keys[: table.n][table.alive[: table.n]]) if table.dead else np.isin(keys, table.keys[: table.n])
         )
 
 
@@ -150,8 +148,5 @@ def _positions(table: _Table, keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     """Return the positions of the k highest, highest first; equal ones in order of age."""
-    if len(scores) > k:
-        best = np.argpartition(-scores, k - 1)[:k]
-    else:
-        best = np.arange(len(scores))
+    best = np.argpartition(-scores, k - 1)[:k] if len(scores) > k else np.arange(len(scores))
     return best[np.lexsort((best, -scores[best]))]

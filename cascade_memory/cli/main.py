@@ -1,0 +1,82 @@
+"""Parsing, and from errors to exit codes: 0 all went well, 1 something is wrong with the memory, 2 with the command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from cascade_memory import __version__
+from cascade_memory.cli import commands
+from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    root = argparse.ArgumentParser(prog="cascade-memory", description="A case memory that learns from outcomes.")
+    root.add_argument("--version", action="version", version=f"cascade-memory {__version__}")
+    verbs = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = _command(verbs, "demo", commands.demo, "play a synthetic stream: no memory, similarity and CASCADE side by side")
+    demo.add_argument("--tasks", type=int, default=400, help="length of the stream (default 400)")
+    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument("--plot", default="cascade-demo.png", metavar="FILE", help="where the picture goes")
+
+    stats = _on_folder(verbs, "stats", commands.stats, "count cases, episodes and rewards")
+    stats.add_argument("--namespace", help="of this namespace only")
+
+    _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
+    _on_folder(verbs, "rebuild", commands.rebuild, "make the Chroma folder anew from the ledger")
+
+    reindex = _on_folder(verbs, "reindex", commands.reindex, "embed every case anew with another embedder")
+    reindex.add_argument("--embedder", required=True, choices=["minilm", "hashing"])
+
+    export = _on_folder(verbs, "export", commands.export, "write everything as JSON lines")
+    export.add_argument("file", help="target file, or - for standard output")
+
+    import_ = _on_folder(verbs, "import", commands.import_, "read what export wrote; the folder may be new")
+    import_.add_argument("file", help="source file, or - for standard input")
+
+    forget = _on_folder(verbs, "forget", commands.forget, "delete cases, an episode, or a whole namespace")
+    forget.add_argument("--namespace", default="default")
+    what = forget.add_mutually_exclusive_group(required=True)
+    what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
+    what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
+    what.add_argument("--episode", metavar="ID")
+    what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace")
+    return root
+
+
+class _Verbs(Protocol):
+    """What argparse returns from ``add_subparsers``; its own name for it is private."""
+
+    def add_parser(self, name: str, *, help: str, description: str) -> argparse.ArgumentParser: ...
+
+
+def _command(verbs: _Verbs, name: str, run: commands.Command, about: str) -> argparse.ArgumentParser:
+    command = verbs.add_parser(name, help=about, description=about.capitalize() + ".")
+    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    command.set_defaults(run=run)
+    return command
+
+
+def _on_folder(verbs: _Verbs, name: str, run: commands.Command, about: str) -> argparse.ArgumentParser:
+    command = _command(verbs, name, run, about)
+    command.add_argument("path", help="the folder of the memory")
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (InvalidInput, UnknownCase, UnknownEpisode) as error:
+        code, message = 2, str(error)
+    except CascadeError as error:
+        code, message = 1, str(error)
+    except KeyboardInterrupt:
+        code, message = 130, "interrupted"
+    sys.stderr.write(f"cascade-memory {options.command}: {message}\n")
+    return code

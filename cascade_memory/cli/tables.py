@@ -1,0 +1,49 @@
+"""Tables and bars in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; texts are shown as they are, whatever markup they contain."""
+    table = Table(title=escape(title), title_justify="left", show_header=any(head))
+    for column in head:
+        table.add_column(escape(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    Console().print(table)
+
+
+class LiveDemo:
+    """A progress bar with the running success of every contender behind it."""
+
+    def __init__(self, tasks: int, *, quiet: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.completed:>4}/{task.total} tasks"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            disable=quiet,
+        )
+        self._task = self._progress.add_task("", total=tasks)
+
+    def __enter__(self) -> LiveDemo:
+        """Start the bar."""
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Stop the bar."""
+        self._progress.stop()
+
+    def update(self, done: int, successes: Mapping[str, Sequence[bool]]) -> None:
+        """Show how it stands."""
+        standing = "  ".join(f"{name} {100 * sum(steps) / max(1, len(steps)):.0f}%" for name, steps in successes.items())
+        self._progress.update(self._task, completed=done, description=standing)

@@ -1,0 +1,63 @@
+"""A simulated solver: stands in for an LLM whose behaviour is declared instead of paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a solver came up with, and whether it is right."""
+
+    success: bool
+    answer: str
+
+
+class SimulatedSolver:
+    """SIMULATED, no language model: what it gets right is drawn once per task.
+
+    * alone: with probability ``zero_shot``;
+    * shown a case whose solution is the right one: with probability ``matched``;
+    * shown another case: as it would alone, except that with probability ``misled`` the case spoils what it would have got
+      right.
+
+    A wrong answer repeats the solution of the case that was shown; without one, it is some other solution.
+
+    >>> solver = SimulatedSolver(["a", "b"], zero_shot=0.0, misled=0.5, seed=0)
+    >>> solver.solve(0, shown="b")
+    Attempt(success=False, answer='b')
+    """
+
+    def __init__(self, labels: Sequence[str], *, zero_shot: float, misled: float, seed: int, matched: float = 0.97) -> None:
+        rng = np.random.default_rng([seed, 1])
+        n = len(labels)
+        self._labels = labels
+        self._alone = rng.random(n) < zero_shot
+        self._matched = rng.random(n) < matched
+        self._unspoiled = rng.random(n) >= misled
+        distinct = sorted(set(labels))
+        place = {label: i for i, label in enumerate(distinct)}
+        away = rng.integers(1, max(2, len(distinct)), n)
+        self._other = [distinct[(place[label] + int(step)) % len(distinct)] for label, step in zip(labels, away, strict=True)]
+
+    def solve(self, task: int, shown: str | None) -> Attempt:
+        """Attempt a task with the solution of a case, or with none."""
+        right, other = self._labels[task], self._other[task]
+        if shown is None:
+            success, wrong = bool(self._alone[task]), other
+        elif shown == right:
+            success, wrong = bool(self._matched[task]), other
+        else:
+            success, wrong = bool(self._alone[task] and self._unspoiled[task]), shown
+        return Attempt(success, right if success else wrong)
+
+    def is_right(self, task: int, solution: str) -> bool:
+        """Say whether a solution is the task's."""
+        return solution == self._labels[task]
+
+    def wrong_answer(self, task: int) -> str:
+        """Return a solution that is not the task's."""
+        return self._other[task]

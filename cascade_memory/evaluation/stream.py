@@ -1,0 +1,47 @@
+"""One memory, one solver, one stream: test before train."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.memory.memory import Memory
+from cascade_memory.ports.embedder import Embedder
+
+
+class PrecomputedEmbedder:
+    """An embedder's vectors of a known set of texts, computed once: for running many memories over one stream."""
+
+    def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
+        distinct = list(dict.fromkeys(texts))
+        self._rows = {text: row for row, text in enumerate(distinct)}
+        self._vectors = embedder.embed(distinct)
+        self.identity, self.dimension = embedder.identity, embedder.dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Look the vectors up."""
+        return self._vectors[[self._rows[text] for text in texts]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happened in one episode."""
+
+    success: bool
+    shown: bool
+    fitting: bool  # the shown case had the right solution
+
+
+def play(memory: Memory | None, query: str, solver: SimulatedSolver, task: int) -> Step:
+    """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome."""
+    if memory is None:
+        return Step(solver.solve(task, None).success, shown=False, fitting=False)
+    recall = memory.recall(query)
+    shown = str(recall.cases[0].solution) if recall.cases else None
+    attempt = solver.solve(task, shown)
+    memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
+    return Step(attempt.success, shown=shown is not None, fitting=shown is not None and solver.is_right(task, shown))

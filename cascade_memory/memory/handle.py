@@ -1,0 +1,161 @@
+"""A handle on an engine: its defaults, what can be asked of it, and how it ends."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.cycle.reuse import Template, render
+from cascade_memory.domain.display import html_table, shorten
+from cascade_memory.domain.episode import Episode, check_source
+from cascade_memory.domain.validation import check_k, check_namespace, check_reward
+from cascade_memory.errors import CascadeError, MemoryClosed
+from cascade_memory.memory.doctor import Check, examine
+from cascade_memory.memory.engine import Engine
+from cascade_memory.memory.plot import plot_rewards
+from cascade_memory.memory.views import Health, Stats
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+RewardFn = Callable[[Episode], "float | bool | None"]
+
+
+class Handle:
+    """Holds an engine, perhaps together with other handles, and the defaults of its user."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        k: int,
+        namespace: str,
+        reward_fn: RewardFn | None,
+        abstain: bool,
+        template: Template | None,
+        retain_at: float,
+        retain_from: Collection[str],
+    ) -> None:
+        self._engine = engine
+        self._k = check_k(k)
+        self._namespace = check_namespace(namespace)
+        self._reward_fn = reward_fn
+        self._abstain = abstain
+        self._template = template or render
+        self._retain_at = check_reward(retain_at)
+        self._retain_from = tuple(check_source(source) for source in retain_from)
+        self._closed = False
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
+        """Return counts of a namespace (the memory's own by default), or of all."""
+        engine = self._open()
+        ledger = engine.parts.ledger
+        name = self._in(namespace)
+        counts = ledger.counts(None if everywhere else ledger.namespace(name, create=False) or 0)
+        policy = engine.partition(name).policy
+        whole = {key: int(value) for key, value in counts.items() if key != "mean_reward"}
+        return Stats(
+            namespace=None if everywhere else name,
+            mean_reward=counts["mean_reward"],
+            policy=policy.name,
+            policy_version=policy.version,
+            embedder=engine.parts.embedder.identity,
+            **whole,
+        )
+
+    def health(self) -> Health:
+        """Say whether anything failed silently, and how far Chroma is behind."""
+        engine = self._open()
+        feeder, path = engine.feeder, engine.parts.ledger.path
+        failures = dict(engine.failures)
+        if feeder is not None and feeder.failures:
+            failures["chroma"] = feeder.failures
+        return Health(
+            ok=not failures,
+            failures=failures,
+            last_error=engine.last_error or (feeder.last_error if feeder is not None else None),
+            chroma="none (in RAM)" if feeder is None else feeder.state,
+            chroma_lag=0 if feeder is None else feeder.lag,
+            learning=engine.learning,
+            free_disk_bytes=None if path is None else shutil.disk_usage(path.parent).free,
+        )
+
+    def examine(self) -> list[Check]:
+        """Compare ledger, index and Chroma; return what was looked at and found."""
+        return examine(self._open())
+
+    def rebuild(self) -> None:
+        """Make the Chroma folder anew from the ledger."""
+        feeder = self._open().feeder
+        if feeder is not None:
+            feeder.rebuild()
+
+    def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
+        """Return (value, whether a case was shown) of every rewarded episode, in order."""
+        ledger = self._open().parts.ledger
+        return ledger.rewards(ledger.namespace(self._in(namespace), create=False) or 0)
+
+    def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
+        """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
+        return plot_rewards(self.rewards(namespace=namespace), window=window)
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count a failure that was kept from the agent; see ``health()``."""
+        self._engine.note_failure(step, error)
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Wait until everything acknowledged was learned and Chroma holds every case."""
+        self._open().sync()
+
+    def close(self) -> None:
+        """Sync and let go of the folder. Using the memory afterwards is an error; closing it again is not."""
+        if not self._closed:
+            self._closed = True
+            self._release()
+
+    def _release(self) -> None:
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        """Use the memory in a ``with`` block that closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def _open(self) -> Engine:
+        if self._closed:
+            raise MemoryClosed("this memory is closed; open it again with CascadeMemory(path)")
+        self._engine.check()
+        return self._engine
+
+    def _in(self, namespace: str | None) -> str:
+        return self._namespace if namespace is None else check_namespace(namespace)
+
+    @property
+    def place(self) -> str:
+        """Where the memory lives, for people."""
+        path = self._engine.parts.ledger.path
+        return "in RAM: gone when the process ends" if path is None else str(path.parent)
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        if self._closed:
+            return "CascadeMemory(closed)"
+        try:
+            cases = int(self._engine.parts.ledger.counts(None)["cases"])
+        except (CascadeError, OSError):
+            return f"CascadeMemory({self.place}, unreadable)"
+        return f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})"
+
+    def _repr_html_(self) -> str:
+        if self._closed:
+            return html_table("CascadeMemory (closed)", (), [])
+        notes = [f"{name}: {shorten(value, 100)}" for name, value in self.health().rows()[:2]]
+        return html_table(f"CascadeMemory ({self.place})", ("", ""), [list(row) for row in self.stats().rows()], notes=notes)
