@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,7 @@ class LightPolicy:
         self._prior, self._precision = prior, precision
         self._hindsight = hindsight
         self.exploration = exploration or UpperConfidence()
+        self._publishing = threading.Lock()  # held for microseconds, never by ``select``
         self._reset()
 
     def _reset(self) -> None:
@@ -116,14 +118,16 @@ class LightPolicy:
         features = np.asarray(slate.features, np.float64)
         share = softmax(choice.value)[choice.chosen[0]]
         pair = (features[choice.chosen[0]] - features.mean(axis=0)) * np.sqrt(share * (1 - share))
-        self._expected[key] = pair
-        self._publish(self._ready.posterior.observe(pair))
+        with self._publishing:
+            self._expected[key] = pair
+            self._publish(self._ready.posterior.observe(pair))
 
     def withdraw(self, key: int) -> None:
         """Give the expected pair back."""
-        pair = self._expected.pop(key, None)
-        if pair is not None:
-            self._publish(self._ready.posterior.withdraw(pair))
+        with self._publishing:
+            pair = self._expected.pop(key, None)
+            if pair is not None:
+                self._publish(self._ready.posterior.withdraw(pair))
 
     def update(self, feedback: Sequence[Feedback]) -> None:
         """Learn from outcomes, one after the other."""
@@ -132,7 +136,8 @@ class LightPolicy:
             self._since_fit += 1
             if self._since_fit >= self.REFIT_EVERY:
                 self._refit()
-        self._publish(self._ready.posterior)
+        with self._publishing:
+            self._publish(self._ready.posterior)
 
     def _learn(self, outcome: Feedback) -> None:
         self._expected.pop(outcome.key, None)
@@ -167,10 +172,11 @@ class LightPolicy:
         self._since_fit = 0
         self.head.fit(bandit=self._compared < 0.5)
         self._version += 1
-        posterior = self.head.posterior
-        for pair in self._expected.values():
-            posterior = posterior.observe(pair)
-        self._publish(posterior)
+        with self._publishing:
+            posterior = self.head.posterior
+            for pair in self._expected.values():
+                posterior = posterior.observe(pair)
+            self._publish(posterior)
 
     def _publish(self, posterior: Posterior) -> None:
         self._ready = _Ready(posterior, self._rewards, self._version)

@@ -264,7 +264,7 @@ class Engine:
                 context=nothing if choice is None else np.asarray(choice.context, np.float32),
             )
         )
-        if choice is not None and not search and self.learning != "off":
+        if choice is not None and chosen.selection.failure is None and not search and self.learning != "off":
             partition.policy.expect(key, slate, choice)
 
     def reward(

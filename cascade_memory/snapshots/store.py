@@ -67,7 +67,7 @@ class SnapshotStore:
         """Return the newest readable snapshot of this policy on this encoder; None when there is none."""
         for file in self._files(namespace):
             try:
-                with np.load(file, allow_pickle=False) as arrays:
+                with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
                     manifest = json.loads(arrays[_MANIFEST].tobytes())
                     state = {name: arrays[name] for name in arrays.files if name != _MANIFEST}
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -51,7 +51,9 @@ def show(part: str, rows: list[Row], out: Path) -> None:
         print("no rows")
         return
     table = Table(rows)
-    print(f"\nSIMULATED solver, all-MiniLM-L6-v2, K = 32, k = 1, {len(table.seeds)} seeds (order and solver). Success in percent;")
+    print(
+        f"\nSIMULATED solver, all-MiniLM-L6-v2, K = 32, k = 1, {len(table.seeds)} seeds (order and solver). Success in percent;"
+    )
     print("in brackets the paired difference to similarity with its 95 % interval.")
     {"main": _main, "ablation": _ablation, "adversity": _adversity}[part](table)
     if part == "main":
@@ -87,7 +89,11 @@ def _main(table: Table) -> None:
 
 
 def _static(table: Table, *, abstaining: bool) -> list[str]:
-    return [m for m in table.methods if ">=" in m] if abstaining else [m for m in table.methods if m.startswith(("cosine +", "vote e"))]
+    return (
+        [m for m in table.methods if ">=" in m]
+        if abstaining
+        else [m for m in table.methods if m.startswith(("cosine +", "vote e"))]
+    )
 
 
 def _best_static(table: Table, misled: float) -> None:
@@ -114,13 +120,17 @@ def _verdicts(table: Table) -> None:
     print(f"  ranking alone, m = 0.5: {each}; first three on average {mean:+.2f} ± {half:.2f} (asked: >= +2.0, goal +4)")
     worst, where = min(
         (
-            (table.of(s, "CASCADE", m) - np.maximum(table.of(s, "similarity", m).mean(), table.of(s, "zero-shot", m).mean())).mean(),
+            (
+                table.of(s, "CASCADE", m) - np.maximum(table.of(s, "similarity", m).mean(), table.of(s, "zero-shot", m).mean())
+            ).mean(),
             f"{s}, m = {m}",
         )
         for s in table.streams
         for m in (0.0, 0.25, 0.5)
     )
-    print(f"  with abstaining, against the better of similarity and zero-shot: at worst {worst:+.2f} on {where} (asked: >= -0.5)")
+    print(
+        f"  with abstaining, against the better of similarity and zero-shot: at worst {worst:+.2f} on {where} (asked: >= -0.5)"
+    )
     for streams, name in ((recurring, "first three"), (table.streams, "all four")):
         gain, half = interval(table.mean_over(streams, "CASCADE", 0.5) - table.mean_over(streams, "similarity", 0.5))
         print(f"  with abstaining, m = 0.5: {gain:+.2f} ± {half:.2f} on the {name} (asked: >= +4 on average)")
@@ -141,9 +151,7 @@ def _ablation(table: Table) -> None:
     print("\nWhat each part adds (CASCADE minus CASCADE without it), mean over streams:")
     for method in table.methods:
         if method.startswith(("without", "ten")):
-            gain, half = interval(
-                table.mean_over(table.streams, "CASCADE", 0.5) - table.mean_over(table.streams, method, 0.5)
-            )
+            gain, half = interval(table.mean_over(table.streams, "CASCADE", 0.5) - table.mean_over(table.streams, method, 0.5))
             print(f"  {method:28}{gain:+.2f} ± {half:.2f}")
 
 
@@ -178,9 +186,7 @@ def _curves(table: Table, target: Path) -> None:
     misled = max(row["misled"] for row in table.rows)
     for axis, stream in zip(axes, table.streams, strict=True):
         for method, colour in zip(shown, ("C7", "C8", "C1", "C2", "C0"), strict=False):
-            rows = [
-                row for row in table.rows if (row["stream"], row["method"], row["misled"]) == (stream, method, misled)
-            ]
+            rows = [row for row in table.rows if (row["stream"], row["method"], row["misled"]) == (stream, method, misled)]
             curves = 100 * np.array([row["curve"] for row in rows])
             steps = (np.arange(curves.shape[1]) + 0.5) / curves.shape[1] * rows[0]["n"]
             mean, spread = curves.mean(axis=0), curves.std(axis=0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cascade_memory import Ranker
 from cascade_memory.assembly.rankers import light
-from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.similarity import SimilarityPolicy, plain_choice
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.lexical import Rarity, word_terms

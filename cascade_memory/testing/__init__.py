@@ -1,0 +1,32 @@
+"""For those who write their own parts: contract tests for every port, and parts that need nothing.
+
+from cascade_memory.testing import EmbedderContract
+
+class TestMyEmbedder(EmbedderContract):
+def make(self):
+return MyEmbedder()
+"""
+
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.stores.exact import ExactIndex
+from cascade_memory.testing.embedder import EmbedderContract
+from cascade_memory.testing.index import CaseIndexContract
+from cascade_memory.testing.ledger import LedgerContract, ledger_in_ram
+from cascade_memory.testing.matcher import SolutionMatcherContract
+from cascade_memory.testing.mirror import CaseMirrorContract, MirrorInRam
+from cascade_memory.testing.pair_encoder import PairEncoderContract
+from cascade_memory.testing.policy import PolicyContract
+
+__all__ = [
+    "CaseIndexContract",
+    "CaseMirrorContract",
+    "EmbedderContract",
+    "ExactIndex",
+    "HashingEmbedder",
+    "LedgerContract",
+    "MirrorInRam",
+    "PairEncoderContract",
+    "PolicyContract",
+    "SolutionMatcherContract",
+    "ledger_in_ram",
+]

@@ -1,0 +1,47 @@
+"""What every ``Embedder`` must do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cascade_memory.ports.embedder import Embedder
+
+_TEXTS = ("heat the cup", "price of gold", "Zoë mesure 3 µm — 長い文章")
+
+
+class EmbedderContract:
+    """Subclass it, return a fresh embedder from ``make``, and let pytest collect it."""
+
+    def make(self) -> Embedder:
+        """Return the embedder under test."""
+        raise NotImplementedError
+
+    def test_one_finite_row_of_the_declared_length_per_text(self) -> None:
+        """The shape is (n, dimension) and every number is finite."""
+        embedder = self.make()
+        vectors = np.asarray(embedder.embed(list(_TEXTS)))
+        assert vectors.shape == (len(_TEXTS), embedder.dimension)
+        assert np.isfinite(vectors).all()
+        assert (np.linalg.norm(vectors, axis=1) > 0).all()
+
+    def test_no_texts_give_no_rows(self) -> None:
+        """An empty batch is no error."""
+        embedder = self.make()
+        assert np.asarray(embedder.embed([])).shape == (0, embedder.dimension)
+
+    def test_same_text_same_vector_alone_or_in_company(self) -> None:
+        """A vector does not depend on the batch, up to rounding."""
+        embedder = self.make()
+        together, alone = embedder.embed(list(_TEXTS)), embedder.embed([_TEXTS[1]])
+        np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
+
+    def test_identity_is_stable_and_not_empty(self) -> None:
+        """Two embedders made alike have the same identity."""
+        assert self.make().identity
+        assert self.make().identity == self.make().identity
+
+    def test_near_wordings_are_nearer_than_strangers(self) -> None:
+        """Neighbours mean something."""
+        near, far, query = self.make().embed(["heat the cup in the microwave", "gold prices fell", "heat a cup in a microwave"])
+        cosine = [float(v @ query / np.linalg.norm(v) / np.linalg.norm(query)) for v in (near, far)]
+        assert cosine[0] > cosine[1]

@@ -1,0 +1,263 @@
+"""What every ``Ledger`` must do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import uuid
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, CLOSED, SETTLED, NewCase, RecallRecord, Settlement
+from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ports.ledger import Ledger
+
+_VECTOR = np.array([0.6, 0.8], np.float32)
+
+
+def ledger_in_ram() -> SQLiteLedger:
+    """Return an empty ledger that vanishes with the process."""
+    return SQLiteLedger(None)
+
+
+class LedgerContract:
+    """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it."""
+
+    _ids = itertools.count()
+
+    def make(self) -> Ledger:
+        """Return the ledger under test."""
+        raise NotImplementedError
+
+    # -- material ----------------------------------------------------------------------------------------------------
+
+    def _case(self, namespace: int = 1, query: str = "q", solution: str = "s", **options: Any) -> NewCase:
+        return NewCase(
+            id=str(uuid.uuid4()),
+            namespace=namespace,
+            query=query,
+            solution=solution,
+            solution_key=solution,
+            pair_key=f"{query}/{solution}",
+            vector=_VECTOR,
+            **options,
+        )
+
+    def _recall(self, episode: str, namespace: int = 1, candidates: tuple[int, ...] = (), **options: Any) -> RecallRecord:
+        n = len(candidates)
+        fields: dict[str, Any] = {
+            "id": str(uuid.uuid4()),
+            "episode_id": episode,
+            "namespace": namespace,
+            "query": "q",
+            "vector": _VECTOR,
+            "kind": "recall",
+            "k": 1,
+            "at": 1.0,
+            "policy": "p",
+            "policy_version": 0,
+            "encoder": "e",
+            "candidates": np.array(candidates, np.int64),
+            "groups": np.arange(n),
+            "features": np.ones((n, 3), np.float32),
+            "numbers": np.ones((n, 6), np.float32),
+            "chosen": np.arange(min(n, 1)),
+            "shown": n > 0,
+            "baseline": math.nan,
+            "context": np.ones(2, np.float32),
+        }
+        return RecallRecord(**{**fields, **options})
+
+    def _settlement(self, episode: str, value: float, case: NewCase | None = None, **options: Any) -> Settlement:
+        fields: dict[str, Any] = {
+            "episode_id": episode,
+            "namespace": 1,
+            "value": value,
+            "source": "host",
+            "at": 2.0,
+            "solution": None if case is None else case.solution,
+            "learns": True,
+            "case": case,
+            "agreement": {},
+            "overwrite": False,
+        }
+        return Settlement(**{**fields, **options})
+
+    def _ledger(self) -> Ledger:
+        ledger = self.make()
+        assert ledger.namespace("default", create=True) == 1
+        return ledger
+
+    # -- tests -------------------------------------------------------------------------------------------------------
+
+    def test_a_namespace_keeps_its_number(self) -> None:
+        """And an unknown one has none until it is made."""
+        ledger = self._ledger()
+        assert ledger.namespace("default", create=True) == 1
+        assert ledger.namespace("other", create=False) is None
+        assert ledger.namespaces() == {"default": 1}
+
+    def test_cases_come_back_whole(self) -> None:
+        """By key and by id, with text, metadata and vector."""
+        ledger = self._ledger()
+        (case_id,) = ledger.add([self._case(metadata={"tool": "search", "steps": 3})])
+        rows = ledger.scan(1, 0, 10)
+        np.testing.assert_allclose(rows.vectors[0], _VECTOR)
+        case = ledger.cases([int(rows.keys[0])])[int(rows.keys[0])]
+        assert (case.id, case.query, case.solution) == (case_id, "q", "s")
+        assert dict(case.metadata) == {"tool": "search", "steps": 3}
+        assert ledger.cases_by_id([case_id], 1) == [case]
+        assert ledger.cases_by_id([case_id], 2) == []
+
+    def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
+        """Copies do not fill the candidates."""
+        ledger = self._ledger()
+        first, second = ledger.add([self._case(), self._case()])
+        assert first == second
+        assert ledger.counts(1)["cases"] == 1
+        assert ledger.cases_by_id([first], 1)[0].copies == 2
+
+    def test_an_outcome_its_case_and_its_labels_become_true_together(self) -> None:
+        """And are what learning reads."""
+        ledger = self._ledger()
+        ledger.add([self._case(query="old")])
+        key = int(ledger.scan(1, 0, 10).keys[0])
+        recall = ledger.record(self._recall("e1", candidates=(key,)))
+        labels = {recall: np.array([1.0], np.float32)}
+        settled = ledger.settle(self._settlement("e1", 1.0, self._case(query="new", episode_id="e1"), agreement=labels))
+        assert settled.changed
+        assert settled.case_id is not None
+        (feedback,) = ledger.history(1, 10)
+        assert (feedback.key, feedback.reward, feedback.weight, feedback.shown) == (recall, 1.0, 1.0, True)
+        assert feedback.agreement is not None
+        assert feedback.agreement.tolist() == [1.0]
+        assert feedback.slate.features.shape == (1, 3)
+        used = ledger.cases([key])[key]
+        assert (used.shown, used.succeeded) == (1, 1.0)
+        episode = ledger.episode("e1")
+        assert episode is not None
+        assert (episode.status, episode.reward, episode.cases) == ("settled", 1.0, (used.id,))
+
+    def test_settling_twice_changes_nothing_or_is_refused(self) -> None:
+        """The same value is a repeat, another one a contradiction."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        assert ledger.settle(self._settlement("e1", 0.0)).changed
+        assert not ledger.settle(self._settlement("e1", 0.0)).changed
+        try:
+            ledger.settle(self._settlement("e1", 1.0))
+        except AlreadyRewarded:
+            pass
+        else:
+            raise AssertionError("a contradicting reward was taken")
+        assert ledger.counts(1)["rewards"] == 1
+
+    def test_overwriting_takes_back_the_case_and_the_labels(self) -> None:
+        """As if the first outcome had never been."""
+        ledger = self._ledger()
+        recall = ledger.record(self._recall("e1"))
+        labels = {recall: np.zeros(0, np.float32)}
+        ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1"), agreement=labels))
+        ledger.settle(self._settlement("e1", 0.0, overwrite=True))
+        assert ledger.counts(1)["cases"] == 0
+        (feedback,) = ledger.history(1, 10)
+        assert feedback.reward == 0.0
+        assert feedback.agreement is None
+
+    def test_recalls_of_an_episode_share_its_credit(self) -> None:
+        """One half each, for two."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        ledger.record(self._recall("e1", query="again"))
+        ledger.settle(self._settlement("e1", 1.0))
+        assert [one.weight for one in ledger.history(1, 10)] == [0.5, 0.5]
+
+    def test_an_unknown_a_foreign_and_a_closed_episode_are_refused(self) -> None:
+        """Each with its own error."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        for episode, namespace in (("nobody", 1), ("e1", 2)):
+            try:
+                ledger.unsettled(episode, namespace)
+            except UnknownEpisode:
+                continue
+            raise AssertionError(f"{episode} of {namespace} was found")
+        assert ledger.close_episodes(["e1"], "censored") == ["e1"]
+        assert ledger.close_episodes(["e1"], "expired") == []
+        try:
+            ledger.settle(self._settlement("e1", 1.0))
+        except EpisodeClosed:
+            pass
+        else:
+            raise AssertionError("a censored episode took a reward")
+        assert ledger.history(1, 10) == []
+
+    def test_the_log_tells_what_happened_in_order(self) -> None:
+        """Whoever follows it misses nothing."""
+        ledger = self._ledger()
+        start = ledger.head()
+        ledger.add([self._case()])
+        ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 0.0))
+        ledger.record(self._recall("e2"))
+        ledger.close_episodes(["e2"], "expired")
+        ledger.forget([int(ledger.scan(1, 0, 1).keys[0])])
+        changes = ledger.tail(start)
+        assert [change.kind for change in changes] == [CASE_ADDED, SETTLED, CLOSED, CASE_REMOVED]
+        assert [change.seq for change in changes] == sorted(change.seq for change in changes)
+        assert ledger.tail(changes[-1].seq) == []
+        assert ledger.head() == changes[-1].seq
+
+    def test_forgetting_a_case_forgets_the_episode_that_made_it(self) -> None:
+        """Its query says the same."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
+        gone = ledger.forget([int(ledger.scan(1, 0, 1).keys[0])])
+        assert gone == {"cases": 1, "episodes": 1, "recalls": 1, "outcomes": 1}
+        assert ledger.episode("e1") is None
+        assert ledger.history(1, 10) == []
+
+    def test_filters(self) -> None:
+        """Chroma's operators; True is not 1; a missing key matches $ne."""
+        ledger = self._ledger()
+        fields = ({"n": 1, "t": "a"}, {"n": 2, "t": "b"}, {"n": 3.5, "on": True}, {"tags": ["x", "y"]})
+        ledger.add([self._case(query=f"q{i}", metadata=field) for i, field in enumerate(fields)])
+        keys = ledger.scan(1, 0, 10).keys.tolist()
+
+        def found(where: object) -> list[int]:
+            return [keys.index(key) for key in ledger.filtered(1, where).tolist()]
+
+        assert found({"n": 1}) == [0]
+        assert found({"n": {"$gte": 2}}) == [1, 2]
+        assert found({"n": {"$gt": 1, "$lt": 3}}) == [1]
+        assert found({"t": {"$ne": "a"}}) == [1, 2, 3]
+        assert found({"t": {"$in": ["a", "b"]}}) == [0, 1]
+        assert found({"t": {"$nin": ["a"]}}) == [1, 2, 3]
+        assert found({"$or": [{"n": 1}, {"on": True}]}) == [0, 2]
+        assert found({"$and": [{"n": 2}, {"t": "b"}]}) == [1]
+        assert found({"on": 1}) == []
+        assert found({"tags": "y"}) == [3]
+        assert ledger.filtered(2, {"n": 1}).tolist() == []
+
+    def test_everything_travels(self) -> None:
+        """What one ledger dumps, another loads; twice is once."""
+        ledger, other = self._ledger(), self.make()
+        ledger.add([self._case(query="old", metadata={"n": 1})])
+        key = int(ledger.scan(1, 0, 10).keys[0])
+        recall = ledger.record(self._recall("e1", candidates=(key,)))
+        case = self._case(query="new", episode_id="e1")
+        ledger.settle(self._settlement("e1", 1.0, case, agreement={recall: np.array([0.0], np.float32)}))
+        records = list(ledger.dump())
+        assert other.load(records) == len(records)
+        assert other.load(records) == 0
+        number = other.namespace("default", create=False)
+        assert number is not None
+        assert other.counts(number) == ledger.counts(1)
+        (mine,), (theirs,) = ledger.history(1, 10), other.history(number, 10)
+        np.testing.assert_allclose(mine.slate.features, theirs.slate.features)
+        assert theirs.agreement is not None
+        assert theirs.agreement.tolist() == [0.0]
+        assert len(other.filtered(number, {"n": 1})) == 1

@@ -1,0 +1,107 @@
+"""What every ``CaseMirror`` must do, and one that lives in RAM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.case import Case
+from cascade_memory.ports.case_mirror import CaseMirror
+
+
+class MirrorInRam:
+    """Holds cases in dictionaries: for tests of what feeds a mirror."""
+
+    def __init__(self) -> None:
+        self.cases: dict[str, dict[str, tuple[Case, NDArray[np.float32]]]] = {}
+        self.is_open = False
+
+    def exists(self) -> bool:
+        """Say whether it was ever fed."""
+        return bool(self.cases)
+
+    def open(self) -> None:
+        """Get ready."""
+        self.is_open = True
+
+    def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
+        """Store cases."""
+        kept = self.cases.setdefault(namespace, {})
+        kept.update({case.id: (case, vector) for case, vector in zip(cases, vectors, strict=True)})
+
+    def delete(self, namespace: str, ids: Sequence[str]) -> None:
+        """Remove cases."""
+        for case_id in ids:
+            self.cases.get(namespace, {}).pop(case_id, None)
+
+    def drop(self, namespace: str) -> None:
+        """Remove a namespace."""
+        self.cases.pop(namespace, None)
+
+    def count(self, namespace: str) -> int:
+        """Count."""
+        return len(self.cases.get(namespace, {}))
+
+    def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
+        """Scan."""
+        kept = self.cases.get(namespace, {})
+        return sorted(kept, key=lambda case_id: -float(kept[case_id][1] @ vector))[:k]
+
+    def close(self) -> None:
+        """Let go."""
+        self.is_open = False
+
+    def discard(self) -> None:
+        """Forget everything."""
+        self.cases = {}
+
+
+class CaseMirrorContract:
+    """Subclass it, return a fresh empty mirror from ``make``, and let pytest collect it."""
+
+    def make(self) -> CaseMirror:
+        """Return the mirror under test."""
+        raise NotImplementedError
+
+    def _fed(self) -> tuple[CaseMirror, NDArray[np.float32]]:
+        mirror, vectors = self.make(), np.eye(4, dtype=np.float32)
+        mirror.open()
+        for namespace in ("default", "tenant/42: Zoë"):
+            cases = [
+                Case(id=f"{namespace}-{i}", namespace=namespace, query=f"q{i}", solution=f"s{i}", metadata={"i": i})
+                for i in range(4)
+            ]
+            mirror.upsert(namespace, cases, vectors)
+        return mirror, vectors
+
+    def test_what_was_fed_is_found_in_its_namespace_only(self) -> None:
+        """Any namespace will do."""
+        mirror, vectors = self._fed()
+        assert mirror.count("default") == mirror.count("tenant/42: Zoë") == 4
+        assert mirror.nearest_ids("default", vectors[2], 1) == ["default-2"]
+        mirror.close()
+
+    def test_feeding_again_changes_nothing(self) -> None:
+        """A batch may be fed twice."""
+        mirror, vectors = self._fed()
+        mirror.upsert("default", [Case(id="default-1", namespace="default", query="q", solution="s")], vectors[1:2])
+        assert mirror.count("default") == 4
+        mirror.close()
+
+    def test_deleted_cases_and_dropped_namespaces_are_gone(self) -> None:
+        """Unknown ids are ignored."""
+        mirror, _ = self._fed()
+        mirror.delete("default", ["default-0", "nobody"])
+        assert mirror.count("default") == 3
+        mirror.drop("default")
+        assert mirror.count("default") == 0
+        assert mirror.count("tenant/42: Zoë") == 4
+        mirror.close()
+
+    def test_a_discarded_mirror_is_empty(self) -> None:
+        """And does not exist."""
+        mirror, _ = self._fed()
+        mirror.discard()
+        assert not mirror.exists()

@@ -1,0 +1,110 @@
+"""What every ``Policy`` must do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cascade_memory.ports.policy import Feedback, Policy, Slate
+
+
+def random_slate(n: int, dimension: int, seed: int = 0) -> Slate:
+    """Return a slate of n candidates whose first feature is the similarity, best first."""
+    rng = np.random.default_rng(seed)
+    similarity = np.sort(rng.random(n))[::-1]
+    features = rng.normal(size=(n, dimension))
+    if n and dimension:
+        features[:, 0] = (similarity - similarity.mean()) / (similarity.std() + 1e-9)
+    return Slate(features=features, similarity=similarity, groups=rng.integers(0, 4, n))
+
+
+class PolicyContract:
+    """Subclass it, set ``dimension``, return a fresh policy from ``make``, and let pytest collect it."""
+
+    dimension = 5
+
+    def make(self) -> Policy:
+        """Return the policy under test."""
+        raise NotImplementedError
+
+    def _outcome(self, policy: Policy, key: int, reward: float) -> Feedback:
+        slate = random_slate(8, self.dimension, seed=key)
+        choice = policy.select(slate, 1, abstain=False, seed=key)
+        agreement = (slate.groups == slate.groups[0]).astype(np.float32) if reward else None
+        return Feedback(
+            key=key,
+            slate=slate,
+            chosen=choice.chosen,
+            context=choice.context,
+            shown=True,
+            reward=reward,
+            agreement=agreement,
+        )
+
+    def _trained(self) -> Policy:
+        policy = self.make()
+        for key in range(40):
+            policy.update([self._outcome(policy, key, float(key % 3 > 0))])
+        return policy
+
+    def test_chooses_k_distinct_candidates_for_any_n(self) -> None:
+        """Never more than there are, never one twice."""
+        policy = self.make()
+        for n in (1, 2, 5, 33):
+            for k in (1, 2, n, n + 1):
+                choice = policy.select(random_slate(n, self.dimension), k, abstain=False, seed=0)
+                assert len(choice.chosen) == len(set(choice.chosen.tolist())) == min(k, n)
+                assert choice.chosen.min() >= 0
+                assert choice.chosen.max() < n
+
+    def test_every_array_has_one_entry_per_candidate_and_propensities_are_probabilities(self) -> None:
+        """A choice can be logged."""
+        choice = self._trained().select(random_slate(7, self.dimension), 2, abstain=True, seed=3)
+        for array in (choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity):
+            assert len(array) == 7
+        assert ((choice.propensity >= 0) & (choice.propensity <= 1)).all()
+        assert (choice.uncertainty >= 0).all()
+
+    def test_the_same_seed_gives_the_same_choice(self) -> None:
+        """No hidden state in choosing."""
+        policy, slate = self._trained(), random_slate(9, self.dimension)
+        first, second = (policy.select(slate, 3, abstain=True, seed=11) for _ in range(2))
+        np.testing.assert_array_equal(first.chosen, second.chosen)
+        assert first.abstained == second.abstained
+
+    def test_a_state_that_travelled_chooses_alike(self) -> None:
+        """state_dict and load_state_dict lose nothing that matters."""
+        policy, copy = self._trained(), self.make()
+        copy.load_state_dict(policy.state_dict())
+        assert copy.rewards == policy.rewards
+        for seed in range(20):
+            slate = random_slate(9, self.dimension, seed=seed)
+            one, other = (each.select(slate, 2, abstain=True, seed=seed) for each in (policy, copy))
+            np.testing.assert_array_equal(one.chosen, other.chosen)
+            np.testing.assert_allclose(one.score, other.score, atol=1e-9)
+            assert one.abstained == other.abstained
+
+    def test_rebuilding_from_nothing_is_starting_afresh(self) -> None:
+        """What was learned can be forgotten."""
+        policy, fresh = self._trained(), self.make()
+        policy.rebuild([])
+        slate = random_slate(9, self.dimension)
+        one, other = (each.select(slate, 2, abstain=False, seed=1) for each in (policy, fresh))
+        np.testing.assert_array_equal(one.chosen, other.chosen)
+        assert policy.rewards == 0
+
+    def test_an_expected_reward_that_is_withdrawn_leaves_no_trace(self) -> None:
+        """Open episodes may be abandoned."""
+        policy, slate = self._trained(), random_slate(9, self.dimension)
+        before = policy.select(slate, 1, abstain=False, seed=0)
+        policy.expect(10_000, slate, before)
+        policy.withdraw(10_000)
+        policy.withdraw(10_001)
+        np.testing.assert_allclose(policy.select(slate, 1, abstain=False, seed=0).score, before.score, atol=1e-6)
+
+    def test_an_episode_without_candidates_is_no_error(self) -> None:
+        """The first episode of every memory has none."""
+        policy, nothing = self.make(), np.zeros(0)
+        empty = Slate(features=np.zeros((0, 0)), similarity=nothing, groups=np.zeros(0, np.int64))
+        chosen = np.zeros(0, np.int64)
+        policy.update([Feedback(key=1, slate=empty, chosen=chosen, context=nothing, shown=False, reward=1.0, agreement=None)])
+        assert len(policy.select(random_slate(3, self.dimension), 1, abstain=False, seed=0).chosen) == 1

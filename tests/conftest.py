@@ -1,0 +1,63 @@
+"""Shared fixtures. Nothing here reaches the network, and a test that tries fails."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cascade_memory import CascadeMemory
+
+_LOCAL = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_network() -> Iterator[None]:
+    """Deny every connection beyond this machine: the library must not need one, and must not try."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in _LOCAL:
+            raise AssertionError(f"a test tried to reach {address!r}")
+        return connect(self, address)
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(socket.socket, "connect", refuse)
+    patch.setenv("HF_HUB_OFFLINE", "1")
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def ram() -> Iterator[CascadeMemory]:
+    """A memory in RAM that learns inline, with the hashing embedder."""
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        yield memory
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
+    """Opens memories in one folder; whatever is left open is closed at the end."""
+    opened: list[CascadeMemory] = []
+
+    def open_(**options: Any) -> CascadeMemory:
+        memory = CascadeMemory(tmp_path / "memory", **{"embedder": "hashing", "learn": "inline", **options})
+        opened.append(memory)
+        return memory
+
+    yield open_
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real task streams."""
+    folder = os.environ.get("CASCADE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("no data: CASCADE_DATA names no folder of task streams")
+    return Path(folder)

@@ -1,0 +1,103 @@
+"""What people look at: explanations, tables, HTML."""
+
+from __future__ import annotations
+
+import html.parser
+
+from cascade_memory import CascadeMemory
+
+_EVIL = "<script>alert('x')</script><img src=x onerror=y>"
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+
+def _tags(text: str) -> set[str]:
+    parser = _Tags()
+    parser.feed(text)
+    return parser.tags
+
+
+def test_case_text_is_escaped_wherever_it_becomes_html():
+    with CascadeMemory(embedder="hashing", learn="inline", namespace=_EVIL) as memory:
+        memory.add(_EVIL, _EVIL)
+        recall = memory.search(_EVIL, k=3)
+        for shown in (memory, recall, recall.explain(), memory.stats(), memory.health()):
+            assert _tags(shown._repr_html_()) <= {"div", "strong", "small", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_an_explanation_says_what_there_is_to_say(ram: CascadeMemory):
+    assert str(ram.recall("q").explain()) == "no case was stored yet"
+    for i in range(60):
+        recall = ram.recall(f"task {i % 5} of kind {i % 3}")
+        ram.reward(recall.episode_id, 1.0, solution=f"s{i % 3}")
+    why = ram.recall("task 1 of kind 2").explain()
+    assert why.rewards == 60
+    assert "60 rewards stand behind this" in why.summary
+    for column in ("similarity", "utility", "uncertainty", "score"):
+        assert column in str(why)
+    shown = [one for one in why.candidates if one.chosen]
+    assert len(shown) == 1
+    assert 0 <= shown[0].utility <= 1
+    assert shown[0].uncertainty >= 0
+
+
+def test_an_explanation_tells_who_moved_and_what_moved_it():
+    from cascade_memory.domain.recall import Candidate, Explanation
+
+    def candidate(query: str, similarity: float, score: float, words: float, *, chosen: bool) -> Candidate:
+        return Candidate(
+            id=query,
+            query=query,
+            similarity=similarity,
+            value=score,
+            uncertainty=0.1,
+            score=score,
+            utility=0.5,
+            chosen=chosen,
+            features=(similarity, words),
+        )
+
+    why = Explanation(
+        candidates=(candidate("first", 0.9, 1.0, -1.0, chosen=False), candidate("second", 0.8, 2.0, 1.5, chosen=True)),
+        abstained=False,
+        baseline=0.4,
+        rewards=3,
+        policy="light-1",
+        feature_names=("similarity", "words"),
+    )
+    assert why.changes[0] == "'second': 2 -> 1 (words +1.5)"
+
+
+def test_an_abstention_is_explained_with_both_predictions(ram: CascadeMemory):
+    for i in range(60):  # cases only ever mislead
+        recall = ram.recall(f"question number {i}")
+        ram.reward(recall.episode_id, 0.0 if recall.cases else 1.0, solution=f"unique {i}")
+    recalls = [ram.recall(f"question number {i}") for i in range(60, 80)]
+    assert sum(recall.abstained for recall in recalls) > 15
+    why = next(recall for recall in recalls if recall.abstained).explain()
+    assert "no case was shown" in why.summary
+    assert "without" in why.summary
+
+
+def test_short_representations_leak_no_case_text(ram: CascadeMemory):
+    ram.add("a secret query", "a secret solution")
+    for shown in (ram, ram.search("a secret query")):
+        assert "secret" not in repr(shown)
+    assert "in RAM: gone when the process ends" in repr(ram)
+
+
+def test_stats_and_health_print_as_tables_and_travel_as_json(ram: CascadeMemory):
+    import json
+
+    ram.reward(ram.recall("q").episode_id, 1.0, solution="s")
+    assert "1 (1 distinct solutions, 1 verifications)" in str(ram.stats())
+    assert "ok" in str(ram.health())
+    assert json.loads(json.dumps(ram.stats().as_dict()))["cases"] == 1
+    assert json.loads(json.dumps(ram.health().as_dict()))["ok"] is True

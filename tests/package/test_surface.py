@@ -1,0 +1,109 @@
+"""The package as a package: what it exports, what it costs to import, what it promises."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cascade_memory
+
+ROOT = Path(cascade_memory.__file__).parent
+PROJECT = ROOT.parent
+_HEAVY = ("torch", "transformers", "chromadb", "langchain_core", "llama_index", "mcp", "matplotlib", "sentence_transformers")
+
+
+def test_every_exported_name_is_there_and_listed():
+    assert sorted(cascade_memory.__all__) == cascade_memory.__all__
+    for name in cascade_memory.__all__:
+        assert getattr(cascade_memory, name).__module__.startswith("cascade_memory.")
+        assert name in dir(cascade_memory)
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        cascade_memory.Nobody  # noqa: B018
+
+
+def _loaded(code: str) -> set[str]:
+    script = f"{code}\nimport sys\nprint(' '.join(sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_and_using_a_memory_in_ram_loads_nothing_heavy():
+    assert not _loaded("import cascade_memory") & {*_HEAVY, "numpy"}
+    use = "from cascade_memory import CascadeMemory; m = CascadeMemory(embedder='hashing'); m.recall('q'); m.close()"
+    assert not _loaded(use) & set(_HEAVY)
+
+
+def test_importing_costs_no_more_than_numpy_and_a_half():
+    def seconds(module: str) -> float:
+        script = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+        runs = [
+            float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+            for _ in range(5)
+        ]
+        return sorted(runs)[2]
+
+    assert seconds("cascade_memory") <= 1.5 * seconds("numpy")
+
+
+def test_no_file_is_longer_than_a_reader_s_patience():
+    longest = {path: path.read_text().count("\n") for path in [*ROOT.rglob("*.py"), *(PROJECT / "examples").rglob("*.py")]}
+    assert {str(path): lines for path, lines in longest.items() if lines > 400} == {}
+
+
+def test_every_public_name_has_a_docstring():
+    missing = []
+    for path in ROOT.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        nodes = [
+            tree,
+            *(node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))),
+        ]
+        for node in nodes:
+            name = getattr(node, "name", path.stem)
+            hidden = name.startswith("_") or any(
+                isinstance(parent, (ast.ClassDef, ast.FunctionDef))
+                and node in ast.walk(parent)
+                and parent is not node
+                and (parent.name.startswith("_") or isinstance(parent, ast.FunctionDef))
+                for parent in nodes
+                if isinstance(parent, (ast.ClassDef, ast.FunctionDef))
+            )
+            overload = any("overload" in ast.unparse(one) for one in getattr(node, "decorator_list", []))
+            if not hidden and not overload and ast.get_docstring(node) is None:
+                missing.append(f"{path.relative_to(ROOT)}:{name}")
+    assert missing == []
+
+
+def test_nothing_is_pickled_and_nobody_is_phoned():
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text()
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                assert name.split(".")[0] not in {"pickle", "dill", "requests", "httpx", "urllib", "posthog", "socket"}, path
+        assert "allow_pickle=True" not in text
+
+
+def test_extras_that_errors_name_exist():
+    toml = (PROJECT / "pyproject.toml").read_text()
+    for path in ROOT.rglob("*.py"):
+        for part in path.read_text().split("cascade-memory[")[1:]:
+            extra = part.split("]")[0]
+            assert f"\n{extra} = [" in toml, f"{path} names the extra {extra!r}"
+
+
+def test_it_is_typed():
+    assert (ROOT / "py.typed").exists()
+
+
+def test_every_module_imports_by_itself():
+    for path in ROOT.rglob("*.py"):
+        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+        if not name.endswith("__main__"):
+            importlib.import_module(name)

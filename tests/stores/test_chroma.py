@@ -1,0 +1,105 @@
+"""The Chroma folder belongs to everybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cascade_memory import CascadeMemory, Step
+from cascade_memory.encoders.hashing import HashingEmbedder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
+        for i in range(60):
+            recall = memory.recall(f"task {i}")
+            memory.reward(recall.episode_id, 1.0, solution=f"solution {i}", metadata={"n": i, "tags": ["a", "b"]})
+        memory.add("walk", [Step(action="look", observation="a door")], namespace="tenant/7")
+    return tmp_path / "memory" / "chroma"
+
+
+def test_plain_chromadb_opens_it_with_all_cases(folder: Path):
+    import chromadb
+
+    client = chromadb.PersistentClient(str(folder))
+    cases = client.get_collection("default", embedding_function=None)
+    assert cases.count() == 60
+    vector = HashingEmbedder().embed(["task 7"])[0]
+    found = cases.query(query_embeddings=[vector], n_results=1)
+    assert found["documents"] == [["task 7"]]
+    assert found["metadatas"][0][0]["cascade_solution"] == "solution 7"  # type: ignore[index]
+    assert found["metadatas"][0][0]["n"] == 7  # type: ignore[index]
+    assert found["distances"][0][0] == pytest.approx(0.0, abs=1e-5)  # type: ignore[index]
+    assert len(client.list_collections()) == 2
+    client.close()
+
+
+def test_langchain_opens_it_with_all_cases(folder: Path):
+    from langchain_chroma import Chroma
+    from langchain_core.embeddings import Embeddings
+
+    class Hashing(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return HashingEmbedder().embed(texts).tolist()
+
+        def embed_query(self, text: str) -> list[float]:
+            return self.embed_documents([text])[0]
+
+    store = Chroma("default", Hashing(), persist_directory=str(folder))
+    assert len(store.get()["ids"]) == 60
+    (document,) = store.similarity_search("task 7", k=1)
+    assert document.page_content == "task 7"
+    assert document.metadata["cascade_solution"] == "solution 7"
+    store._client.close()
+
+
+def test_llama_index_opens_it_with_all_cases(folder: Path):
+    import chromadb
+    from llama_index.core.vector_stores.types import VectorStoreQuery
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    client = chromadb.PersistentClient(str(folder))
+    store = ChromaVectorStore(chroma_collection=client.get_collection("default", embedding_function=None))
+    vector = HashingEmbedder().embed(["task 7"])[0].tolist()
+    found = store.query(VectorStoreQuery(query_embedding=vector, similarity_top_k=60))
+    assert found.nodes is not None
+    assert len(found.nodes) == 60
+    assert found.nodes[0].get_content() == "task 7"
+    assert found.nodes[0].metadata["cascade_solution"] == "solution 7"
+    client.close()
+
+
+def test_forgotten_cases_leave_chroma_too(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        ids = memory.add([(f"task {i}", "s") for i in range(5)])
+        memory.add("other", "s", namespace="gone")
+        memory.sync()
+        memory.forget(ids[0])
+        memory.forget(everything=True, namespace="gone")
+        memory.add("after", "s", namespace="gone")
+        memory.sync()
+        mirror = memory._engine.parts.mirror
+        assert mirror is not None
+        assert mirror.count("default") == 4
+        assert mirror.count("gone") == 1
+
+
+def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(tmp_path: Path, monkeypatch):
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        memory.add([(f"task {i} {i * i}", f"s{i}") for i in range(300)])
+        memory.sync()
+        index = memory._engine.partition("default").index
+        exact = [case.solution for case in memory.search("task 17 289", k=5).cases]
+        monkeypatch.setattr(index, "_exact_limit", 10)
+        asked: list[int] = []
+        bulk = index._bulk
+        nearest = bulk.nearest
+        monkeypatch.setattr(bulk, "nearest", lambda vector, k: asked.append(k) or nearest(vector, k))
+        assert [case.solution for case in memory.search("task 17 289", k=5).cases] == exact
+        assert asked
+        memory.add("a brand new task", "new")
+        assert memory.search("a brand new task").cases[0].solution == "new"
+        memory.forget(memory.search("task 17 289").cases[0].id)
+        assert memory.search("task 17 289").cases[0].solution != "s17"

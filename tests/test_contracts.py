@@ -1,0 +1,159 @@
+"""Everything that ships passes the contract tests that are published for everybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.light import LightPolicy
+from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.encoders import minilm
+from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.encoders.light import LightEncoder
+from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.stores.chroma import ChromaFolder
+from cascade_memory.stores.tiered import TieredIndex
+from cascade_memory.testing import (
+    CaseIndexContract,
+    CaseMirrorContract,
+    EmbedderContract,
+    ExactIndex,
+    HashingEmbedder,
+    LedgerContract,
+    MirrorInRam,
+    PairEncoderContract,
+    PolicyContract,
+    SolutionMatcherContract,
+    ledger_in_ram,
+)
+from cascade_memory.testing.pair_encoder import DIMENSION
+
+
+class TestHashingEmbedder(EmbedderContract):
+    def make(self):
+        return HashingEmbedder(dimension=128)
+
+
+@pytest.mark.skipif(not minilm.is_installed(), reason="needs the extra 'local'")
+class TestMiniLMEmbedder(EmbedderContract):
+    model = minilm.MiniLMEmbedder()
+
+    def make(self):
+        return self.model
+
+
+class TestExactIndex(CaseIndexContract):
+    def make(self, dimension):
+        return ExactIndex(dimension)
+
+
+class _BruteForce:
+    """A bulk index that has seen the cases up to a key."""
+
+    def __init__(self, index: TieredIndex, covered: int) -> None:
+        self._index, self.covered = index, covered
+
+    def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        keys, _ = self._index._exact.nearest(vector, 10_000)
+        return keys[keys <= self.covered][:k]
+
+
+class TestTieredIndexWithoutBulk(CaseIndexContract):
+    def make(self, dimension):
+        return TieredIndex(dimension)
+
+
+class TestTieredIndexWithBulkAndTail(CaseIndexContract):
+    def make(self, dimension):
+        index = TieredIndex(dimension, exact_limit=0)
+        index._bulk = _BruteForce(index, covered=25)
+        return index
+
+
+class TestSQLiteLedgerInRam(LedgerContract):
+    def make(self):
+        return ledger_in_ram()
+
+
+class TestSQLiteLedgerOnDisk(LedgerContract):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path):
+        self._path, self._made = tmp_path, []
+        yield
+        for ledger in self._made:
+            ledger.close()
+
+    def make(self):
+        self._made.append(SQLiteLedger(self._path / f"{len(self._made)}.sqlite3"))
+        return self._made[-1]
+
+
+class TestMirrorInRam(CaseMirrorContract):
+    def make(self):
+        return MirrorInRam()
+
+
+class TestChromaFolder(CaseMirrorContract):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path):
+        self._path = tmp_path
+
+    def make(self):
+        return ChromaFolder(self._path / "chroma")
+
+
+class TestLightPolicy(PolicyContract):
+    def make(self):
+        return LightPolicy(5)
+
+
+class TestLightPolicyWithoutHindsight(PolicyContract):
+    def make(self):
+        return LightPolicy(5, hindsight=False)
+
+
+class TestNeuralLinLogUCB(PolicyContract):
+    def make(self):
+        return NeuralLinLogUCB(np.array([2.0, 0, 0, 0, 0]))
+
+
+class TestSimilarityPolicy(PolicyContract):
+    def make(self):
+        return SimilarityPolicy()
+
+
+class TestUniformPolicy(PolicyContract):
+    def make(self):
+        return UniformPolicy()
+
+
+class TestLightEncoder(PairEncoderContract):
+    def make(self, cases: Candidates):
+        return LightEncoder(DIMENSION, lambda keys: cases.vectors[np.asarray(keys) - 1])
+
+
+class TestCosineEncoder(PairEncoderContract):
+    def make(self, cases: Candidates):
+        return CosineEncoder()
+
+
+class TestExactMatcher(SolutionMatcherContract):
+    def make(self):
+        return ExactMatcher()
+
+
+class TestEmbeddingMatcher(SolutionMatcherContract):
+    def make(self):
+        return EmbeddingMatcher(HashingEmbedder())
+
+
+class TestFunctionMatcher(SolutionMatcherContract):
+    def make(self):
+        return FunctionMatcher(lambda verified, stored: str(verified) == str(stored))
