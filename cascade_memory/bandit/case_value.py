@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cascade_memory.bandit.logistic import LogisticRegression
-from cascade_memory.bandit.success_rates import SuccessRate
+from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.ports.policy import Floats
 
 
@@ -20,93 +19,116 @@ class Prediction:
     baseline: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Beliefs:
+    """The parameters: weights of q, and the Beta parameters of b, s1 and s0."""
+
+    weights: Floats
+    alone: Floats
+    fitting: Floats
+    unfitting: Floats
+
+
+def _mean(beta: Floats) -> float:
+    return float(beta[0] / beta.sum())
+
+
 class CaseValue:
     """A mixture in which every part is observable sooner or later.
 
     ``P(success | case) = q s1 + (1 - q) s0``: with probability q the case fits, and then s1 is the success rate, else s0.
-    Without a case it is b. ``q`` is a logistic regression on what the ranking says about the slate (``context``); after a
-    success, hindsight tells whether the case fitted, *also when it was not shown*, so q is learned mostly for free. s1, s0
-    and b are discounted Beta beliefs. Where nothing tells whether a case fitted, the mixture's own
-    posterior does (one EM step).
+    Without a case it is b. ``q`` is a logistic regression on what the ranking says about the slate (``context``). After a
+    success, hindsight tells whether the best case fitted, *also when it was not shown*, so q is learned mostly for free.
+    Where nothing tells, the mixture's own posterior does: the parameters are fitted by expectation maximisation over a
+    bounded window, in which older episodes count less, so that a poor first guess of one part does not stick to the others.
 
-    The prior of s0 follows b, somewhat below it: an unfitting case rather misleads, and how much is learned.
+    Priors: a fitting case mostly helps; an unfitting one does somewhat worse than none, and how much worse is learned.
     Deciding draws from the beliefs (Thompson sampling), tempered so as to explore less than the full width would.
     """
 
+    WINDOW = 1024
+    DISCOUNT = 0.999  # per episode: what happened 700 episodes ago counts half
+    FITTING_PRIOR = (4.0, 0.5)
     MISFIT_DISCOUNT = 0.75  # prior guess of s0 / b
     MISFIT_STRENGTH = 8.0  # what that guess is worth, in episodes
     TEMPER = 3.0  # beliefs are drawn from as if they held this many times their evidence
     REFIT_EVERY = 8
+    PRECISION = 1.0  # of q's weights around their prior
+    _NEVER = -1.0  # "fitted" of an episode in which nothing tells
 
-    def __init__(self, context_prior: Floats, window: int = 256, discount: float = 0.998) -> None:
-        self.fits = LogisticRegression(context_prior, precision=1.0, window=window)
-        self.without = SuccessRate(1.0, 1.0, discount)
-        self.fitting = SuccessRate(4.0, 0.5, discount)
-        self.unfitting = SuccessRate(0.0, 0.0, discount)  # its prior is tied to ``without``
-        self._since_fit = 0
+    def __init__(self, context_prior: Floats) -> None:
+        self._prior = np.asarray(context_prior, np.float64)
+        # One row an episode: context, shown, reward, fitted (or _NEVER), weight.
+        self._rows = np.zeros((0, len(self._prior) + 4))
+        self._new: list[Floats] = []
+        self._beliefs = self._fitted(self._prior, self._rows)
 
-    def _unfitting_belief(self) -> Floats:
-        guess = self.MISFIT_DISCOUNT * self.without.mean
-        return self.unfitting.counts + self.MISFIT_STRENGTH * np.array([guess, 1.0 - guess])
+    # -- asking ------------------------------------------------------------------------------------------------------
 
     def predict(self, context: Floats) -> Prediction:
         """Return expectations for one context (d,) or for many (n, d)."""
-        belief = self._unfitting_belief()
-        fit = self.fits.predict(context)
-        unfit_rate = belief[0] / belief.sum()
-        return Prediction(fit, fit * self.fitting.mean + (1 - fit) * unfit_rate, self.without.mean)
+        beliefs = self._beliefs
+        fit = sigmoid(np.asarray(context @ beliefs.weights))
+        utility = fit * _mean(beliefs.fitting) + (1 - fit) * _mean(beliefs.unfitting)
+        return Prediction(fit, utility, _mean(beliefs.alone))
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
         """Decide by one draw from the beliefs whether showing the case beats showing none."""
-        fit = float(self.fits.predict(context))
+        beliefs = self._beliefs
+        fit = float(sigmoid(np.asarray(context @ beliefs.weights)))
         b, s1, s0 = (
-            rng.beta(*np.maximum(belief * self.TEMPER, 1e-3))
-            for belief in (self.without.belief, self.fitting.belief, self._unfitting_belief())
+            rng.beta(*np.maximum(belief * self.TEMPER, 1e-3)) for belief in (beliefs.alone, beliefs.fitting, beliefs.unfitting)
         )
         return bool(fit * s1 + (1 - fit) * s0 >= b)
 
-    def observe_without(self, reward: float, weight: float) -> None:
-        """Learn from an episode in which no case was shown."""
-        self._fade()
-        self.without.observe(weight * reward, weight * (1 - reward))
+    # -- learning ----------------------------------------------------------------------------------------------------
 
-    def observe_fit(self, context: Floats, fitted: float, weight: float) -> None:
-        """Learn whether the best case would have fitted, although it was not shown."""
-        self.fits.add(context, fitted, weight)
-        self._refit_sometimes()
+    def observe(self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float) -> None:
+        """Note an episode; ``context`` is None when there was no case at all, ``fitted`` where nothing tells."""
+        known = self._NEVER if fitted is None else fitted
+        vector = np.zeros(len(self._prior)) if context is None else np.asarray(context, np.float64)
+        self._new.append(np.concatenate([vector, [float(shown), reward, known, weight]]))
+        if len(self._new) >= self.REFIT_EVERY or len(self._rows) < self.REFIT_EVERY:
+            self._refit()
 
-    def observe_shown(self, context: Floats, reward: float, fitted: float | None, weight: float) -> None:
-        """Learn from an episode in which the case was shown; ``fitted`` is None where nothing tells."""
-        self._fade()
-        q, s1 = float(self.fits.predict(context)), self.fitting.mean
-        belief = self._unfitting_belief()
-        s0 = float(belief[0] / belief.sum())
-        if fitted is None:
-            fitted = q * s1 / max(q * s1 + (1 - q) * s0, 1e-12)  # P(fits | success)
-        failed = q * (1 - s1) / max(q * (1 - s1) + (1 - q) * (1 - s0), 1e-12)  # P(fits | failure)
+    def _refit(self) -> None:
+        self._rows = np.vstack([self._rows, *self._new])[-self.WINDOW :]
+        self._new = []
+        self._beliefs = self._fitted(self._beliefs.weights, self._rows)
+
+    def _fitted(self, weights: Floats, rows: Floats, rounds: int = 3) -> _Beliefs:
+        d = len(self._prior)
+        context, shown, reward, known, weight = rows[:, :d], rows[:, d] > 0, rows[:, d + 1], rows[:, d + 2], rows[:, d + 3]
+        weight = weight * self.DISCOUNT ** np.arange(len(rows) - 1, -1, -1.0)
         won, lost = weight * reward, weight * (1 - reward)
-        self.fitting.observe(won * fitted, lost * failed)
-        self.unfitting.observe(won * (1 - fitted), lost * (1 - failed))
-        self.fits.add(context, reward * fitted + (1 - reward) * failed, weight)
-        self._refit_sometimes()
+        alone = 1.0 + np.array([won[~shown].sum(), lost[~shown].sum()])
+        guess = self.MISFIT_STRENGTH * _mean(alone) * self.MISFIT_DISCOUNT
+        unfitting_prior = np.array([guess, self.MISFIT_STRENGTH - guess])
+        fitting, unfitting = np.array(self.FITTING_PRIOR), unfitting_prior
+        told = known >= 0.0
+        informative = shown | told  # a failure without a case tells nothing about the case
+        for _ in range(rounds):
+            q, s1, s0 = sigmoid(context @ weights), _mean(fitting), _mean(unfitting)
+            if_won = np.where(told, known, q * s1 / (q * s1 + (1 - q) * s0))
+            if_lost = q * (1 - s1) / (q * (1 - s1) + (1 - q) * (1 - s0))
+            fits = np.where(shown, reward * if_won + (1 - reward) * if_lost, if_won)
+            weights = fit_logistic(
+                context, fits, weight * informative, start=weights, prior=self._prior, precision=self.PRECISION
+            )
+            fitting = self.FITTING_PRIOR + np.array([(won * if_won)[shown].sum(), (lost * if_lost)[shown].sum()])
+            unfitting = unfitting_prior + np.array([(won * (1 - if_won))[shown].sum(), (lost * (1 - if_lost))[shown].sum()])
+        return _Beliefs(weights, alone, fitting, unfitting)
 
-    def _fade(self) -> None:
-        for rate in (self.without, self.fitting, self.unfitting):
-            rate.fade()
-
-    def _refit_sometimes(self) -> None:
-        self._since_fit += 1
-        if self._since_fit >= self.REFIT_EVERY:
-            self._since_fit = 0
-            self.fits.fit()
+    # -- travelling --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Floats]:
-        """Return the beliefs and the window as named arrays."""
-        counts = np.stack([self.without.counts, self.fitting.counts, self.unfitting.counts])
-        return {"counts": counts, "fits": self.fits.state(), "since_fit": np.array([float(self._since_fit)])}
+        """Return the window and the weights as named arrays."""
+        new = np.array(self._new).reshape(-1, self._rows.shape[1])
+        beliefs = self._beliefs
+        rates = np.stack([beliefs.alone, beliefs.fitting, beliefs.unfitting])
+        return {"rows": self._rows, "new": new, "weights": beliefs.weights, "rates": rates}
 
     def load(self, state: dict[str, Floats]) -> None:
         """Take over what ``state`` returned."""
-        self.without.counts, self.fitting.counts, self.unfitting.counts = (np.array(row) for row in state["counts"])
-        self.fits.load(state["fits"])
-        self._since_fit = int(state["since_fit"][0])
+        self._rows, self._new = np.array(state["rows"]), list(np.array(state["new"]))
+        self._beliefs = _Beliefs(np.array(state["weights"]), *np.array(state["rates"]))

@@ -144,19 +144,15 @@ class LightPolicy:
         self._rewards += 1
         slate, weight = outcome.slate, outcome.weight
         if not len(slate):
-            self.value.observe_without(outcome.reward, weight)
+            self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
             return
         if slate.features.shape[1] != len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
             return  # chosen by another ranker, or by the fallback: it logged nothing to learn from
         agreement = self._known_agreement(outcome)
         fitted = None if agreement is None else float(agreement[outcome.chosen].max())
+        self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight)
         if outcome.shown:
-            self.value.observe_shown(outcome.context, outcome.reward, fitted, weight)
             self.head.add_bandit(slate.features[outcome.chosen[0]], outcome.reward, weight)
-        else:
-            self.value.observe_without(outcome.reward, weight)
-            if fitted is not None:
-                self.value.observe_fit(outcome.context, fitted, weight)
         if agreement is not None:
             self.head.add_hindsight(slate.features, agreement, weight)
 

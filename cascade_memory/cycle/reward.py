@@ -21,7 +21,7 @@ def hindsight(
     That is the free lesson of a success: K labels instead of one. A solution that was forgotten meanwhile is unknown (nan).
     """
     groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
-    stored = ledger.solutions(episode.namespace, groups)
+    stored = ledger.solutions(groups)
     judged = matcher.agreement(verified, list(stored.values()))
     agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cascade_memory.domain.display import html_table, number, shorten
 from cascade_memory.domain.trajectory import Solution, solution_text
@@ -121,14 +121,10 @@ class Recall:
     namespace: str
     query: str
     cases: tuple[RecalledCase, ...]
-    explanation: Explanation
+    abstained: bool  # cases were found, and none was expected to help
     error: str | None = None  # why recall came back empty, if something failed
-    template: Callable[[Sequence[RecalledCase]], str] = field(repr=False)
-
-    @property
-    def abstained(self) -> bool:
-        """True when cases were found and none was expected to help."""
-        return self.explanation.abstained
+    template: Callable[[Sequence[RecalledCase]], str]
+    explainer: Callable[[], Explanation]  # most recalls are never explained: the table is made when asked for
 
     def render(self, template: Callable[[Sequence[RecalledCase]], str] | None = None) -> str:
         """Return the cases as fenced text to put before a task; empty when there are none."""
@@ -136,7 +132,7 @@ class Recall:
 
     def explain(self) -> Explanation:
         """Return why these cases were chosen."""
-        return self.explanation
+        return self.explainer()
 
     def __len__(self) -> int:
         """Return the number of cases."""
@@ -152,8 +148,9 @@ class Recall:
             [shorten(case.query, 80), shorten(solution_text(case.solution), 120), number(case.similarity), number(case.utility)]
             for case in self.cases
         ]
-        title = f"{len(self.cases)} of {len(self.explanation.candidates)} cases for {shorten(self.query, 80)!r}"
-        notes = [self.explanation.summary, f"episode {self.episode_id}"]
+        why = self.explain()
+        title = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
+        notes = [why.summary, f"episode {self.episode_id}"]
         if self.error is not None:
             notes.insert(0, f"recall failed: {self.error}")
         return html_table(title, ("query", "solution", "similarity", "utility"), rows, notes=notes)

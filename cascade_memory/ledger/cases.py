@@ -122,17 +122,17 @@ def candidates(connection: sqlite3.Connection, keys: NDArray[np.int64]) -> dict[
     return found
 
 
-def solutions(connection: sqlite3.Connection, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
+def solutions(connection: sqlite3.Connection, groups: Sequence[int]) -> dict[int, Solution]:
     """Return one stored solution for each group that still has a case."""
     found: dict[int, Solution] = {}
-    for group in groups:
-        row = connection.execute(
-            """SELECT solution_kind, case_text.solution FROM case_text JOIN cases ON cases.key = case_text.key
-               WHERE cases.solution = ? AND cases.namespace = ? LIMIT 1""",
-            (group, namespace),
-        ).fetchone()
-        if row is not None:
-            found[group] = solution_of(row[0], row[1])
+    for part in _parts(groups):
+        rows = connection.execute(
+            f"""SELECT solution.id, case_text.solution_kind, case_text.solution FROM solution JOIN case_text
+                ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                WHERE solution.id IN ({_marks(part)})""",
+            part,
+        )
+        found.update((row[0], solution_of(row[1], row[2])) for row in rows)
     return found
 
 

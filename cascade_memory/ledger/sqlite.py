@@ -193,10 +193,10 @@ class SQLiteLedger:
         with self.connections.write(durable=True) as connection:
             return cases.replace_vectors(connection, vectors, embedder)
 
-    def solutions(self, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
+    def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
         """Return one stored solution for each group."""
         with self.connections.read() as connection:
-            return cases.solutions(connection, namespace, groups)
+            return cases.solutions(connection, groups)
 
     def forget(self, keys: Sequence[int], *, episodes_too: bool = True) -> dict[str, int]:
         """Delete cases and the episodes that made them; return how many rows went."""

@@ -47,12 +47,6 @@ class Chosen:
     policy: str
     rewards: int
 
-    @property
-    def shown(self) -> NDArray[np.int64]:
-        """Positions of the candidates that are shown."""
-        choice = self.selection.choice
-        return np.zeros(0, np.int64) if choice is None or choice.abstained else choice.chosen
-
 
 class Engine:
     """Wires ledger, index, encoder and policy. Thread-safe; refuses to work in a forked child."""

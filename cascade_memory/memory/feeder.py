@@ -6,7 +6,8 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,9 @@ from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
 _META = "mirror"
-_BATCH = 256
+_BATCH = 64
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
+_REST = 3.0  # times as long as a batch took: the agent's threads come first
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
 _log = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class MirrorFeeder:
         self._parts, self._mirror, self._build = parts, mirror, build
         self._working = threading.RLock()
         self._wake = threading.Event()
+        self._rest = threading.Event()
         self._stopping = False
         self._mark = Mark(0, 0, clean=True)
         self._building: MirrorBuild | None = None
@@ -125,8 +128,10 @@ class MirrorFeeder:
         if not self.owner:
             self._try_to_own()
         if self.owner and self._built():
+            began = time.perf_counter()
             while not self._stopping and self._feed_once():
-                pass
+                self._rest.wait(_REST * (time.perf_counter() - began))
+                began = time.perf_counter()
 
     def _built(self) -> bool:
         """Return True unless a mirror is still being built elsewhere."""
@@ -178,7 +183,7 @@ class MirrorFeeder:
 
     def flush(self) -> None:
         """Feed everything there is, now."""
-        with self._working:
+        with self._hurried():
             if not self.owner:
                 raise StoreError("another process owns this folder and feeds Chroma; call sync() there, or close it first")
             self._abandon_build()
@@ -193,11 +198,22 @@ class MirrorFeeder:
 
     def rebuild(self) -> None:
         """Throw the mirror away and feed it again, here and now."""
-        with self._working:
+        with self._hurried():
             self._abandon_build()
             self._mirror.discard()
             self._note(Mark(0, 0, clean=True))
             self.flush()
+
+    @contextlib.contextmanager
+    def _hurried(self) -> Generator[None, None, None]:
+        """Work without rests, on whichever thread gets to it first."""
+        self._rest.set()
+        with self._working:
+            try:
+                yield
+            finally:
+                if not self._stopping:
+                    self._rest.clear()
 
     def _abandon_build(self) -> None:
         if self._building is not None:
@@ -211,6 +227,7 @@ class MirrorFeeder:
     def close(self, *, feed: bool) -> None:
         """Stop, feed what is left if asked to, close the mirror and note that it was closed cleanly."""
         self._stopping = True
+        self._rest.set()
         self._wake.set()
         self._thread.join(timeout=60)
         with self._working:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 
 from cascade_memory.cycle.reuse import Template
@@ -12,37 +13,65 @@ from cascade_memory.memory.engine import Chosen, Engine
 def recall_view(engine: Engine, chosen: Chosen, *, query: str, namespace: str, template: Template) -> Recall:
     """Return the public face of a recall: the cases that are shown, and why."""
     choice = chosen.selection.choice
-    candidates = _candidates(chosen)
     return Recall(
         id=chosen.id,
         episode_id=chosen.episode_id,
         namespace=namespace,
         query=query,
-        cases=_shown(engine, chosen, candidates),
-        explanation=Explanation(
-            candidates=candidates,
-            abstained=choice is not None and choice.abstained,
-            baseline=float("nan") if choice is None else choice.baseline,
-            rewards=chosen.rewards,
-            policy=chosen.policy,
-            feature_names=engine.parts.ranker.features,
-        ),
+        cases=_shown(engine, chosen),
+        abstained=choice is not None and choice.abstained,
         template=template,
+        explainer=lambda: _explanation(chosen, engine.parts.ranker.features),
     )
 
 
 def failed_recall(query: str, namespace: str, episode_id: str | None, error: str, template: Template) -> Recall:
     """Return a recall without cases that says what went wrong."""
-    nothing = Explanation(candidates=(), abstained=False, baseline=float("nan"), rewards=0, policy="none")
+    nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
     return Recall(
         id=str(uuid.uuid4()),
         episode_id=episode_id or str(uuid.uuid4()),
         namespace=namespace,
         query=query,
         cases=(),
-        explanation=nothing,
+        abstained=False,
         error=error,
         template=template,
+        explainer=lambda: nothing,
+    )
+
+
+def _shown(engine: Engine, chosen: Chosen) -> tuple[RecalledCase, ...]:
+    choice, slate = chosen.selection.choice, chosen.selection.slate
+    if choice is None or choice.abstained:
+        return ()
+    keys = [int(key) for key in chosen.recalled.candidates.keys[choice.chosen]]
+    stored = engine.parts.ledger.cases(keys)
+    return tuple(
+        RecalledCase(
+            id=case.id,
+            query=case.query,
+            solution=case.solution,
+            metadata=case.metadata,
+            similarity=float(slate.similarity[i]),
+            utility=float(choice.utility[i]),
+            uncertainty=float(choice.uncertainty[i]),
+            score=float(choice.score[i]),
+        )
+        for i, key in zip(choice.chosen.tolist(), keys, strict=True)
+        if (case := stored.get(key)) is not None  # else another process forgot it a moment ago
+    )
+
+
+def _explanation(chosen: Chosen, features: tuple[str, ...]) -> Explanation:
+    choice = chosen.selection.choice
+    return Explanation(
+        candidates=_candidates(chosen),
+        abstained=choice is not None and choice.abstained,
+        baseline=math.nan if choice is None else choice.baseline,
+        rewards=chosen.rewards,
+        policy=chosen.policy,
+        feature_names=features,
     )
 
 
@@ -67,25 +96,3 @@ def _candidates(chosen: Chosen) -> tuple[Candidate, ...]:
         )
         for i, (similarity, value, uncertainty, score, utility, features) in enumerate(rows)
     )
-
-
-def _shown(engine: Engine, chosen: Chosen, candidates: tuple[Candidate, ...]) -> tuple[RecalledCase, ...]:
-    keys = chosen.recalled.candidates.keys
-    stored = engine.parts.ledger.cases([int(keys[i]) for i in chosen.shown])
-    shown: list[RecalledCase] = []
-    for i in chosen.shown:
-        case, why = stored.get(int(keys[i])), candidates[i]
-        if case is not None:  # else another process forgot it a moment ago
-            shown.append(
-                RecalledCase(
-                    id=case.id,
-                    query=case.query,
-                    solution=case.solution,
-                    metadata=case.metadata,
-                    similarity=why.similarity,
-                    utility=why.utility,
-                    uncertainty=why.uncertainty,
-                    score=why.score,
-                )
-            )
-    return tuple(shown)

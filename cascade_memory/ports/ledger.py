@@ -118,7 +118,7 @@ class Ledger(Protocol):
         """Return cases with their vectors, in order of age."""
         ...
 
-    def solutions(self, namespace: int, groups: Sequence[int]) -> dict[int, Solution]:
+    def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
         """Return one stored solution for each group."""
         ...
 
