@@ -53,7 +53,7 @@ class CaseValue:
     MISFIT_STRENGTH = 8.0  # what that guess is worth, in episodes
     TEMPER = 3.0  # beliefs are drawn from as if they held this many times their evidence
     REFIT_EVERY = 8
-    PRECISION = 1.0  # of q's weights around their prior
+    PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate moves first
     _NEVER = -1.0  # "fitted" of an episode in which nothing tells
 
     def __init__(self, context_prior: Floats) -> None:

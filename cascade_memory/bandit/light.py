@@ -21,6 +21,7 @@ CONTEXT_PRIOR = np.array(
     [0.0, 1.0, 0.0]
 )  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
 _MAX_EXPECTED = 1024
+_MEMORY = 0.999  # of how often solutions recur, per success
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class LightPolicy:
         self._since_fit = 0
         self._rewards = 0
         self._version = 0
-        self._compared = 1.0 if self._hindsight else 0.0  # running share of verified solutions that could be compared
+        self._verified = self._recurred = 0.0  # successes with a solution; those in which a candidate had the same
         self._ready = _Ready(self.head.posterior, 0, 0)
 
     @property
@@ -157,16 +158,27 @@ class LightPolicy:
             self.head.add_hindsight(slate.features, agreement, weight)
 
     def _known_agreement(self, outcome: Feedback) -> Floats | None:
-        """Return the hindsight labels if all are known, and track how often they are."""
+        """Return the hindsight labels if they can be relied on; None where nothing tells.
+
+        Where solutions hardly ever recur (free text, long trajectories), two that differ need not disagree: then a recall in
+        which none agrees tells nothing.
+        """
         if not self._hindsight or outcome.agreement is None:
             return None
+        agrees = bool(np.nansum(outcome.agreement) > 0.0)
+        self._verified = _MEMORY * self._verified + 1.0
+        self._recurred = _MEMORY * self._recurred + float(agrees)
         known = not bool(np.isnan(outcome.agreement).any())
-        self._compared += 0.1 * (float(known) - self._compared)
-        return outcome.agreement if known else None
+        return outcome.agreement if known and (agrees or self._recurring) else None
+
+    @property
+    def _recurring(self) -> bool:
+        """True while verified solutions are found among the candidates now and then, or it is too early to tell."""
+        return self._verified < 32 or self._recurred >= 0.02 * self._verified
 
     def _refit(self) -> None:
         self._since_fit = 0
-        self.head.fit(bandit=self._compared < 0.5)
+        self.head.fit(bandit=not (self._hindsight and self._recurring))
         self._version += 1
         with self._publishing:
             posterior = self.head.posterior
@@ -184,7 +196,7 @@ class LightPolicy:
 
     def state_dict(self) -> dict[str, Floats]:
         """Return everything learned as named arrays."""
-        counters = np.array([self._rewards, self._version, self._since_fit, self._compared], np.float64)
+        counters = np.array([self._rewards, self._version, self._since_fit, self._verified, self._recurred], np.float64)
         head = {f"head.{key}": array for key, array in self.head.state().items()}
         value = {f"value.{key}": array for key, array in self.value.state().items()}
         return {"counters": counters, **head, **value}
@@ -194,9 +206,9 @@ class LightPolicy:
         self._reset()
         self.head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
         self.value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
-        rewards, version, since_fit, compared = state["counters"]
+        rewards, version, since_fit, verified, recurred = state["counters"]
         self._rewards, self._version, self._since_fit = int(rewards), int(version), int(since_fit)
-        self._compared = float(compared)
+        self._verified, self._recurred = float(verified), float(recurred)
         self._publish(self.head.posterior)
 
 

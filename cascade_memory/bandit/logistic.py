@@ -19,9 +19,9 @@ def softmax(x: Floats) -> Floats:
 
 
 def fit_logistic(
-    inputs: Floats, labels: Floats, importance: Floats, *, start: Floats, prior: Floats, precision: float, steps: int = 3
+    inputs: Floats, labels: Floats, importance: Floats, *, start: Floats, prior: Floats, precision: Floats | float, steps: int = 3
 ) -> Floats:
-    """Return the MAP weights of a logistic regression under N(prior, I / precision), by Newton's method from ``start``.
+    """Return the MAP weights of a logistic regression under N(prior, 1 / precision), by Newton's method from ``start``.
 
     Labels may be soft; ``importance`` is how much each row counts.
 
@@ -30,12 +30,12 @@ def fit_logistic(
     >>> bool(sigmoid(weights)[0] > 0.9)
     True
     """
-    weights = start
+    weights, stiffness = start, np.diag(np.broadcast_to(precision, prior.shape))
     for _ in range(steps):
         predicted = sigmoid(inputs @ weights)
         gradient = inputs.T @ (importance * (predicted - labels)) + precision * (weights - prior)
         curvature = (inputs * (importance * predicted * (1 - predicted))[:, None]).T @ inputs
-        step = np.linalg.solve(curvature + precision * np.eye(len(weights)), gradient)
+        step = np.linalg.solve(curvature + stiffness, gradient)
         # Far from the mode the quadratic model is poor: never move a weight by more than 2 at once.
         weights = weights - step * min(1.0, 2.0 / (np.abs(step).max() + 1e-12))
     return weights

@@ -157,3 +157,30 @@ def test_selecting_while_learning_never_sees_half_an_update():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_where_solutions_never_recur_difference_is_no_disagreement_and_useful_cases_are_shown():
+    """Free text: every solution is new, and a similar case helps all the same."""
+    policy, rng, shown = LightPolicy(3), np.random.default_rng(0), []
+    for key in range(600):
+        features = rng.normal(size=(8, 3))
+        similarity = np.sort(rng.random(8))[::-1]
+        features[:, 0] = (similarity - similarity.mean()) / similarity.std()
+        slate = Slate(features=features, similarity=similarity, groups=np.arange(8) + 100 * key)
+        choice = policy.select(slate, 1, abstain=True, seed=key)
+        won = float(rng.random() < (0.4 if choice.abstained else 0.8))
+        policy.update(
+            [
+                Feedback(
+                    key=key,
+                    slate=slate,
+                    chosen=choice.chosen,
+                    context=choice.context,
+                    shown=not choice.abstained,
+                    reward=won,
+                    agreement=np.zeros(8) if won else None,
+                )
+            ]
+        )
+        shown.append(not choice.abstained)
+    assert np.mean(shown[-100:]) > 0.95
