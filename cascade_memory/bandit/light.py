@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_value import CaseValue
 from cascade_memory.bandit.exploration import UpperConfidence
@@ -92,9 +91,14 @@ class LightPolicy:
         score = value + self.exploration.bonus(uncertainty, ready.rewards)
         order = np.lexsort((-slate.similarity, -score))  # ties: the more similar first
         chosen = order[:k]
-        contexts = np.column_stack([np.ones(len(slate)), _log_odds(_masses(value, slate.groups)), _centred(slate.similarity)])
+        _, group = np.unique(slate.groups, return_inverse=True)  # 0, 1, ... for each distinct solution
+        shares = softmax(value)
+        # The probability that a candidate's solution is the right one: agreeing candidates add up.
+        mass = np.asarray(np.bincount(group, shares), np.float64)[group]
+        contexts = np.column_stack([np.ones(len(slate)), _log_odds(mass), _centred(slate.similarity)])
         context = contexts[chosen[0]].copy()
-        context[1] = _log_odds(_mass_of(value, slate.groups, chosen))
+        if len(chosen) > 1:
+            context[1] = _log_odds(shares[(group[:, None] == group[chosen]).any(axis=1)].sum())
         predicted = self.value.predict(contexts)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
         propensity = np.zeros(len(slate))
@@ -210,17 +214,6 @@ class LightPolicy:
         self._rewards, self._version, self._since_fit = int(rewards), int(version), int(since_fit)
         self._verified, self._recurred = float(verified), float(recurred)
         self._publish(self.head.posterior)
-
-
-def _mass_of(value: Floats, groups: NDArray[np.int64], chosen: NDArray[np.int64]) -> float:
-    """Return the probability that the right solution is among those of the chosen candidates."""
-    return float(softmax(value)[np.isin(groups, groups[chosen])].sum())
-
-
-def _masses(value: Floats, groups: NDArray[np.int64]) -> Floats:
-    """Return, for each candidate, the probability that its solution is the right one: agreeing candidates add up."""
-    _, index = np.unique(groups, return_inverse=True)
-    return np.asarray(np.bincount(index, softmax(value)), np.float64)[index]
 
 
 def _log_odds(mass: Floats | float) -> Floats:

@@ -19,7 +19,14 @@ def softmax(x: Floats) -> Floats:
 
 
 def fit_logistic(
-    inputs: Floats, labels: Floats, importance: Floats, *, start: Floats, prior: Floats, precision: Floats | float, steps: int = 3
+    inputs: Floats,
+    labels: Floats,
+    importance: Floats,
+    *,
+    start: Floats,
+    prior: Floats,
+    precision: Floats | float,
+    steps: int = 3,
 ) -> Floats:
     """Return the MAP weights of a logistic regression under N(prior, 1 / precision), by Newton's method from ``start``.
 

@@ -169,11 +169,11 @@ class _Problem:
     def curvature(self, point: Floats) -> Floats:
         """Hessian without the concave part of the hindsight likelihood: positive definite, and never too narrow."""
         shares, _ = self._shares(point[:-1])
-        weighted = shares * self.weights[:, None]
-        d = self.features.shape[2]
-        flat = self.features.reshape(-1, d)
-        means = np.einsum("nk,nkd->nd", shares, self.features)
+        weighted = (shares * self.weights[:, None])[..., None] * self.features  # (n, k, d)
+        means = np.matmul(shares[:, None, :], self.features)[:, 0]  # (n, d)
         curvature = np.diag(self.precision)
-        curvature[:-1, :-1] += (flat * weighted.reshape(-1, 1)).T @ flat - (means * self.weights[:, None]).T @ means
+        # Recall by recall: one product over all of them would wake BLAS threads (see products.py).
+        curvature[:-1, :-1] += np.matmul(weighted.transpose(0, 2, 1), self.features).sum(axis=0)
+        curvature[:-1, :-1] -= (means * self.weights[:, None]).T @ means
         predicted = sigmoid(self.chosen @ point)
         return curvature + (self.chosen * (self.chosen_weights * predicted * (1 - predicted))[:, None]).T @ self.chosen

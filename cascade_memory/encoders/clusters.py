@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.bandit.products import inverse_cholesky, product
+
 Vectors = NDArray[np.float32]
 Lookup = Callable[[NDArray[np.int64]], Vectors]  # vectors of case keys
 
@@ -52,7 +54,7 @@ class SolutionClusters:
     def _refresh(self) -> None:
         if self._deviations:
             rows = np.stack(self._deviations)
-            self._scatter += rows.T @ rows
+            self._scatter += product(rows.T, rows)
             self._count += len(rows)
             self._deviations = []
         if self._count > _ENOUGH:
@@ -72,7 +74,7 @@ class SolutionClusters:
                 means[i] = known[0] / np.float32(known[1])
         away = vector - means
         if self._whitening is not None:
-            away = away @ self._whitening
+            away = product(away, self._whitening)
         distances = np.einsum("gd,gd->g", away, away)
         return (-0.5 * distances * counts / (counts + 1.0))[index].astype(np.float32)
 
@@ -91,4 +93,4 @@ def whitening(covariance: NDArray[np.float64], n: int) -> Vectors:
     numerator = (1.0 - 2.0 / d) * squares + total * total
     shrinkage = min(0.9, numerator / max((n + 1.0 - 2.0 / d) * excess, 1e-12))
     shrunk = (1.0 - shrinkage) * covariance + max(shrinkage, 1e-3) * spread * np.eye(d)
-    return np.linalg.cholesky(np.linalg.inv(shrunk) * spread).astype(np.float32)
+    return np.ascontiguousarray(inverse_cholesky(shrunk).T * np.sqrt(spread), np.float32)

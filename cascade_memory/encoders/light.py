@@ -47,23 +47,24 @@ class LightEncoder:
         """Return (n, 5) features, the standardised cosine first."""
         n = len(candidates)
         texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
-        words, asked_words = _split(word_terms(texts))
-        letters, asked_letters = _split(letter_terms(texts))
+        asked, words, heads = _parts(word_terms([*texts, *candidates.heads]), n)
+        asked_letters, letters, _ = _parts(letter_terms(texts), n)
         columns = [
             similarity,
             self._clusters.scores(query.vector, candidates.groups, candidates.vectors),
-            self._words.overlap(words, n, asked_words),
+            self._words.overlap(words, n, asked),
             self._letters.overlap(letters, n, asked_letters),
-            self._words.overlap(word_terms(candidates.heads), n, asked_words),
+            self._words.overlap(heads, n, asked),
         ]
         return standardised(np.stack(columns, axis=1))
 
 
-def _split(terms: Terms) -> tuple[Terms, NDArray[np.int32]]:
-    """Part the terms of the first text, the query, from those of the candidates."""
+def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:
+    """Part the terms of the query from those of n candidates and, if there, those of n solutions."""
     owners, buckets = terms
-    first = int(np.searchsorted(owners, 1))
-    return (owners[first:] - 1, buckets[first:]), buckets[:first]
+    first, second = np.searchsorted(owners, [1, n + 1])
+    candidates = (owners[first:second] - 1, buckets[first:second])
+    return buckets[:first], candidates, (owners[second:] - (n + 1), buckets[second:])
 
 
 def standardised(columns: NDArray[np.float32]) -> NDArray[np.float32]:

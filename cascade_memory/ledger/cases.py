@@ -168,9 +168,10 @@ def replace_vectors(
 
 def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> NDArray[np.int64]:
     """Return the keys of all cases that match a filter, ascending."""
-    condition, values = compile_where(where, namespace)
-    query = f"SELECT key FROM cases WHERE namespace = ? AND {condition} ORDER BY key"
-    return np.array([row[0] for row in connection.execute(query, [namespace, *values])], np.int64)
+    query, values = compile_where(where, namespace)
+    # One text with all the keys: ten thousand rows as Python tuples would cost more than finding them.
+    (joined,) = connection.execute(f"SELECT group_concat(key) FROM ({query})", values).fetchone()
+    return np.array([], np.int64) if joined is None else np.fromstring(joined, np.int64, sep=",")
 
 
 def whole(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:

@@ -27,7 +27,7 @@ def encode_value(value: object) -> str | int | float | bytes:
 
 
 def compile_where(where: object, namespace: int) -> tuple[str, list[Any]]:
-    """Return an SQL condition on ``cases.key`` and its parameters.
+    """Return a query for the keys of all matching cases, ascending, and its parameters.
 
     Takes Chroma's operators ``$eq $ne $gt $gte $lt $lte $in $nin $and $or``; as there, ``$ne`` and ``$nin`` also match cases
     that lack the key.
@@ -35,10 +35,44 @@ def compile_where(where: object, namespace: int) -> tuple[str, list[Any]]:
     >>> compile_where({"steps": {"$lte": 5}}, 1)[1]
     [1, 'steps', 5]
     """
-    return _condition(where, namespace, 0)
+    condition, values = _condition(where, namespace, 0, "cases.key")
+    first = _first_field(where)
+    if first is None:
+        return f"SELECT key FROM cases WHERE namespace = ? AND {condition} ORDER BY key", [namespace, *values]
+    # Begin with the rows of one field, which stand together in the order of their keys, and check the rest for each.
+    name, operator, operand = first
+    sql, some = _operation(operator, operand)
+    query = f"SELECT DISTINCT cases_key AS key FROM field WHERE namespace = ? AND name = ? AND {sql}"
+    values = [namespace, name, *some]
+    if rest := _without_field(where, name, operator):
+        condition, more = _condition(rest, namespace, 0, "field.cases_key")
+        query, values = f"{query} AND {condition}", [*values, *more]
+    return f"{query} ORDER BY cases_key", values
 
 
-def _condition(where: object, namespace: int, depth: int) -> tuple[str, list[Any]]:
+def _first_field(where: object) -> tuple[str, str, object] | None:
+    """Return a positive condition on a field that every match must meet, if one stands at the top."""
+    for key, wanted in cast("Mapping[str, object]", where).items():
+        if not key.startswith("$"):
+            operations = cast("Mapping[str, object]", wanted) if isinstance(wanted, Mapping) else {"$eq": wanted}
+            for operator, operand in operations.items():
+                if operator not in ("$ne", "$nin"):
+                    return key, operator, operand
+    return None
+
+
+def _without_field(where: object, name: str, operator: str) -> dict[str, object]:
+    """Return the filter without the condition that was taken out of it."""
+    rest = dict(cast("Mapping[str, object]", where))
+    wanted = rest.pop(name)
+    if isinstance(wanted, Mapping):
+        others = {key: value for key, value in cast("Mapping[str, object]", wanted).items() if key != operator}
+        if others:
+            rest[name] = others
+    return rest
+
+
+def _condition(where: object, namespace: int, depth: int, column: str) -> tuple[str, list[Any]]:
     if not isinstance(where, Mapping) or not where:
         raise InvalidInput(f"where must be a non-empty mapping, {_EXAMPLE}")
     if depth > _MAX_DEPTH:
@@ -47,9 +81,9 @@ def _condition(where: object, namespace: int, depth: int) -> tuple[str, list[Any
     values: list[Any] = []
     for key, wanted in cast("Mapping[object, object]", where).items():
         if key in ("$and", "$or"):
-            sql, some = _all_or_any(str(key), wanted, namespace, depth)
+            sql, some = _all_or_any(str(key), wanted, namespace, depth, column)
         elif isinstance(key, str) and not key.startswith("$"):
-            sql, some = _on_field(key, wanted, namespace)
+            sql, some = _on_field(key, wanted, namespace, column)
         else:
             raise InvalidInput(f"where has the unknown key {key!r}; {_EXAMPLE}")
         parts.append(sql)
@@ -57,23 +91,23 @@ def _condition(where: object, namespace: int, depth: int) -> tuple[str, list[Any
     return "(" + " AND ".join(parts) + ")", values
 
 
-def _all_or_any(key: str, wanted: object, namespace: int, depth: int) -> tuple[str, list[Any]]:
+def _all_or_any(key: str, wanted: object, namespace: int, depth: int, column: str) -> tuple[str, list[Any]]:
     if not isinstance(wanted, (list, tuple)) or not wanted:
         raise InvalidInput(f"{key} takes a non-empty list of conditions; {_EXAMPLE}")
-    compiled = [_condition(one, namespace, depth + 1) for one in cast("Sequence[object]", wanted)]
+    compiled = [_condition(one, namespace, depth + 1, column) for one in cast("Sequence[object]", wanted)]
     joined = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
     return f"({joined})", [value for _, some in compiled for value in some]
 
 
-def _on_field(name: str, wanted: object, namespace: int) -> tuple[str, list[Any]]:
+def _on_field(name: str, wanted: object, namespace: int, column: str) -> tuple[str, list[Any]]:
     if not isinstance(wanted, Mapping):
         wanted = {"$eq": wanted}
     parts: list[str] = []
     values: list[Any] = []
     for operator, operand in cast("Mapping[object, object]", wanted).items():
         sql, some = _operation(operator, operand)
-        found = "cases.key IN (SELECT cases_key FROM field WHERE namespace = ? AND name = ? AND " + sql + ")"
-        parts.append(f"NOT {found}" if operator in ("$ne", "$nin") else found)
+        inner = f"SELECT cases_key FROM field AS f WHERE f.namespace = ? AND f.name = ? AND {sql.replace('value', 'f.value')}"
+        parts.append(f"{column} {'NOT ' if operator in ('$ne', '$nin') else ''}IN ({inner})")
         values += [namespace, name, *some]
     if not parts:
         raise InvalidInput(f"where says nothing about {name!r}; {_EXAMPLE}")

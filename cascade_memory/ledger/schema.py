@@ -85,6 +85,7 @@ CREATE TABLE cases (
   succeeded REAL NOT NULL DEFAULT 0,
   UNIQUE (namespace, pair)
 );
+CREATE INDEX cases_namespace ON cases(namespace, key);
 CREATE INDEX cases_solution ON cases(solution);
 CREATE INDEX cases_episode ON cases(episode) WHERE episode IS NOT NULL;
 

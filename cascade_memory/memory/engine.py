@@ -121,6 +121,11 @@ class Engine:
                     self._partitions[namespace] = found
         return found
 
+    def _number(self, namespace: str) -> int:
+        """Return the number of a namespace; 0, which none has, for one that does not exist."""
+        found = self._partitions.get(namespace)
+        return found.number if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
+
     def follow(self) -> None:
         """Take in what happened in the ledger since the last look, by whichever process."""
         with self._following:
@@ -142,8 +147,6 @@ class Engine:
         elif self.learning == "background":
             self._idle.clear()
             self._wake.set()
-        if self.feeder is not None:
-            self.feeder.nudge()
 
     def _learn_now(self) -> None:
         for partition in list(self._partitions.values()):
@@ -266,7 +269,7 @@ class Engine:
         episode_id: str,
         value: float,
         *,
-        namespace: str | None,
+        namespace: str,
         source: str,
         solution: Solution | None,
         retain: bool,
@@ -275,7 +278,7 @@ class Engine:
     ) -> Settled:
         """Record an outcome and everything that follows from it; durable when this returns."""
         ledger = self.parts.ledger
-        episode = ledger.unsettled(episode_id, None if namespace is None else ledger.namespace(namespace, create=False) or 0)
+        episode = ledger.unsettled(episode_id, self._number(namespace))
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
         if retain and solution is not None:

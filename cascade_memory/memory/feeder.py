@@ -21,6 +21,7 @@ _META = "mirror"
 _BATCH = 64
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
+_WORTH_ASKING = 10_000  # cases of a namespace from which on its index will be asked rather than the exact scan
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
 _log = logging.getLogger(__name__)
 
@@ -53,11 +54,11 @@ class MirrorFeeder:
     def __init__(self, parts: Parts, mirror: CaseMirror, build: Callable[[], MirrorBuild] | None) -> None:
         self._parts, self._mirror, self._build = parts, mirror, build
         self._working = threading.RLock()
-        self._wake = threading.Event()
+        self._stop = threading.Event()
         self._rest = threading.Event()
-        self._stopping = False
         self._mark = Mark(0, 0, clean=True)
         self._building: MirrorBuild | None = None
+        self._serving = False  # open, warm, and in step with the mark
         self.owner = False
         self.failures = 0
         self.last_error: str | None = None
@@ -70,7 +71,7 @@ class MirrorFeeder:
     @property
     def covered(self) -> int:
         """The greatest case key that the mirror holds; 0 while it cannot be asked."""
-        return self._mark.key if self.owner and not self._mark.clean and self._building is None else 0
+        return self._mark.key if self._serving else 0
 
     @property
     def state(self) -> str:
@@ -100,6 +101,7 @@ class MirrorFeeder:
 
     def _start_over(self) -> None:
         """Throw the mirror away and feed a new one from the ledger."""
+        self._serving = False
         self._mirror.discard()
         self._note(Mark(0, 0, clean=True))
         cases = self._parts.ledger.counts(None)["cases"]
@@ -113,11 +115,7 @@ class MirrorFeeder:
     # -- feeding -----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stopping:
-            self._wake.wait(_INTERVAL)
-            self._wake.clear()
-            if self._stopping:
-                return
+        while not self._stop.wait(_INTERVAL):
             try:
                 with self._working:
                     self._tick()
@@ -128,8 +126,9 @@ class MirrorFeeder:
         if not self.owner:
             self._try_to_own()
         if self.owner and self._built():
+            self._warm_up()
             began = time.perf_counter()
-            while not self._stopping and self._feed_once():
+            while not self._stop.is_set() and self._feed_once():
                 self._rest.wait(_REST * (time.perf_counter() - began))
                 began = time.perf_counter()
 
@@ -147,6 +146,19 @@ class MirrorFeeder:
             building.abandon()
             self._failed(StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead"))
         return True
+
+    def _warm_up(self) -> None:
+        """Open a mirror that recall will want to ask, before it does: the first question takes seconds to answer."""
+        ledger = self._parts.ledger
+        if self._serving or not self._mark.key:
+            return
+        large = [name for name, number in ledger.namespaces().items() if ledger.counts(number)["cases"] >= _WORTH_ASKING]
+        if large:
+            if self._mark.clean:
+                self._note(Mark(self._mark.key, self._mark.seq, clean=False))
+            for name in large:
+                self._mirror.nearest_ids(name, np.ones(self._parts.embedder.dimension, np.float32), 1)
+            self._serving = True
 
     def _feed_once(self) -> bool:
         """Feed one batch; return whether there may be more."""
@@ -173,10 +185,12 @@ class MirrorFeeder:
             self._mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
         key = rows[-1][0].key if rows else self._mark.key
         self._mark = Mark(key, seq, clean=False)
+        self._serving = True
         self.last_error = None
         return True
 
     def _failed(self, error: Exception) -> None:
+        self._serving = False
         self.failures += 1
         self.last_error = f"{type(error).__name__}: {error}"
         _log.warning("feeding the mirror failed (%s); it will be tried again", self.last_error)
@@ -200,6 +214,7 @@ class MirrorFeeder:
         """Throw the mirror away and feed it again, here and now."""
         with self._hurried():
             self._abandon_build()
+            self._serving = False
             self._mirror.discard()
             self._note(Mark(0, 0, clean=True))
             self.flush()
@@ -212,7 +227,7 @@ class MirrorFeeder:
             try:
                 yield
             finally:
-                if not self._stopping:
+                if not self._stop.is_set():
                     self._rest.clear()
 
     def _abandon_build(self) -> None:
@@ -220,15 +235,10 @@ class MirrorFeeder:
             self._building.abandon()
             self._building = None
 
-    def nudge(self) -> None:
-        """Say that there is something to feed."""
-        self._wake.set()
-
     def close(self, *, feed: bool) -> None:
         """Stop, feed what is left if asked to, close the mirror and note that it was closed cleanly."""
-        self._stopping = True
+        self._stop.set()
         self._rest.set()
-        self._wake.set()
         self._thread.join(timeout=60)
         with self._working:
             if not self.owner:
@@ -237,6 +247,7 @@ class MirrorFeeder:
                 with contextlib.suppress(StoreError):  # counted and logged; the next opening feeds it
                     self.flush()
             self._abandon_build()
+            self._serving = False
             self._mirror.close()
             if not self._mark.clean and self.last_error is None:
                 self._note(Mark(self._mark.key, self._mark.seq, clean=True))

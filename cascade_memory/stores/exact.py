@@ -9,6 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.bandit.products import rows_times
+
+_GATHER = 512  # rows: 768 KiB at 384 dimensions
+
 
 @dataclass(frozen=True, slots=True)
 class _Table:
@@ -110,12 +114,12 @@ class ExactIndex:
         start = int(np.searchsorted(table.keys[: table.n], after, side="right")) if after else 0
         if among is None:
             rows = None
-            cosines = table.vectors[start : table.n] @ vector
+            cosines = rows_times(table.vectors[start : table.n], vector)
             if table.dead:
                 cosines = np.where(table.alive[start : table.n], cosines, -np.inf)
         else:
             rows = _positions(table, among)
-            cosines = table.vectors[rows] @ vector
+            cosines = _rows_times(table.vectors, rows, vector)
         found = _top(cosines, k)
         found = found[np.isfinite(cosines[found])]
         places = found + start if rows is None else rows[found]
@@ -131,19 +135,22 @@ class ExactIndex:
         vectors[known] = table.vectors[places[known]]
         return vectors
 
-    def living(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say which keys are held."""
-        table = self._table
-        return (
-            np.isin(keys, table.keys[: table.n][table.alive[: table.n]]) if table.dead else np.isin(keys, table.keys[: table.n])
-        )
-
 
 def _positions(table: _Table, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where these keys (ascending) stand, without those that are not there."""
     places = np.searchsorted(table.keys[: table.n], keys)
-    places = places[places < table.n]
-    known = np.isin(table.keys[places], keys) & table.alive[places]
-    return np.unique(places[known])
+    inside = places < table.n
+    places, keys = places[inside], keys[inside]
+    return places[(table.keys[places] == keys) & table.alive[places]]
+
+
+def _rows_times(vectors: NDArray[np.float32], rows: NDArray[np.int64], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return ``vectors[rows] @ vector``, a few rows at a time: what was copied is multiplied while it is still in the cache."""
+    result = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), _GATHER):
+        part = rows[start : start + _GATHER]
+        result[start : start + len(part)] = rows_times(vectors[part], vector)
+    return result
 
 
 def _top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
