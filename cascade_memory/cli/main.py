@@ -55,7 +55,7 @@ class _Verbs(Protocol):
 
 
 def _command(verbs: _Verbs, name: str, run: commands.Command, about: str) -> argparse.ArgumentParser:
-    command = verbs.add_parser(name, help=about, description=about.capitalize() + ".")
+    command = verbs.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
     command.add_argument("--json", action="store_true", help="print JSON instead of a table")
     command.set_defaults(run=run)
     return command

@@ -149,7 +149,8 @@ class Handle:
         if self._closed:
             return "CascadeMemory(closed)"
         try:
-            cases = int(self._engine.parts.ledger.counts(None)["cases"])
+            ledger = self._engine.parts.ledger
+            cases = int(ledger.counts(ledger.namespace(self._namespace, create=False) or 0)["cases"])
         except (CascadeError, OSError):
             return f"CascadeMemory({self.place}, unreadable)"
         return f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})"
