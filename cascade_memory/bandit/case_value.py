@@ -21,9 +21,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Beliefs:
-    """The parameters: weights of q, and the Beta parameters of b, s1 and s0."""
+    """The parameters: weights of q with their covariance, and the Beta parameters of b, s1 and s0."""
 
     weights: Floats
+    covariance: Floats
     alone: Floats
     fitting: Floats
     unfitting: Floats
@@ -43,7 +44,8 @@ class CaseValue:
     bounded window, in which older episodes count less, so that a poor first guess of one part does not stick to the others.
 
     Priors: a fitting case mostly helps; an unfitting one does somewhat worse than none, and how much worse is learned.
-    Deciding draws from the beliefs (Thompson sampling), tempered so as to explore less than the full width would.
+    Deciding draws from the beliefs (Thompson sampling); those about rates are tempered so as to explore less than their full
+    width would.
     """
 
     WINDOW = 1024
@@ -51,8 +53,9 @@ class CaseValue:
     FITTING_PRIOR = (4.0, 0.5)
     MISFIT_DISCOUNT = 0.75  # prior guess of s0 / b
     MISFIT_STRENGTH = 8.0  # what that guess is worth, in episodes
-    TEMPER = 3.0  # beliefs are drawn from as if they held this many times their evidence
+    TEMPER = 3.0  # rates are drawn as if there were this many times their evidence
     REFIT_EVERY = 8
+    EXPLORE_FROM = 16  # episodes; before them the expectation decides, so that a new memory is predictable
     PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate moves first
     _NEVER = -1.0  # "fitted" of an episode in which nothing tells
 
@@ -74,8 +77,14 @@ class CaseValue:
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
         """Decide by one draw from the beliefs whether showing the case beats showing none."""
+        if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
+            expected = self.predict(context)
+            return bool(expected.utility >= expected.baseline)
         beliefs = self._beliefs
-        fit = float(sigmoid(np.asarray(context @ beliefs.weights)))
+        # The log odds of q are normal with the variance of the weights along this context: not tempered, since where nothing
+        # tells whether an unshown case would have fitted, a narrow belief in "it would not" would never be put to the test.
+        spread = float(np.sqrt(context @ beliefs.covariance @ context))
+        fit = float(sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal())))
         b, s1, s0 = (
             rng.beta(*np.maximum(belief * self.TEMPER, 1e-3)) for belief in (beliefs.alone, beliefs.fitting, beliefs.unfitting)
         )
@@ -107,6 +116,7 @@ class CaseValue:
         fitting, unfitting = np.array(self.FITTING_PRIOR), unfitting_prior
         told = known >= 0.0
         informative = shown | told  # a failure without a case tells nothing about the case
+        fits = known
         for _ in range(rounds):
             q, s1, s0 = sigmoid(context @ weights), _mean(fitting), _mean(unfitting)
             if_won = np.where(told, known, q * s1 / (q * s1 + (1 - q) * s0))
@@ -117,7 +127,11 @@ class CaseValue:
             )
             fitting = self.FITTING_PRIOR + np.array([(won * if_won)[shown].sum(), (lost * if_lost)[shown].sum()])
             unfitting = unfitting_prior + np.array([(won * (1 - if_won))[shown].sum(), (lost * (1 - if_lost))[shown].sum()])
-        return _Beliefs(weights, alone, fitting, unfitting)
+        # What is known of q: the curvature if every fit had been seen, less what the unseen ones leave open (Louis 1982).
+        q = sigmoid(context @ weights)
+        known_share = np.clip(q * (1 - q) - np.where(told, 0.0, fits * (1 - fits)), 0.0, None) * weight * informative
+        precision = np.diag(self.PRECISION) + (context * known_share[:, None]).T @ context
+        return _Beliefs(weights, np.linalg.inv(precision), alone, fitting, unfitting)
 
     # -- travelling --------------------------------------------------------------------------------------------------
 
@@ -126,9 +140,15 @@ class CaseValue:
         new = np.array(self._new).reshape(-1, self._rows.shape[1])
         beliefs = self._beliefs
         rates = np.stack([beliefs.alone, beliefs.fitting, beliefs.unfitting])
-        return {"rows": self._rows, "new": new, "weights": beliefs.weights, "rates": rates}
+        return {
+            "rows": self._rows,
+            "new": new,
+            "weights": beliefs.weights,
+            "covariance": beliefs.covariance,
+            "rates": rates,
+        }
 
     def load(self, state: dict[str, Floats]) -> None:
         """Take over what ``state`` returned."""
         self._rows, self._new = np.array(state["rows"]), list(np.array(state["new"]))
-        self._beliefs = _Beliefs(np.array(state["weights"]), *np.array(state["rates"]))
+        self._beliefs = _Beliefs(np.array(state["weights"]), np.array(state["covariance"]), *np.array(state["rates"]))

@@ -123,3 +123,23 @@ def test_logistic_regression_of_nothing_is_its_prior():
     prior = np.array([0.5, -1.0])
     weights = fit_logistic(np.zeros((0, 2)), np.zeros(0), np.zeros(0), start=prior, prior=prior, precision=1.0)
     np.testing.assert_array_equal(weights, prior)
+
+
+def test_a_new_memory_decides_by_expectation_whatever_the_draw():
+    value = _value()
+    assert all(value.worth_showing(LIKELY, np.random.default_rng(seed)) for seed in range(50))
+    assert not any(value.worth_showing(np.array([1.0, -6.0, 0.0]), np.random.default_rng(seed)) for seed in range(50))
+
+
+def test_where_nothing_tells_what_an_unshown_case_would_have_done_it_is_put_to_the_test_again():
+    # Nothing fits for 40 episodes, everything afterwards: without hindsight only showing can find that out.
+    recovered = 0
+    for seed in range(10):
+        value, rng, shown = _value(), np.random.default_rng(seed), []
+        for i in range(640):
+            show = value.worth_showing(LIKELY, rng)
+            success = rng.random() < ((0.97 if i >= 40 else 0.1) if show else 0.6)
+            value.observe(LIKELY, shown=show, reward=float(success), fitted=None, weight=1.0)
+            shown.append(show)
+        recovered += sum(shown[-100:]) >= 80
+    assert recovered >= 9
