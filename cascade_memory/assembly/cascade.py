@@ -9,9 +9,9 @@ from typing import Any, Literal
 from cascade_memory.assembly import folder
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.memory.handle import RewardFn
 from cascade_memory.memory.memory import Memory
 from cascade_memory.memory.parts import Ranker
+from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.ports.embedder import Embedder
 
 

@@ -41,8 +41,8 @@ def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -
         return embedder
     if embedder == "auto":
         return _default() if stored is None else _by_identity(stored[0])
-    if embedder == "stored" and stored is not None:
-        return StoredVectors(*stored)
+    if embedder == "stored":
+        return StoredVectors(*(stored or ("none yet", 1)))
     if embedder == "minilm":
         return MiniLMEmbedder()
     if embedder == "hashing":

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.mirror import ChildBuild, MirrorBulk
@@ -53,7 +53,7 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings) -> Engine:
     _check(settings)
     if path is None:
         return _assemble(None, settings)
-    folder = Path(path).expanduser()
+    folder = _folder(path)
     with _opening:
         key = os.path.realpath(folder)
         if key in _open:
@@ -64,6 +64,12 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings) -> Engine:
         engine = _assemble(folder, settings)
         _open[key] = (engine, settings, 1)
         return engine
+
+
+def _folder(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\x00" in str(path):
+        raise InvalidInput(f"path must name a folder, or be None for a memory in RAM, not {path!r}")
+    return Path(cast("str", path)).expanduser()
 
 
 def is_open(path: Path) -> bool:
@@ -114,7 +120,8 @@ def _check(settings: Settings) -> None:
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
     for name in ("embedder", "ranker", "matcher", "learn", "candidates"):
         before, now = getattr(first, name), getattr(settings, name)
-        if now is not before and now != before and now not in ("auto",):
+        alike = getattr(now, "identity", now) == getattr(before, "identity", before)
+        if not alike and now != "auto":
             raise InvalidInput(
                 f"{folder} is open in this process with {name}={before!r}; open it with the same, or close it there first"
             )
@@ -179,8 +186,11 @@ def _ledger_path(folder: Path) -> Path:
     except OSError as error:
         raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
     path = folder / LEDGER
-    if path.exists() and path.stat().st_size == 0 and (folder / SNAPSHOTS).exists():
-        raise StoreCorrupt(f"{path} is empty although {folder} was in use; restore it from a backup, or move the folder away")
+    lost = not path.exists() or path.stat().st_size == 0
+    if lost and any((folder / name).exists() for name in (SNAPSHOTS, CHROMA)):
+        raise StoreCorrupt(
+            f"{path} is missing or empty although {folder} was in use; restore it from a backup, or move the folder away"
+        )
     return path
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from cascade_memory.errors import StoreUnwritable
+
 
 class OwnerLock:
     """A lock by the operating system (fcntl or msvcrt): the kernel frees it when its holder dies."""
@@ -20,6 +22,8 @@ class OwnerLock:
                 self._lock.acquire()
             except Timeout:
                 return False
+            except OSError as error:
+                raise StoreUnwritable(f"cannot lock {self._lock.lock_file}: {error}") from error
         return True
 
     def release(self) -> None:

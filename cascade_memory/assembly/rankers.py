@@ -71,7 +71,7 @@ def resolve_ranker(ranker: str | Ranker, *, hindsight: bool) -> Ranker:
     """
     if isinstance(ranker, Ranker):
         return ranker
-    if ranker not in _BY_NAME:
+    if not isinstance(ranker, str) or ranker not in _BY_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"ranker must be one of {', '.join(sorted(_BY_NAME))}, or a Ranker, not {ranker!r}")
     if ranker in ("auto", "light"):
         return light(hindsight=hindsight)

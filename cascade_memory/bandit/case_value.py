@@ -90,6 +90,11 @@ class CaseValue:
         )
         return bool(fit * s1 + (1 - fit) * s0 >= b)
 
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Success with a case that does not fit, and with one that does."""
+        return _mean(self._beliefs.unfitting), _mean(self._beliefs.fitting)
+
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def observe(self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float) -> None:

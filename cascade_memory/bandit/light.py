@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cascade_memory.bandit.case_value import CaseValue
+from cascade_memory.bandit.credit import credited
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import softmax
 from cascade_memory.bandit.posterior import Posterior
@@ -67,7 +68,7 @@ class LightPolicy:
         self.value = CaseValue(CONTEXT_PRIOR)
         self._expected: dict[int, Floats] = {}
         self._since_fit = 0
-        self._rewards = 0
+        self._rewards = 0.0
         self._version = 0
         self._verified = self._recurred = 0.0  # successes with a solution; those in which a candidate had the same
         self._ready = _Ready(self.head.posterior, 0, 0)
@@ -114,18 +115,22 @@ class LightPolicy:
             abstained=not shown,
             context=context,
             version=ready.version,
+            contributions=features * ready.posterior.mean,
         )
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Count the chosen pair as known already, so that a hundred open episodes do not all explore it."""
-        if choice.abstained or len(self._expected) >= _MAX_EXPECTED:
+        if choice.abstained:
             return
         features = np.asarray(slate.features, np.float64)
         share = softmax(choice.value)[choice.chosen[0]]
         pair = (features[choice.chosen[0]] - features.mean(axis=0)) * np.sqrt(share * (1 - share))
         with self._publishing:
+            posterior = self._ready.posterior.observe(pair)
             self._expected[key] = pair
-            self._publish(self._ready.posterior.observe(pair))
+            if len(self._expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
+                posterior = posterior.withdraw(self._expected.pop(next(iter(self._expected))))
+            self._publish(posterior)
 
     def withdraw(self, key: int) -> None:
         """Give the expected pair back."""
@@ -146,8 +151,8 @@ class LightPolicy:
 
     def _learn(self, outcome: Feedback) -> None:
         self._expected.pop(outcome.key, None)
-        self._rewards += 1
         slate, weight = outcome.slate, outcome.weight
+        self._rewards += weight  # an episode of several recalls counts once
         if not len(slate):
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
             return
@@ -156,10 +161,10 @@ class LightPolicy:
         agreement = self._known_agreement(outcome)
         fitted = None if agreement is None else float(agreement[outcome.chosen].max())
         self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight)
-        if outcome.shown:
-            self.head.add_bandit(slate.features[outcome.chosen[0]], outcome.reward, weight)
         if agreement is not None:
             self.head.add_hindsight(slate.features, agreement, weight)
+        elif outcome.shown:
+            self.head.add_bandit(slate.features[credited(outcome)[0]], outcome.reward, weight)
 
     def _known_agreement(self, outcome: Feedback) -> Floats | None:
         """Return the hindsight labels if they can be relied on; None where nothing tells.
@@ -182,7 +187,7 @@ class LightPolicy:
 
     def _refit(self) -> None:
         self._since_fit = 0
-        self.head.fit(bandit=not (self._hindsight and self._recurring))
+        self.head.fit(rates=self.value.rates)
         self._version += 1
         with self._publishing:
             posterior = self.head.posterior
@@ -191,7 +196,7 @@ class LightPolicy:
             self._publish(posterior)
 
     def _publish(self, posterior: Posterior) -> None:
-        self._ready = _Ready(posterior, self._rewards, self._version)
+        self._ready = _Ready(posterior, round(self._rewards), self._version)
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
         """Start afresh from these outcomes."""
@@ -211,7 +216,7 @@ class LightPolicy:
         self.head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
         self.value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
         rewards, version, since_fit, verified, recurred = state["counters"]
-        self._rewards, self._version, self._since_fit = int(rewards), int(version), int(since_fit)
+        self._rewards, self._version, self._since_fit = float(rewards), int(version), int(since_fit)
         self._verified, self._recurred = float(verified), float(recurred)
         self._publish(self.head.posterior)
 

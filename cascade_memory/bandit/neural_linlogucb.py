@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
 
+from cascade_memory.bandit.credit import credited
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.posterior import Posterior
@@ -32,26 +34,27 @@ class NeuralLinLogUCB:
         self._lambda = regularisation
         self._learning_rate = learning_rate
         self.exploration = UpperConfidence(alpha, burn_in=0)
+        self._changing = threading.Lock()  # A is read, changed and put back
         self._reset()
 
     def _reset(self) -> None:
         self._posterior = Posterior.prior(self._theta, self._lambda)
         self._expected: dict[int, Floats] = {}
-        self._rewards = 0
+        self._rewards = 0.0
 
     @property
     def version(self) -> int:
         """Number of rewards learned from: each one moves theta."""
-        return self._rewards
+        return round(self._rewards)
 
     @property
     def rewards(self) -> int:
         """Number of rewards learned from."""
-        return self._rewards
+        return round(self._rewards)
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
         """Take the k best upper confidence bounds."""
-        posterior, rewards = self._posterior, self._rewards
+        posterior, rewards = self._posterior, self.rewards
         features = np.asarray(slate.features, np.float64)
         value = features @ posterior.mean
         uncertainty = posterior.uncertainty(features)
@@ -70,34 +73,42 @@ class NeuralLinLogUCB:
             abstained=False,
             context=np.zeros(0),
             version=rewards,
+            contributions=features * posterior.mean,
         )
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Add the chosen pairs to A: it needs no reward."""
         pairs = np.asarray(slate.features, np.float64)[choice.chosen]
-        self._expected[key] = pairs
-        for pair in pairs:
-            self._posterior = self._posterior.observe(pair)
+        with self._changing:
+            self._expected[key] = pairs
+            for pair in pairs:
+                self._posterior = self._posterior.observe(pair)
 
     def withdraw(self, key: int) -> None:
         """Take the pairs out of A again."""
-        for pair in self._expected.pop(key, ()):
-            self._posterior = self._posterior.withdraw(pair)
+        with self._changing:
+            for pair in self._expected.pop(key, ()):
+                self._posterior = self._posterior.withdraw(pair)
 
     def update(self, feedback: Sequence[Feedback]) -> None:
-        """Take one step of Eq. linear-grad for each chosen pair."""
+        """Take one step of Eq. linear-grad for each pair that the reward speaks of."""
         for outcome in feedback:
-            if not (outcome.shown and len(outcome.chosen)):
-                continue
-            self._rewards += 1
-            pairs = np.asarray(outcome.slate.features, np.float64)[outcome.chosen]
-            expected = self._expected.pop(outcome.key, None) is not None
-            for pair in pairs:
-                posterior = self._posterior if expected else self._posterior.observe(pair)
-                theta = posterior.mean
-                error = float(sigmoid(theta @ pair)) - outcome.reward
-                step = outcome.weight * error * pair + self._lambda * theta
-                self._posterior = posterior.moved_to(theta - self._learning_rate * step)
+            fits = len(outcome.chosen) and outcome.slate.features.shape[1] == len(self._theta)  # else another ranker chose
+            if outcome.shown and fits:
+                with self._changing:
+                    self._learn(outcome)
+
+    def _learn(self, outcome: Feedback) -> None:
+        self._rewards += outcome.weight
+        features = np.asarray(outcome.slate.features, np.float64)
+        if self._expected.pop(outcome.key, None) is None:
+            for pair in features[outcome.chosen]:
+                self._posterior = self._posterior.observe(pair)
+        for pair in features[credited(outcome)]:
+            theta = self._posterior.mean
+            error = float(sigmoid(theta @ pair)) - outcome.reward
+            step = outcome.weight * error * pair + self._lambda * theta
+            self._posterior = self._posterior.moved_to(theta - self._learning_rate * step)
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
         """Start afresh from these outcomes."""
@@ -105,15 +116,16 @@ class NeuralLinLogUCB:
         self.update(history)
 
     def state_dict(self) -> dict[str, Floats]:
-        """Return theta, A and the number of rewards."""
-        posterior = self._posterior
-        for pairs in self._expected.values():
-            for pair in pairs:
-                posterior = posterior.withdraw(pair)  # open episodes are replayed from the ledger
-        return {"theta": posterior.mean, "a": posterior.precision, "rewards": np.array([float(self._rewards)])}
+        """Return theta, A and the number of rewards; without the open episodes, which a new process may never hear of."""
+        with self._changing:
+            posterior = self._posterior
+            for pairs in self._expected.values():
+                for pair in pairs:
+                    posterior = posterior.withdraw(pair)
+            return {"theta": posterior.mean, "a": posterior.precision, "rewards": np.array([float(self._rewards)])}
 
     def load_state_dict(self, state: State) -> None:
         """Take over what ``state_dict`` returned."""
         self._reset()
         self._posterior = Posterior(np.array(state["theta"]), np.array(state["a"]))
-        self._rewards = int(state["rewards"][0])
+        self._rewards = float(state["rewards"][0])

@@ -20,8 +20,10 @@ class RankingHead:
 
     * **hindsight**: after a success it is known which candidates agree with the verified solution. Their likelihood is
       ``log sum_{i agrees} softmax_i``, free of base rates because it compares candidates of one recall.
-    * **bandit** (on request): where solutions cannot be compared, the chosen pair's reward alone: ``sigma(x theta + b)``.
-      The intercept b takes up the base rate of success, so that theta need not be torn down to explain it.
+    * **bandit**: after a failure, or where solutions cannot be compared, the chosen pair's reward alone:
+      ``P(success) = s0 + (s1 - s0) sigma((x - mean) theta + b)``. A task may succeed with a case that does not fit (s0) and
+      fail with one that does (1 - s1), and the intercept b takes up how often cases fit at all: without either theta would be
+      torn down to explain them.
 
     The posterior is Laplace's: mode by damped Newton steps, precision from the curvature there.
     """
@@ -46,12 +48,11 @@ class RankingHead:
         self._bandit.append((np.asarray(feature, np.float64), reward, weight))
         del self._bandit[: -self.window]
 
-    def fit(self, *, bandit: bool = False, steps: int = 2) -> None:
-        """Move theta towards the mode and take the curvature there as precision."""
-        rewards = self._bandit if bandit else []
-        if not (self._hindsight or rewards):
+    def fit(self, *, rates: tuple[float, float] = (0.0, 1.0), steps: int = 2) -> None:
+        """Move theta towards the mode and take the curvature there as precision; ``rates`` are (s0, s1)."""
+        if not (self._hindsight or self._bandit):
             return
-        problem = _Problem(self._hindsight, rewards, self.prior, self.precision)
+        problem = _Problem(self._hindsight, self._bandit, self.prior, self.precision, rates)
         # The intercept is fitted beside theta.
         point = np.append(self.posterior.mean, self._intercept)
         loss = problem.loss(point)
@@ -120,6 +121,7 @@ class _Problem:
         bandit: Sequence[tuple[Floats, float, float]],
         prior: Floats,
         precision: float,
+        rates: tuple[float, float],
     ) -> None:
         n, d = len(hindsight), len(prior)
         widest = max((len(row[1]) for row in hindsight), default=1)
@@ -131,11 +133,15 @@ class _Problem:
             self.agreement[i, : len(features)] = agreement
             self.padding[i, : len(features)] = 0.0
         self.weights = np.array([row[2] for row in hindsight])
-        self.chosen = np.array([np.append(row[0], 1.0) for row in bandit]).reshape(-1, d + 1)
+        # The chosen candidate always stands out among its rivals: only centred features leave the base rate to b.
+        chosen = np.array([row[0] for row in bandit]).reshape(-1, d)
+        centre = chosen.mean(axis=0, keepdims=True) if len(chosen) else 0.0
+        self.chosen = np.column_stack([chosen - centre, np.ones(len(chosen))])
         self.rewards = np.array([row[1] for row in bandit])
         self.chosen_weights = np.array([row[2] for row in bandit])
+        self.floor, self.range = rates[0], max(rates[1] - rates[0], 0.0)
         self.prior = np.append(prior, 0.0)
-        self.precision = np.append(np.full(d, precision), 1.0)
+        self.precision = np.append(np.full(d, precision), 0.1)
 
     def _logits(self, theta: Floats) -> Floats:
         return self.features @ theta + self.padding
@@ -151,12 +157,15 @@ class _Problem:
             agreeing / (agreeing.sum(axis=1, keepdims=True) + tiny),
         )
 
+    def _success(self, fits: Floats) -> Floats:
+        return np.clip(self.floor + self.range * fits, 1e-6, 1 - 1e-6)
+
     def loss(self, point: Floats) -> float:
         shares, _ = self._shares(point[:-1])
         agreed = (shares * self.agreement).sum(axis=1)
         hindsight = -(self.weights * np.log(agreed + 1e-300)).sum()
-        logits = self.chosen @ point
-        bandit = (self.chosen_weights * (np.logaddexp(0.0, logits) - self.rewards * logits)).sum()
+        success = self._success(sigmoid(self.chosen @ point))
+        bandit = -(self.chosen_weights * (self.rewards * np.log(success) + (1 - self.rewards) * np.log1p(-success))).sum()
         return float(hindsight + bandit + 0.5 * (self.precision * (point - self.prior) ** 2).sum())
 
     def gradient(self, point: Floats) -> Floats:
@@ -164,7 +173,10 @@ class _Problem:
         pull = ((shares - agreed) * self.weights[:, None])[..., None] * self.features
         gradient = self.precision * (point - self.prior)
         gradient[:-1] += pull.sum(axis=(0, 1))
-        return gradient + self.chosen.T @ (self.chosen_weights * (sigmoid(self.chosen @ point) - self.rewards))
+        fits = sigmoid(self.chosen @ point)
+        success = self._success(fits)
+        slope = self.range * fits * (1 - fits) / (success * (1 - success))
+        return gradient + self.chosen.T @ (self.chosen_weights * slope * (success - self.rewards))
 
     def curvature(self, point: Floats) -> Floats:
         """Hessian without the concave part of the hindsight likelihood: positive definite, and never too narrow."""
@@ -175,5 +187,7 @@ class _Problem:
         # Recall by recall: one product over all of them would wake BLAS threads (see products.py).
         curvature[:-1, :-1] += np.matmul(weighted.transpose(0, 2, 1), self.features).sum(axis=0)
         curvature[:-1, :-1] -= (means * self.weights[:, None]).T @ means
-        predicted = sigmoid(self.chosen @ point)
-        return curvature + (self.chosen * (self.chosen_weights * predicted * (1 - predicted))[:, None]).T @ self.chosen
+        fits = sigmoid(self.chosen @ point)
+        success = self._success(fits)
+        information = (self.range * fits * (1 - fits)) ** 2 / (success * (1 - success))  # Fisher's
+        return curvature + (self.chosen * (self.chosen_weights * information)[:, None]).T @ self.chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -76,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 2, str(error)
     except CascadeError as error:
         code, message = 1, str(error)
+    except BrokenPipeError:  # whoever read us has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
     sys.stderr.write(f"cascade-memory {options.command}: {message}\n")

@@ -20,10 +20,20 @@ def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy, namespac
     if any(change.kind in (WITHDRAWN, FORGOTTEN) for change in changes):
         policy.rebuild(ledger.history(namespace, WINDOW))
         return True
+    failure: Exception | None = None
     for change in changes:
-        if change.kind == SETTLED:
-            policy.update(ledger.feedback(change.ref))
-        elif change.kind == CLOSED:
-            for recall in ledger.recalls_of(change.ref):
-                policy.withdraw(recall)
+        try:
+            _apply(change, ledger, policy)
+        except Exception as error:  # noqa: BLE001 - one bad entry must not cost the rest; raised below
+            failure = error
+    if failure is not None:
+        raise failure
     return False
+
+
+def _apply(change: Change, ledger: Ledger, policy: Policy) -> None:
+    if change.kind == SETTLED:
+        policy.update(ledger.feedback(change.ref))
+    elif change.kind == CLOSED:
+        for recall in ledger.recalls_of(change.ref):
+            policy.withdraw(recall)

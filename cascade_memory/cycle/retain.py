@@ -16,15 +16,13 @@ from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 
-def is_worth_retaining(
-    value: float, source: str, solution: Solution | None, *, retain_at: float, retain_from: Collection[str]
-) -> bool:
-    """Retain what was solved, is known, and was judged by somebody other than the agent itself.
+def is_worth_retaining(value: float, source: str, *, retain_at: float, retain_from: Collection[str]) -> bool:
+    """Retain what was solved, in the eyes of somebody other than the agent itself.
 
-    >>> is_worth_retaining(1.0, "agent", "42", retain_at=1.0, retain_from=("host", "human"))
+    >>> is_worth_retaining(1.0, "agent", retain_at=1.0, retain_from=("host", "human"))
     False
     """
-    return value >= retain_at and solution is not None and source in retain_from
+    return value >= retain_at and source in retain_from
 
 
 def new_case(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.errors import InvalidInput
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
@@ -31,7 +31,8 @@ def check_source(source: object) -> str:
 class Episode:
     """An episode as the ledger knows it; what ``reward_fn`` and ``memory.pending()`` see.
 
-    ``status`` is the ledger's word, or ``"error"`` when ``reward_fn`` is asked about a run that raised.
+    ``status`` is the ledger's word, or ``"error"`` when ``reward_fn`` is asked about a run that raised. ``solution`` is what
+    was rewarded, or what the run ended with while nobody has judged it; ``ended`` says how it ended ("ok", "error", or None).
     """
 
     id: str
@@ -46,3 +47,16 @@ class Episode:
     solution: Solution | None = None
     recalls: int = 0
     cases: tuple[str, ...] = ()  # ids of the cases that were shown
+    thread_id: str | None = None
+    ended: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """The final answer as text: of a trajectory its answer, else the solution itself; empty without one.
+
+        >>> Episode(id="e", namespace="default", query="6 * 7", status="open", solution="42").answer
+        '42'
+        """
+        if self.solution is None:
+            return ""
+        return self.solution.answer if isinstance(self.solution, Trajectory) else self.solution

@@ -40,7 +40,7 @@ class Candidate:
     score: float
     utility: float
     chosen: bool
-    features: tuple[float, ...] = ()
+    contributions: tuple[float, ...] = ()  # what each feature adds to the value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +59,22 @@ class Explanation:
         """Say, for each candidate that left its place in the similarity order, from where to where and what moved it."""
         by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
         moved: list[str] = []
-        for place, i in enumerate(by_score):
-            if place != i and place < 5:
-                moved.append(f"{shorten(self.candidates[i].query, 40)!r}: {i + 1} -> {place + 1}{self._reason(i)}")
+        for place, i in enumerate(by_score[:5]):
+            if place != i:
+                passed = [other for other in by_score[place + 1 :] if other < i]
+                moved.append(f"{shorten(self.candidates[i].query, 40)!r}: {i + 1} -> {place + 1}{self._reason(i, passed)}")
         return tuple(moved)
 
-    def _reason(self, i: int) -> str:
-        features = self.candidates[i].features
-        pairs = sorted(zip(features, self.feature_names, strict=False), reverse=True)
-        above = [f"{name} {value:+.1f}" for value, name in pairs[:2] if value > 0.5 and name != "similarity"]
-        return f" ({', '.join(above)})" if above else ""
+    def _reason(self, i: int, passed: Sequence[int]) -> str:
+        """Say in which signals candidate i is ahead of those that it passed."""
+        if not passed:
+            return ""
+        ahead: list[tuple[float, str]] = []
+        for feature, name in enumerate(self.feature_names[: len(self.candidates[i].contributions)]):
+            others = sum(self.candidates[other].contributions[feature] for other in passed) / len(passed)
+            ahead.append((self.candidates[i].contributions[feature] - others, name))
+        best = [f"{name} {lead:+.1f}" for lead, name in sorted(ahead, reverse=True)[:2] if lead >= 0.05]
+        return f" ({', '.join(best)})" if best else ""
 
     def _rows(self) -> list[list[str]]:
         ranked = sorted(self.candidates, key=lambda one: (not one.chosen, -one.score))

@@ -38,6 +38,7 @@ class RecallRecord:
     baseline: float
     context: NDArray[np.float32]
     arm: str = "live"
+    thread: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +66,7 @@ class Unsettled:
     namespace: int
     query: str
     vector: Vector
+    solution: Solution | None  # what was rewarded before, or what the run ended with, if that was noted
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
 
 

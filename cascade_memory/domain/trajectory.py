@@ -26,13 +26,17 @@ class Step:
     thought: str = ""
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    failed: bool = False  # the tool raised, or said so
 
     def __post_init__(self) -> None:
+        if self.tool is not None:
+            check_text(self.tool, "step.tool", MAX_SOLUTION_CHARS)
+        try:
+            arguments = json.dumps(dict(self.arguments), ensure_ascii=False, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"step.arguments must be a mapping of plain JSON: {error}") from error
+        check_text(arguments, "step.arguments", MAX_SOLUTION_CHARS)
         if self.tool is not None and not self.action:
-            try:
-                arguments = json.dumps(dict(self.arguments), ensure_ascii=False, sort_keys=True)
-            except (TypeError, ValueError) as error:
-                raise InvalidInput(f"arguments of tool {self.tool!r} must be plain JSON: {error}") from error
             object.__setattr__(self, "action", f"{self.tool}({arguments})")
         for name in ("action", "observation", "thought"):
             check_text(getattr(self, name), f"step.{name}", MAX_SOLUTION_CHARS, allow_empty=True)
@@ -100,6 +104,7 @@ def _plain(step: Step) -> dict[str, Any]:
         "thought": step.thought,
         "tool": step.tool,
         "arguments": dict(step.arguments),
+        "failed": step.failed,
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from numbers import Real
 from typing import Any, TypeAlias, cast
+from uuid import UUID
 
 from cascade_memory.errors import InvalidInput
 
@@ -22,7 +23,7 @@ RESERVED_PREFIX = "cascade_"  # our own keys beside the user's in Chroma
 _INT64 = 2**63
 
 # Tab, line feed and carriage return are text; the other control characters corrupt terminals, logs and prompts.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -77,8 +78,7 @@ def check_namespace(namespace: object) -> str:
 
 def check_id(value: object, name: str) -> str:
     """Return the id of an episode or a case as text (a ``uuid.UUID`` is taken as well)."""
-    text = value if isinstance(value, str) else str(value) if hasattr(value, "hex") else value
-    return check_text(text, name, MAX_ID_CHARS)
+    return check_text(str(value) if isinstance(value, UUID) else value, name, MAX_ID_CHARS)
 
 
 def check_k(k: object, name: str = "k") -> int:
@@ -113,6 +113,12 @@ def check_reward(value: object) -> float:
     if math.isnan(number) or not 0.0 <= number <= 1.0:
         raise InvalidInput(f"reward must lie in [0, 1], not {number!r}; scale it first")
     return number
+
+
+def check_callable(value: object, name: str) -> None:
+    """Refuse what cannot be called; None is fine."""
+    if value is not None and not callable(value):
+        raise InvalidInput(f"{name} must be a function, not {type(value).__name__}")
 
 
 def check_seconds(value: object) -> float:

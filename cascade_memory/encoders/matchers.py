@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 _SPACE = re.compile(r"\s+")
 
@@ -62,6 +65,7 @@ class EmbeddingMatcher:
         if not stored:
             return []
         vectors = self._embedder.embed([solution_text(verified), *map(solution_text, stored)])
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         scaled = (vectors[1:] @ vectors[0] - self._low) / (self._high - self._low)
         return [float(min(1.0, max(0.0, value))) for value in scaled]
 
@@ -84,3 +88,34 @@ class FunctionMatcher:
         """Ask the function about each stored solution."""
         answers = (self._function(verified, one) for one in stored)
         return [float("nan") if answer is None else min(1.0, max(0.0, float(answer))) for answer in answers]
+
+
+class CarefulMatcher:
+    """Somebody else's matcher, kept from doing harm: what it cannot judge is unknown, and the failure is reported.
+
+    >>> failures = []
+    >>> careful = CarefulMatcher(FunctionMatcher(lambda a, b: float(a) == float(b)), lambda step, error: failures.append(step))
+    >>> careful.agreement("3.5", ["n/a", "3.50"]), failures
+    ([nan, nan], ['matcher'])
+    """
+
+    def __init__(self, matcher: SolutionMatcher, report: Callable[[str, Exception], None]) -> None:
+        self._matcher, self._report = matcher, report
+
+    def key(self, solution: Solution) -> str:
+        """Return the matcher's key, or the normalised text."""
+        try:
+            return str(self._matcher.key(solution))
+        except Exception as error:  # noqa: BLE001 - the outcome must be stored whatever the matcher does
+            self._report("matcher", error)
+            return normalised(solution)
+
+    def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
+        """Return the matcher's judgement within [0, 1], or nan throughout."""
+        try:
+            judged = zip(stored, self._matcher.agreement(verified, stored), strict=True)
+            found = [float(value) for _, value in judged]
+        except Exception as error:  # noqa: BLE001
+            self._report("matcher", error)
+            return [float("nan")] * len(stored)
+        return [min(1.0, max(0.0, value)) if value == value else value for value in found]

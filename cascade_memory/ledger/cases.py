@@ -78,6 +78,17 @@ def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, boo
     return key, case.id, True
 
 
+def release(connection: sqlite3.Connection, key: int) -> int:
+    """Take one verification of a case back; return 1 if that was the last one, and the case is gone."""
+    left = connection.execute(
+        "UPDATE cases SET copies = copies - 1 WHERE key = ? AND copies > 1 RETURNING copies", (key,)
+    ).fetchone()
+    if left is not None or connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:
+        return 0
+    delete(connection, key)
+    return 1
+
+
 def delete(connection: sqlite3.Connection, key: int) -> None:
     """Remove a case, its text, its vector and its fields."""
     row = connection.execute("SELECT namespace, solution, id FROM cases WHERE key = ?", (key,)).fetchone()

@@ -26,9 +26,15 @@ class Connections:
         self._lock = threading.RLock()  # one writer at a time: SQLite would make them wait anyway, less fairly
         self._idle: deque[sqlite3.Connection] = deque()  # readers waiting for work; append and pop are atomic
         self._closed = False
+        self._check_version()
         with _explained(path):
             self._quick = self._connect("NORMAL", first=True)
             self._durable = self._quick if path is None else self._connect("FULL")
+
+    @staticmethod
+    def _check_version() -> None:
+        if sqlite3.sqlite_version_info < (3, 35):
+            raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
 
     def _connect(self, synchronous: str, *, first: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(

@@ -8,21 +8,45 @@ from typing import Any
 
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import FORGOTTEN
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
-from cascade_memory.ledger.packing import unpack_solution
+from cascade_memory.ledger.packing import pack_solution, unpack_solution
 from cascade_memory.ledger.recalls import shown_cases
 
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
-  episode.closed_at, outcome.value, episode.source, outcome.solution_kind, outcome.solution,
-  (SELECT count(*) FROM recall WHERE recall.episode = episode.key)
+  episode.closed_at, outcome.value, episode.source, coalesce(outcome.solution_kind, attempt.solution_kind),
+  coalesce(outcome.solution, attempt.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),
+  episode.thread, attempt.status
   FROM episode JOIN namespace ON namespace.id = episode.namespace
-  LEFT JOIN outcome ON outcome.episode = episode.key AND outcome.withdrawn_at IS NULL"""
+  LEFT JOIN outcome ON outcome.episode = episode.key AND outcome.withdrawn_at IS NULL
+  LEFT JOIN attempt ON attempt.episode = episode.key"""
 
 
 def one(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
     """Return one episode."""
     row = connection.execute(f"{_SELECT} WHERE episode.id = ?", (episode_id,)).fetchone()
     return None if row is None else _episode(connection, row)
+
+
+def latest(connection: sqlite3.Connection, namespace: int, thread: str) -> Episode | None:
+    """Return the newest episode of a thread."""
+    row = connection.execute(
+        f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1", (thread, namespace)
+    ).fetchone()
+    return None if row is None else _episode(connection, row)
+
+
+def finish(
+    connection: sqlite3.Connection, episode_id: str, namespace: int, status: str, solution: Solution | None, at: float
+) -> bool:
+    """Note how the run of an open episode ended; return False, and change nothing, if it is not open."""
+    row = connection.execute(
+        "SELECT key FROM episode WHERE id = ? AND namespace = ? AND status = 'open'", (episode_id, namespace)
+    ).fetchone()
+    if row is not None:
+        kind, text = pack_solution(solution)
+        connection.execute("INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?)", (row[0], status, kind, text, at))
+    return row is not None
 
 
 def listed(connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None) -> list[Episode]:
@@ -54,6 +78,8 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
         source=row[9],
         solution=unpack_solution(row[10], row[11]),
         recalls=row[12],
+        thread_id=row[13],
+        ended=row[14],
         cases=tuple(ids),
     )
 
@@ -79,11 +105,12 @@ def forget_episode(connection: sqlite3.Connection, episode_id: str) -> dict[str,
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     row = connection.execute("SELECT key FROM episode WHERE id = ?", (episode_id,)).fetchone()
     if row is not None:
-        made = connection.execute("SELECT key FROM cases WHERE episode = ?", (row[0],)).fetchall()
+        made = connection.execute(
+            "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL", (row[0],)
+        ).fetchall()
         _forget_episode(connection, row[0], gone)
         for (key,) in made:
-            cases.delete(connection, key)
-            gone["cases"] += 1
+            gone["cases"] += cases.release(connection, key)
     return gone
 
 
@@ -91,6 +118,7 @@ def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
+    connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
     gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
     gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
     cases.note(connection, namespace, FORGOTTEN, episode)
@@ -104,6 +132,7 @@ def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str
     keys = "(SELECT key FROM cases WHERE namespace = ?)"
     for table in ("case_text", "case_vector"):
         connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
+    connection.execute("DELETE FROM attempt WHERE episode IN (SELECT key FROM episode WHERE namespace = ?)", (namespace,))
     for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
         gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
     connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
+from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
 from cascade_memory.errors import InvalidInput
 
 Where: TypeAlias = "Mapping[str, Any]"
 _COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _MAX_DEPTH = 16
+_MAX_OPTIONS = 10_000
 _EXAMPLE = 'for example {"tool": "search"} or {"$and": [{"tool": "search"}, {"steps": {"$lte": 5}}]}'
 
 
@@ -21,7 +23,13 @@ def encode_value(value: object) -> str | int | float | bytes:
     """
     if isinstance(value, bool):
         return b"\x01" if value else b"\x00"
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, str):
+        return check_text(value, "a value in where", MAX_SOLUTION_CHARS, allow_empty=True)
+    if isinstance(value, float) and value != value:
+        raise InvalidInput("where compares with nan, which equals nothing; leave that condition out")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidInput("where compares with an integer beyond 64 bits, and no stored one is that large")
+    if isinstance(value, (int, float)):
         return value
     raise InvalidInput(f"cannot filter by a {type(value).__name__}; compare with str, int, float or bool")
 
@@ -120,11 +128,14 @@ def _operation(operator: object, operand: object) -> tuple[str, list[Any]]:
     if operator in ("$in", "$nin"):
         if not isinstance(operand, (list, tuple)) or not operand:
             raise InvalidInput(f"{operator} takes a non-empty list")
+        if len(cast("Sequence[object]", operand)) > _MAX_OPTIONS:
+            raise InvalidInput(f"{operator} takes at most {_MAX_OPTIONS:,} values")
         options = [encode_value(one) for one in cast("Sequence[object]", operand)]
         return f"value IN ({','.join('?' * len(options))})", options
     if operator in _COMPARE:
         if isinstance(operand, bool) or not isinstance(operand, (str, int, float)):
             raise InvalidInput(f"{operator} compares with a number or a string, not with {operand!r}")
+        operand = encode_value(operand)
         kinds = "('text')" if isinstance(operand, str) else "('integer', 'real')"
         return f"value {_COMPARE[str(operator)]} ? AND typeof(value) IN {kinds}", [operand]
     raise InvalidInput(f"where has the unknown operator {operator!r}; use $eq $ne $gt $gte $lt $lte $in $nin")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
-from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints
+from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints, unpack_solution
 from cascade_memory.ledger.recalls import shown_cases
 
 
 def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None) -> Unsettled:
     """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
-    row = connection.execute("SELECT key, namespace, query, vector FROM episode WHERE id = ?", (episode_id,)).fetchone()
+    row = connection.execute(
+        """SELECT episode.key, episode.namespace, query, vector, coalesce(attempt.solution_kind, outcome.solution_kind),
+             coalesce(attempt.solution, outcome.solution)
+           FROM episode LEFT JOIN attempt ON attempt.episode = episode.key
+           LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
+        (episode_id,),
+    ).fetchone()
     if row is None:
         raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
     if namespace is not None and row[1] != namespace:
@@ -24,6 +31,7 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
         namespace=row[1],
         query=row[2],
         vector=unpack_floats(row[3]),
+        solution=unpack_solution(row[4], row[5]),
         groups={key: unpack_ints(groups) for key, groups in recalls},
     )
 
@@ -32,17 +40,15 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     """Record an outcome with all its consequences. The same value again changes nothing."""
     episode, status = connection.execute("SELECT key, status FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
     if status == "settled":
-        before = connection.execute(
-            "SELECT key, value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)
-        ).fetchone()
-        if not new.overwrite:
-            if before[1] == new.value:
-                return Settled(episode_id=new.episode_id, changed=False)
+        standing = _standing(connection, episode)
+        if not (new.overwrite or _adds_to(standing, new)):
+            if standing["value"] == new.value:
+                return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
             raise AlreadyRewarded(
-                f"episode {new.episode_id!r} was rewarded with {before[1]:g} before; "
+                f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before; "
                 f"pass overwrite=True to replace that by {new.value:g}"
             )
-        _withdraw(connection, new, before[0])
+        _withdraw(connection, new, standing["key"])
     elif status != "open":
         raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
     case_key, case_id = None, None
@@ -61,8 +67,24 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     connection.execute(
         "UPDATE episode SET status = 'settled', closed_at = ?, source = ? WHERE key = ?", (new.at, new.source, episode)
     )
+    connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
     cases.note(connection, new.namespace, SETTLED, outcome)
     return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+
+
+def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
+    row = connection.execute(
+        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, cases.id
+           FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
+        (episode,),
+    ).fetchone()
+    return dict(zip(("key", "value", "solved", "learns", "case"), row, strict=True))
+
+
+def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
+    """Say whether an outcome may take the place of another unasked: it brings the solution, or a word that counts."""
+    brings_solution = new.value == standing["value"] and new.solution is not None and not standing["solved"]
+    return brings_solution or (new.learns and not standing["learns"])
 
 
 def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> None:
@@ -74,11 +96,7 @@ def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> 
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     _count_use(connection, episode, value, sign=-1)
     if case_key is not None:
-        copies = connection.execute("SELECT copies FROM cases WHERE key = ?", (case_key,)).fetchone()
-        if copies is not None and copies[0] > 1:
-            connection.execute("UPDATE cases SET copies = copies - 1 WHERE key = ?", (case_key,))
-        else:
-            cases.delete(connection, case_key)
+        cases.release(connection, case_key)
     cases.note(connection, new.namespace, WITHDRAWN, outcome)
 
 
@@ -98,6 +116,7 @@ def close(connection: sqlite3.Connection, episode_ids: list[str], status: str, a
             (status, at, episode_id),
         ).fetchone()
         if row is not None:
+            connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
             cases.note(connection, row[1], CLOSED, row[0])
             closed.append(episode_id)
     return closed

@@ -59,8 +59,9 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     if row is None:
         key = connection.execute(
-            "INSERT INTO episode (id, namespace, query, vector, arm, status, opened_at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
-            (entry.episode_id, entry.namespace, entry.query, pack_floats(entry.vector), entry.arm, entry.at),
+            """INSERT INTO episode (id, namespace, query, vector, thread, arm, status, opened_at)
+               VALUES (?, ?, ?, ?, ?, ?, 'open', ?)""",
+            (entry.episode_id, entry.namespace, entry.query, pack_floats(entry.vector), entry.thread, entry.arm, entry.at),
         ).lastrowid
         assert key is not None
         return key, entry.query

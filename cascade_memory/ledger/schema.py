@@ -17,6 +17,7 @@ CREATE TABLE episode (
   namespace INTEGER NOT NULL REFERENCES namespace(id),
   query TEXT NOT NULL,
   vector BLOB NOT NULL,
+  thread TEXT,                        -- of the conversation, where the host has such a thing
   source TEXT,                        -- who rewarded it
   arm TEXT NOT NULL DEFAULT 'live',   -- live, shadow, holdout
   status TEXT NOT NULL,               -- open, settled, censored, expired
@@ -25,6 +26,11 @@ CREATE TABLE episode (
 );
 CREATE INDEX episode_open ON episode(namespace, opened_at) WHERE status = 'open';
 CREATE INDEX episode_namespace ON episode(namespace, status);
+CREATE INDEX episode_thread ON episode(thread, key) WHERE thread IS NOT NULL;
+
+-- How the run of an open episode ended, while nobody has judged it yet.
+CREATE TABLE attempt (episode INTEGER PRIMARY KEY REFERENCES episode(key), status TEXT NOT NULL, solution_kind TEXT,
+  solution TEXT, at REAL NOT NULL);
 
 CREATE TABLE recall (
   key INTEGER PRIMARY KEY AUTOINCREMENT,

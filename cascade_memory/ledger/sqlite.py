@@ -132,6 +132,16 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return episodes.one(connection, episode_id)
 
+    def latest_episode(self, namespace: int, thread: str) -> Episode | None:
+        """Return the newest episode of a thread."""
+        with self.connections.read() as connection:
+            return episodes.latest(connection, namespace, thread)
+
+    def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
+        """Note how the run of an open episode ended; return whether it was open. Survives a killed process."""
+        with self.connections.write(durable=False) as connection:
+            return episodes.finish(connection, episode_id, namespace, status, solution, time.time())
+
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def feedback(self, outcome: int) -> list[Feedback]:
@@ -234,10 +244,10 @@ class SQLiteLedger:
             finally:
                 connection.execute("COMMIT")
 
-    def load(self, records: Iterable[dict[str, Any]]) -> int:
+    def load(self, records: Iterable[dict[str, Any]], dimension: int) -> int:
         """Take records that are not there yet: all, or (on an error) none."""
         with self.connections.write(durable=True) as connection:
-            return transfer.load(connection, records)
+            return transfer.load(connection, records, dimension)
 
     def integrity(self) -> str:
         """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""

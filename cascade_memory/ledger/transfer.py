@@ -6,21 +6,26 @@ import base64
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
+from cascade_memory.domain.episode import Arm, Status, check_source
 from cascade_memory.domain.records import CASE_ADDED, SETTLED
+from cascade_memory.domain.trajectory import check_solution
+from cascade_memory.domain.validation import check_id, check_metadata, check_namespace, check_query, check_reward
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.cases import note, solution_id
 from cascade_memory.ledger.filters import encode_value
-from cascade_memory.ledger.packing import pack_ints, unpack_ints
+from cascade_memory.ledger.packing import pack_ints, unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.ledger.recalls import NUMBERS
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded"]
-_EPISODE = ["id", "query", "source", "arm", "status", "opened_at", "closed_at"]
+_EPISODE = ["id", "query", "thread", "source", "arm", "status", "opened_at", "closed_at"]
 _RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement"]
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at"]
+_ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
 
 
@@ -32,6 +37,9 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
     for row in _rows(connection, "episode", [*_EPISODE, "vector", "namespace"]):
         yield {"kind": "episode", **row, "vector": _text(row["vector"]), "namespace": names[row["namespace"]]}
+    for row in _rows(connection, "attempt", [*_ATTEMPT, "episode"], key="episode"):
+        names_of = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row["episode"],)).fetchone()
+        yield {"kind": "attempt", **row, "episode": episodes[row["episode"]], "namespace": names[names_of[0]]}
     joined = "cases JOIN case_text USING (key) JOIN case_vector USING (key)"
     columns = [*(f"cases.{name}" for name in _CASE), "cases.solution", "cases.namespace", "episode", "solution_kind"]
     for row in _rows(connection, joined, [*columns, "case_text.solution AS text", "metadata", "vector"], key="cases.key"):
@@ -79,26 +87,32 @@ def _rows(connection: sqlite3.Connection, table: str, columns: list[str], key: s
         after = rows[-1][-1]
 
 
-def load(connection: sqlite3.Connection, records: Iterable[dict[str, Any]]) -> int:
+def load(connection: sqlite3.Connection, records: Iterable[dict[str, Any]], dimension: int) -> int:
     """Insert records that are not there yet; return how many were taken. Runs inside the caller's transaction."""
-    reader = _Reader(connection)
+    reader = _Reader(connection, dimension)
     taken = 0
     for line, record in enumerate(records, start=2):
         try:
             taken += reader.take(record)
-        except (KeyError, TypeError, ValueError, sqlite3.Error) as error:
+        except Exception as error:
             raise InvalidInput(f"line {line} is no record of an export ({error!r}); nothing was imported") from error
     return taken
 
 
 class _Reader:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, dimension: int) -> None:
+        self._connection, self._dimension = connection, dimension
         self._new_episodes: set[str] = set()
 
     def take(self, record: dict[str, Any]) -> int:
-        namespace = self._namespace(str(record["namespace"]))
-        kinds = {"episode": self._episode, "case": self._case, "recall": self._recall, "outcome": self._outcome}
+        namespace = self._namespace(check_namespace(record["namespace"]))
+        kinds = {
+            "episode": self._episode,
+            "attempt": self._attempt,
+            "case": self._case,
+            "recall": self._recall,
+            "outcome": self._outcome,
+        }
         kind = kinds.get(record["kind"])
         if kind is None:
             raise ValueError(f"unknown kind {record['kind']!r}")
@@ -123,7 +137,20 @@ class _Reader:
             return 0
         self._new_episodes.add(record["id"])
         values = {name: record[name] for name in _EPISODE}
-        self._insert("episode", {**values, "namespace": namespace, "vector": _bytes(record["vector"])})
+        check_id(record["id"], "id")
+        check_query(record["query"])
+        _check_one_of(record["status"], get_args(Status), "status")
+        _check_one_of(record["arm"], get_args(Arm), "arm")
+        self._insert("episode", {**values, "namespace": namespace, "vector": self._vector(record["vector"])})
+        return 1
+
+    def _attempt(self, record: dict[str, Any], namespace: int) -> int:
+        del namespace
+        if record["episode"] not in self._new_episodes:
+            return 0
+        _check_solution(record["solution_kind"], record["solution"])
+        values = {name: record[name] for name in _ATTEMPT}
+        self._insert("attempt", {**values, "episode": self._key("episode", record["episode"])})
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
@@ -132,6 +159,11 @@ class _Reader:
         ).fetchone()
         if known is not None:
             return 0
+        check_id(record["id"], "id")
+        check_query(record["query"])
+        check_source(record["source"])
+        _check_solution(record["solution_kind"], record["text"])
+        fields = check_metadata(record["metadata"])
         key = self._insert(
             "cases",
             {
@@ -141,11 +173,11 @@ class _Reader:
                 "episode": self._key("episode", record["episode"]),
             },
         )
-        metadata = json.dumps(record["metadata"], ensure_ascii=False)
+        metadata = json.dumps(fields, ensure_ascii=False)
         text = {"key": key, "solution_kind": record["solution_kind"], "solution": record["text"], "metadata": metadata}
         self._insert("case_text", text)
-        self._insert("case_vector", {"key": key, "vector": _bytes(record["vector"])})
-        for name, value in record["metadata"].items():
+        self._insert("case_vector", {"key": key, "vector": self._vector(record["vector"])})
+        for name, value in fields.items():
             for one in value if isinstance(value, list) else [value]:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", (namespace, name, encode_value(one), key)
@@ -158,6 +190,9 @@ class _Reader:
             return 0
         if self._key("recall", record["id"]) is not None:
             return 0
+        check_id(record["id"], "id")
+        arrays = {name: _bytes(record[name]) for name in _BLOBS}
+        _check_recall(arrays, len(record["candidates"]), len(record["groups"]))
         keys = [self._key("cases", one) or 0 for one in record["candidates"]]
         groups = [0 if one is None else solution_id(self._connection, namespace, one) for one in record["groups"]]
         values = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
@@ -165,7 +200,7 @@ class _Reader:
             "recall",
             {
                 **values,
-                **{name: _bytes(record[name]) for name in _BLOBS},
+                **arrays,
                 "candidates": pack_ints(np.array(keys, np.int64)),
                 "groups": pack_ints(np.array(groups, np.int64)),
                 "episode": self._key("episode", record["episode"]),
@@ -177,6 +212,9 @@ class _Reader:
     def _outcome(self, record: dict[str, Any], namespace: int) -> int:
         if record["episode"] not in self._new_episodes:
             return 0
+        check_reward(record["value"])
+        check_source(record["source"])
+        _check_solution(record["solution_kind"], record["solution"])
         key = self._insert(
             "outcome",
             {
@@ -188,6 +226,42 @@ class _Reader:
         )
         note(self._connection, namespace, SETTLED, key)
         return 1
+
+    def _vector(self, text: str) -> bytes:
+        blob = _bytes(text)
+        assert blob is not None
+        vector = unpack_floats(blob)
+        if vector.shape != (self._dimension,) or not np.isfinite(vector).all():
+            raise ValueError(f"a vector must be {self._dimension} finite numbers")
+        return blob
+
+
+def _check_one_of(value: object, allowed: tuple[str, ...], name: str) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}")
+
+
+def _check_solution(kind: object, text: object) -> None:
+    if kind is None and text is None:
+        return
+    _check_one_of(kind, ("text", "trajectory"), "solution_kind")
+    check_solution(unpack_solution(cast("str", kind), cast("str", text)))
+
+
+def _check_recall(arrays: dict[str, bytes | None], n: int, groups: int) -> None:
+    """Refuse arrays that do not belong together: every later look at them would fail."""
+    floats = {name: unpack_floats(blob) for name, blob in arrays.items() if name != "chosen" and blob is not None}
+    chosen = unpack_ints(arrays["chosen"] or b"")
+    wrong = (
+        groups != n
+        or len(floats["numbers"]) != NUMBERS * n
+        or (n and len(floats["features"]) % n)
+        or ("agreement" in floats and len(floats["agreement"]) != n)
+        or (len(chosen) and (chosen.min() < 0 or chosen.max() >= n))
+        or not all(np.isfinite(floats[name]).all() for name in ("features", "context"))
+    )
+    if wrong:
+        raise ValueError("the arrays of this recall do not fit together")
 
 
 def _text(blob: bytes | None) -> str | None:

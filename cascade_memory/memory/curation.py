@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
+from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import check_solution
 from cascade_memory.domain.validation import check_id, check_metadata, check_query
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
@@ -36,29 +37,28 @@ def unpacked(case: object) -> tuple[Any, Any, Any]:
 def add(
     engine: Engine, raw: Sequence[tuple[Any, Any, Any]], *, namespace: str, source: str, progress: bool | None
 ) -> list[str]:
-    """Check all cases, then store them batch by batch; return their ids."""
+    """Check and embed all cases, then store them: all, or none. Return their ids."""
     checked = [(check_query(q), check_solution(s), check_metadata(m)) for q, s, m in raw]
     number = engine.partition(namespace).number
-    ids: list[str] = []
+    new: list[NewCase] = []
     batches = range(0, len(checked), _BATCH)
     for start in progress_bar(batches, "adding cases", show=progress if len(batches) > 1 else False):
         part = checked[start : start + _BATCH]
         vectors = engine.embed([query for query, _, _ in part])
-        engine.note_embedder()
-        ids += engine.parts.ledger.add(
-            [
+        for (query, solution, metadata), vector in zip(part, vectors, strict=True):
+            new.append(
                 new_case(
                     query,
                     vector,
                     solution,
                     namespace=number,
-                    matcher=engine.parts.matcher,
+                    matcher=engine.matcher,
                     source=source,
                     metadata=metadata,
                 )
-                for (query, solution, metadata), vector in zip(part, vectors, strict=True)
-            ]
-        )
+            )
+    engine.note_embedder()
+    ids = engine.parts.ledger.add(new)
     engine.learn_soon()
     return ids
 

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,6 +24,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
 from cascade_memory.memory.embedding import embed_with, note_embedder, stored_embedder
 from cascade_memory.memory.feeder import MirrorFeeder
@@ -53,11 +54,13 @@ class Engine:
 
     def __init__(self, parts: Parts, *, learn: Learning, candidates: int) -> None:
         self.parts = parts
+        self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
         self._candidates = candidates
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
+        self._unopened: deque[str] = deque(maxlen=1024)
         self._partitions: dict[str, Partition] = {}
         self._loading = threading.Lock()
         self._following = threading.Lock()
@@ -67,8 +70,6 @@ class Engine:
         self._seq = parts.ledger.head()
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build)
         self._wake = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
         self._learner: threading.Thread | None = None
         if learn == "background":
             self._learner = threading.Thread(target=self._learn_forever, name="cascade-memory-learner", daemon=True)
@@ -119,40 +120,55 @@ class Engine:
                     assert number is not None
                     found = Partition(namespace, number, self.parts)
                     self._partitions[namespace] = found
+                    self._catch_up(found)
         return found
+
+    def _catch_up(self, partition: Partition) -> None:
+        """Take in what happened while a partition was being loaded, and nobody told it."""
+        with self._following:
+            while changes := self.parts.ledger.tail(partition.seq):
+                mine = [change for change in changes if change.namespace == partition.number]
+                partition.apply(mine)
+                if changes[-1].seq >= self._seq:
+                    return  # from here on ``follow`` tells it
+                partition.seq = changes[-1].seq
 
     def _number(self, namespace: str) -> int:
         """Return the number of a namespace; 0, which none has, for one that does not exist."""
         found = self._partitions.get(namespace)
         return found.number if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
 
-    def follow(self) -> None:
-        """Take in what happened in the ledger since the last look, by whichever process."""
+    def follow(self) -> bool:
+        """Take in what happened in the ledger since the last look, by whichever process; return whether anything did."""
         with self._following:
             changes = self.parts.ledger.tail(self._seq)
+            news = bool(changes)
             while changes:
                 self._seq = changes[-1].seq
                 for partition in list(self._partitions.values()):
                     mine = [change for change in changes if change.namespace == partition.number]
                     partition.apply(mine)
                 changes = self.parts.ledger.tail(self._seq)
+        return news
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def learn_soon(self) -> None:
         """Take in what happened, then learn from it: at once, or on the learner's thread."""
-        self.follow()
-        if self.learning == "inline":
-            self._learn_now()
-        elif self.learning == "background":
-            self._idle.clear()
+        if self.follow():
+            self._learn_from_news()
+
+    def _learn_from_news(self) -> None:
+        if self.learning == "background":
             self._wake.set()
+        else:
+            self._learn_now()
 
     def _learn_now(self) -> None:
         for partition in list(self._partitions.values()):
             if partition.busy:
                 try:
-                    partition.learn()
+                    partition.learn(outcomes=self.learning != "off")
                 except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
                     self.note_failure("learn", error)
 
@@ -162,18 +178,20 @@ class Engine:
             self._wake.clear()
             if not self._closed:
                 self._learn_now()
-            if not self._wake.is_set():
-                self._idle.set()
-
-    def settle_down(self, timeout: float | None = None) -> bool:
-        """Wait until everything acknowledged so far was learned."""
-        return self._idle.wait(timeout)
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count something that went wrong without anybody being told by an exception."""
         self.failures[step] += 1
         self.last_error = f"{step}: {type(error).__name__}: {error}"
         _log.warning("%s failed", step, exc_info=error)
+
+    def note_unopened(self, episode_id: str) -> None:
+        """Remember that a recall failed before its episode was written down."""
+        self._unopened.append(episode_id)
+
+    def failed_to_open(self, episode_id: str) -> bool:
+        """Say whether this episode is not known because its recall failed."""
+        return episode_id in self._unopened and self.parts.ledger.episode(episode_id) is None
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
@@ -187,11 +205,13 @@ class Engine:
         episode_id: str | None,
         abstain: bool,
         search: bool = False,
+        thread_id: str | None = None,
     ) -> Chosen:
         """Find, choose, and record the choice before it is handed out."""
         partition = self.partition(namespace)
         vector = self.embed([query])[0]
-        self.follow()
+        if self.follow():
+            self._learn_from_news()  # from what other processes did
         among = None if where is None else self.parts.ledger.filtered(partition.number, where)
         recalled = recall(
             Query(text=query, vector=vector),
@@ -224,11 +244,19 @@ class Engine:
             policy=policy.name,
             rewards=policy.rewards,
         )
-        self._record(partition, chosen, query, vector, k=k, search=search)
+        self._record(partition, chosen, query, vector, k=k, search=search, thread_id=thread_id)
         return chosen
 
     def _record(
-        self, partition: Partition, chosen: Chosen, query: str, vector: NDArray[np.float32], *, k: int, search: bool
+        self,
+        partition: Partition,
+        chosen: Chosen,
+        query: str,
+        vector: NDArray[np.float32],
+        *,
+        k: int,
+        search: bool,
+        thread_id: str | None,
     ) -> None:
         slate, choice = chosen.selection.slate, chosen.selection.choice
         nothing = np.zeros(0, np.float32)
@@ -259,6 +287,7 @@ class Engine:
                 shown=choice is not None and not choice.abstained,
                 baseline=math.nan if choice is None else choice.baseline,
                 context=nothing if choice is None else np.asarray(choice.context, np.float32),
+                thread=thread_id,
             )
         )
         if choice is not None and chosen.selection.failure is None and not search and self.learning != "off":
@@ -279,17 +308,18 @@ class Engine:
         """Record an outcome and everything that follows from it; durable when this returns."""
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self._number(namespace))
+        solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
         if retain and solution is not None:
             if self.parts.hindsight:
-                agreement = hindsight(episode, solution, ledger=ledger, matcher=self.parts.matcher)
+                agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
             case = new_case(
                 episode.query,
                 episode.vector,
                 solution,
                 namespace=episode.namespace,
-                matcher=self.parts.matcher,
+                matcher=self.matcher,
                 source=source,
                 episode_id=episode_id,
                 metadata=metadata,

@@ -21,7 +21,7 @@ _META = "mirror"
 _BATCH = 64
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
-_WORTH_ASKING = 10_000  # cases of a namespace from which on its index will be asked rather than the exact scan
+_WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
 _log = logging.getLogger(__name__)
 
@@ -95,18 +95,21 @@ class MirrorFeeder:
             return
         self.owner = True
         self._mark = Mark.read(self._parts.ledger.meta(_META))
-        fed_before = self._mark.key > 0 or self._mark.seq > 0
-        if not self._mark.clean or fed_before != self._mirror.exists():
+        if not self._mark.clean or (self._mark.key > 0) != self._mirror.exists():
             self._start_over()
 
     def _start_over(self) -> None:
         """Throw the mirror away and feed a new one from the ledger."""
-        self._serving = False
-        self._mirror.discard()
-        self._note(Mark(0, 0, clean=True))
+        self._empty()
         cases = self._parts.ledger.counts(None)["cases"]
         if self._build is not None and cases >= _BUILD_ELSEWHERE:
             self._building = self._build()
+
+    def _empty(self) -> None:
+        """Begin with nothing, at the end of the log: what it says of the past is no news to a mirror fed from the present."""
+        self._serving = False
+        self._mirror.discard()
+        self._note(Mark(0, self._parts.ledger.head(), clean=True))
 
     def _note(self, mark: Mark) -> None:
         self._parts.ledger.set_meta(_META, mark.written())
@@ -141,7 +144,7 @@ class MirrorFeeder:
             return False
         building, self._building = self._building, None
         if status == 0:
-            self._note(Mark(building.finish(), 0, clean=True))
+            self._note(Mark(building.finish(), self._mark.seq, clean=True))  # the log as it was when the build began
         else:
             building.abandon()
             self._failed(StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead"))
@@ -176,10 +179,11 @@ class MirrorFeeder:
         if self._mark.clean:
             self._note(Mark(self._mark.key, self._mark.seq, clean=False))  # on disk before the first write
         names = {number: name for name, number in ledger.namespaces().items()}
-        for change in wiped:
-            self._mirror.drop(names[change.namespace])
         for namespace in {change.namespace for change in gone}:
             self._mirror.delete(names[namespace], [str(one.id) for one in gone if one.namespace == namespace])
+        if wiped:
+            self._wipe([change.namespace for change in wiped], names, seq)
+            return True
         for namespace in dict.fromkeys(case.namespace for case, _ in rows):
             some = [(case, vector) for case, vector in rows if case.namespace == namespace]
             self._mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
@@ -188,6 +192,16 @@ class MirrorFeeder:
         self._serving = True
         self.last_error = None
         return True
+
+    def _wipe(self, namespaces: list[int], names: dict[int, str], seq: int) -> None:
+        """Drop collections, and feed again what was put there after the wipe: rows may have run ahead of the log."""
+        key = self._mark.key
+        for namespace in dict.fromkeys(namespaces):
+            self._mirror.drop(names[namespace])
+            first = self._parts.ledger.scan(namespace, 0, 1)
+            if len(first):
+                key = min(key, int(first.keys[0]) - 1)
+        self._mark = Mark(key, seq, clean=False)
 
     def _failed(self, error: Exception) -> None:
         self._serving = False
@@ -198,8 +212,7 @@ class MirrorFeeder:
     def flush(self) -> None:
         """Feed everything there is, now."""
         with self._hurried():
-            if not self.owner:
-                raise StoreError("another process owns this folder and feeds Chroma; call sync() there, or close it first")
+            self._check_owner()
             self._abandon_build()
             try:
                 while self._feed_once():
@@ -210,13 +223,16 @@ class MirrorFeeder:
                     f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all"
                 ) from error
 
+    def _check_owner(self) -> None:
+        if not self.owner:
+            raise StoreError("another process owns this folder and feeds Chroma; do this there, or close it there first")
+
     def rebuild(self) -> None:
         """Throw the mirror away and feed it again, here and now."""
         with self._hurried():
+            self._check_owner()
             self._abandon_build()
-            self._serving = False
-            self._mirror.discard()
-            self._note(Mark(0, 0, clean=True))
+            self._empty()
             self.flush()
 
     @contextlib.contextmanager
@@ -246,11 +262,15 @@ class MirrorFeeder:
             if feed and self._building is None:
                 with contextlib.suppress(StoreError):  # counted and logged; the next opening feeds it
                     self.flush()
-            self._abandon_build()
-            self._serving = False
-            self._mirror.close()
-            if not self._mark.clean and self.last_error is None:
-                self._note(Mark(self._mark.key, self._mark.seq, clean=True))
-            self.owner = False
-            if self._parts.lock is not None:
-                self._parts.lock.release()
+            try:
+                self._abandon_build()
+                self._serving = False
+                self._mirror.close()
+                if not self._mark.clean and self.last_error is None:
+                    self._note(Mark(self._mark.key, self._mark.seq, clean=True))
+            except Exception as error:  # noqa: BLE001 - not clean, then: the next opening builds it anew
+                self._failed(error)
+            finally:
+                self.owner = False
+                if self._parts.lock is not None:
+                    self._parts.lock.release()

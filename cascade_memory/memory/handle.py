@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.display import html_table, shorten
-from cascade_memory.domain.episode import Episode, check_source
-from cascade_memory.domain.validation import check_k, check_namespace, check_reward
+from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.validation import check_callable, check_k, check_namespace, check_reward
 from cascade_memory.errors import CascadeError, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.plot import plot_rewards
+from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.memory.views import Health, Stats
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-RewardFn = Callable[[Episode], "float | bool | None"]
 
 
 class Handle:
@@ -37,6 +36,8 @@ class Handle:
         retain_at: float,
         retain_from: Collection[str],
     ) -> None:
+        check_callable(reward_fn, "reward_fn")
+        check_callable(template, "template")
         self._engine = engine
         self._k = check_k(k)
         self._namespace = check_namespace(namespace)
@@ -55,7 +56,8 @@ class Handle:
         ledger = engine.parts.ledger
         name = self._in(namespace)
         counts = ledger.counts(None if everywhere else ledger.namespace(name, create=False) or 0)
-        policy = engine.partition(name).policy
+        known = ledger.namespace(name, create=False) is not None
+        policy = engine.partition(name).policy if known else engine.parts.ranker.policy()
         whole = {key: int(value) for key, value in counts.items() if key != "mean_reward"}
         return Stats(
             namespace=None if everywhere else name,
@@ -100,7 +102,7 @@ class Handle:
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
-        return plot_rewards(self.rewards(namespace=namespace), window=window)
+        return plot_rewards(self.rewards(namespace=namespace), window=check_k(window, "window"))
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that was kept from the agent; see ``health()``."""

@@ -7,8 +7,6 @@ import logging
 import threading
 from collections.abc import Sequence
 
-import numpy as np
-
 from cascade_memory.cycle.learn import WINDOW, learn
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, FORGOTTEN, Change
 from cascade_memory.memory.parts import Parts
@@ -29,6 +27,7 @@ class Partition:
         self.encoder = parts.ranker.encoder(parts.embedder.dimension, self.index.vectors)
         self.policy = parts.ranker.policy()
         self._learning = threading.Lock()
+        self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
         self._todo: list[Change] = []  # applied to the index, not yet learned
         self._new_cases: list[Candidates] = []  # in the index, not yet in the encoder
         self._last_key = 0
@@ -56,7 +55,12 @@ class Partition:
         if snapshot is None or any(change.kind == FORGOTTEN for change in later):
             self.policy.rebuild(self._parts.ledger.history(self.number, WINDOW))
             return
-        self.policy.load_state_dict(snapshot.state)
+        try:
+            self.policy.load_state_dict(snapshot.state)
+        except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
+            _log.warning("the snapshot of namespace %r does not fit (%r); learning afresh from the ledger", self.name, error)
+            self.policy.rebuild(self._parts.ledger.history(self.number, WINDOW))
+            return
         learn(later, ledger=self._parts.ledger, policy=self.policy, namespace=self.number)
         self._since_snapshot = len(later)
 
@@ -86,36 +90,48 @@ class Partition:
         changes = [change for change in changes if change.seq > self.seq]
         if not changes:
             return
-        self.seq = changes[-1].seq
-        added = [change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key]
-        if added:
-            rows = self._parts.ledger.scan(self.number, min(added) - 1, len(added), until=max(added))
-            self._last_key = max(added)
-            if len(rows):
-                self.index.upsert(rows.keys, rows.vectors)
-                self._new_cases.append(rows)
+        if any(change.kind == FORGOTTEN and not change.ref for change in changes):
+            self._start_over()
+        else:
+            self._add([change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key])
         removed = [change.ref for change in changes if change.kind == CASE_REMOVED]
         if removed:
             self.index.remove(removed)
-        if any(change.kind == FORGOTTEN and not change.ref for change in changes):
-            self._empty_index()
-        self._todo += [change for change in changes if change.kind != CASE_ADDED]
+        with self._noting:
+            self._todo += [change for change in changes if change.kind != CASE_ADDED]
+            self.seq = changes[-1].seq
 
-    def _empty_index(self) -> None:
-        while True:
-            keys, _ = self.index.nearest(np.zeros(self._parts.embedder.dimension, np.float32), _SCAN)
-            if not len(keys):
-                return
-            self.index.remove([int(key) for key in keys])
+    def _add(self, keys: list[int]) -> None:
+        if keys:
+            rows = self._parts.ledger.scan(self.number, min(keys) - 1, len(keys), until=max(keys))
+            self._last_key = max(keys)
+            if len(rows):
+                self.index.upsert(rows.keys, rows.vectors)
+                with self._noting:
+                    self._new_cases.append(rows)
+
+    def _start_over(self) -> None:
+        """The namespace was emptied: what stands in it now came afterwards."""
+        self.index.clear()
+        with self._noting:
+            self._new_cases = []
+        after = 0
+        while len(rows := self._parts.ledger.scan(self.number, after, _SCAN)):
+            after = int(rows.keys[-1])
+            self.index.upsert(rows.keys, rows.vectors)
+        self._last_key = max(self._last_key, after)
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(self) -> None:
-        """Bring encoder and policy up to date."""
+    def learn(self, *, outcomes: bool = True) -> None:
+        """Bring encoder and policy up to date; without ``outcomes`` only forget what is to be forgotten."""
         with self._learning:
-            todo, self._todo = self._todo, []
-            new, self._new_cases = self._new_cases, []
-            seq = self.seq
+            with self._noting:
+                todo, self._todo = self._todo, []
+                new, self._new_cases = self._new_cases, []
+                seq = self.seq
+            if not outcomes:
+                todo = [change for change in todo if change.kind in (CASE_REMOVED, FORGOTTEN)]
             forgotten = any(change.kind in (CASE_REMOVED, FORGOTTEN) for change in todo)
             if forgotten:
                 self._rebuild_encoder()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 class Session:
     """One task. Set ``solution`` when there is one, and ``reward(...)`` when the outcome is known.
 
-    What is not rewarded inside the block is asked of the memory's ``reward_fn`` when the block ends; without one it stays
-    open, to be rewarded later by its id. A block that raises is censored unless ``reward_fn`` says otherwise; the exception
-    goes on its way.
+    What is not rewarded inside the block is asked of the memory's ``reward_fn`` when the block ends; without a verdict it
+    stays open with its solution, to be rewarded later by its id. A block that raises is censored unless ``reward_fn`` says
+    otherwise; the exception goes on its way.
     """
 
     def __init__(self, memory: Memory, recall: Recall) -> None:
@@ -54,7 +53,12 @@ class Session:
     ) -> None:
         """Report the outcome."""
         self._memory.reward(
-            self.id, value, solution=self.solution if solution is None else solution, source=source, metadata=metadata
+            self.id,
+            value,
+            solution=self.solution if solution is None else solution,
+            source=source,
+            metadata=metadata,
+            namespace=self.recall.namespace,
         )
         self._rewarded = True
 
@@ -66,18 +70,11 @@ class Session:
         """Settle, censor, or leave open; never swallow the agent's own error, never replace it by one of ours."""
         if self._rewarded or self.recall.error is not None:
             return
-        status = "open" if error is None else "error"
         try:
-            value = self._memory.ask_reward_fn(self.id, status=status, solution=self.solution)
-            if value is not None:
-                self._memory.reward(self.id, value, solution=self.solution)
-            elif error is not None:
-                self._memory.discard(self.id)
+            # An interrupt, a cancellation, a generator thrown away: none of them says anything about the case.
+            status = "ok" if error is None else "error" if isinstance(error, Exception) else "cancelled"
+            self._memory.end(self.id, solution=self.solution, status=status, namespace=self.recall.namespace)
         except Exception as failure:
             if error is None:
                 raise
             self._memory.note_failure("reward", failure)
-
-    def as_episode(self) -> Episode | None:
-        """Return the episode as the ledger knows it."""
-        return self._memory.get_episode(self.id)

@@ -39,6 +39,8 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
     if isinstance(source, (str, Path)):
         with _opened(source, "r") as file:
             return import_(engine, file, progress=progress)
+    if not isinstance(source, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
+        raise InvalidInput(f"import_ takes a path or lines, not a {type(source).__name__}")
     lines = iter(source)
     header = read_header(next(lines, ""))
     embedder = engine.parts.embedder
@@ -47,9 +49,11 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
             f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
             "import it into a memory with the former"
         )
-    engine.note_embedder()
     records = (_parsed(line, number) for number, line in enumerate(lines, start=2))
-    return engine.parts.ledger.load(progress_bar(records, "importing", show=progress))
+    taken = engine.parts.ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension)
+    if taken:
+        engine.note_embedder()
+    return taken
 
 
 def read_header(line: str) -> dict[str, Any]:
@@ -57,6 +61,9 @@ def read_header(line: str) -> dict[str, Any]:
     header = _parsed(line, 1)
     if header.get("format") != FORMAT:
         raise InvalidInput("this is no export of cascade-memory: its first line is not the header of one")
+    needed = {"version": int, "embedder": str, "dimension": int}
+    if not all(isinstance(header.get(name), kind) for name, kind in needed.items()):
+        raise InvalidInput("the first line of this export is damaged; nothing was imported")
     if header["version"] > VERSION:
         raise SchemaTooNew(f"this export has version {header['version']}, this library reads up to {VERSION}; upgrade it")
     return header
@@ -65,7 +72,7 @@ def read_header(line: str) -> dict[str, Any]:
 def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidInput(f"line {number} is not JSON; nothing was imported") from error
     if not isinstance(record, dict):
         raise InvalidInput(f"line {number} is no JSON object; nothing was imported")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import uuid
 
+import numpy as np
+
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
 from cascade_memory.memory.engine import Chosen, Engine
@@ -81,7 +83,8 @@ def _candidates(chosen: Chosen) -> tuple[Candidate, ...]:
         return ()
     best = {int(i) for i in choice.chosen}
     columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
-    rows = zip(*(column.tolist() for column in columns), slate.features.tolist(), strict=True)
+    parts = np.zeros((len(slate), 0)) if choice.contributions is None else choice.contributions
+    rows = zip(*(column.tolist() for column in columns), parts.tolist(), strict=True)
     return tuple(
         Candidate(
             id=chosen.recalled.ids[i],
@@ -92,7 +95,7 @@ def _candidates(chosen: Chosen) -> tuple[Candidate, ...]:
             score=score,
             utility=utility,
             chosen=i in best,
-            features=tuple(features),
+            contributions=tuple(contributions),
         )
-        for i, (similarity, value, uncertainty, score, utility, features) in enumerate(rows)
+        for i, (similarity, value, uncertainty, score, utility, contributions) in enumerate(rows)
     )

@@ -25,6 +25,10 @@ class CaseIndex(Protocol):
         """Drop these keys; unknown ones are ignored."""
         ...
 
+    def clear(self) -> None:
+        """Drop everything."""
+        ...
+
     def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors of keys that were found a moment ago; zeros where one has gone since."""
         ...

@@ -82,6 +82,14 @@ class Ledger(Protocol):
         """Return one episode."""
         ...
 
+    def latest_episode(self, namespace: int, thread: str) -> Episode | None:
+        """Return the newest episode of a thread."""
+        ...
+
+    def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
+        """Note how the run of an open episode ended; return whether it was open."""
+        ...
+
     def feedback(self, outcome: int) -> list[Feedback]:
         """Return what an outcome teaches."""
         ...
@@ -146,7 +154,7 @@ class Ledger(Protocol):
         """Yield everything as plain records."""
         ...
 
-    def load(self, records: Iterable[dict[str, Any]]) -> int:
+    def load(self, records: Iterable[dict[str, Any]], dimension: int) -> int:
         """Take records that are not there yet: all, or none."""
         ...
 

@@ -37,7 +37,8 @@ class Choice:
     ``chosen`` holds the k best candidates, best first, also when the policy ``abstained`` and none is shown. ``value`` is the
     exploitation term, ``uncertainty`` the posterior's width, ``score`` what the order is made of, ``utility`` the predicted
     success when this candidate is shown and ``baseline`` the predicted success without any (nan where unknown).
-    ``context`` is whatever the policy wants to be given back with the reward.
+    ``context`` is whatever the policy wants to be given back with the reward; ``contributions`` (n, d), where there are any,
+    say what each feature adds to the value.
     """
 
     chosen: NDArray[np.int64]
@@ -50,6 +51,7 @@ class Choice:
     abstained: bool
     context: Floats
     version: int
+    contributions: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

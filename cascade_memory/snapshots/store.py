@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class SnapshotStore:
             self.path.mkdir(exist_ok=True)
             with unfinished.open("wb") as file:
                 text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
-                np.savez(file, allow_pickle=False, **{_MANIFEST: text}, **snapshot.state)
+                np.savez(file, **cast("dict[str, Any]", {_MANIFEST: text, **snapshot.state}))
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(target)

@@ -57,8 +57,8 @@ class ChromaFolder:
         self._collections: dict[str, Any] = {}
 
     def exists(self) -> bool:
-        """Say whether the folder is there."""
-        return self.path.exists()
+        """Say whether there is a Chroma in the folder."""
+        return (self.path / "chroma.sqlite3").exists()
 
     def open(self) -> None:
         """Import chromadb and open the folder. Slow the first time."""

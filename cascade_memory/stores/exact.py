@@ -37,7 +37,16 @@ class ExactIndex:
 
     def __init__(self, dimension: int) -> None:
         self._lock = threading.Lock()
-        self._table = _Table(np.zeros(0, np.int64), np.zeros((0, dimension), np.float32), np.zeros(0, bool), n=0, dead=0)
+        self._dimension = dimension
+        self._table = self._nothing()
+
+    def _nothing(self) -> _Table:
+        return _Table(np.zeros(0, np.int64), np.zeros((0, self._dimension), np.float32), np.zeros(0, bool), n=0, dead=0)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        with self._lock:
+            self._table = self._nothing()
 
     @property
     def count(self) -> int:

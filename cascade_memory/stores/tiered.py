@@ -35,7 +35,6 @@ class TieredIndex:
         self._exact = ExactIndex(dimension)
         self._bulk = bulk
         self._exact_limit = exact_limit
-        self.bulk_failures = 0
 
     @property
     def count(self) -> int:
@@ -49,6 +48,10 @@ class TieredIndex:
     def remove(self, keys: Sequence[int]) -> None:
         """Drop keys."""
         self._exact.remove(keys)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._exact.clear()
 
     def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors of known keys."""
@@ -64,7 +67,6 @@ class TieredIndex:
         try:
             bulk = self._bulk.nearest(vector, k + 8)  # a few more: some may have been forgotten since
         except Exception as error:  # noqa: BLE001 - whatever the index does, the exact scan answers
-            self.bulk_failures += 1
             _log.warning("the Chroma index failed (%s); scanning exactly instead", error)
             return self._exact.nearest(vector, k, among)
         tail, _ = self._exact.nearest(vector, k, after=covered)

@@ -36,6 +36,15 @@ class CaseIndexContract:
         np.testing.assert_array_equal(keys, np.argsort(-(vectors @ query), kind="stable")[:10] + 1)
         np.testing.assert_allclose(cosines, np.sort(vectors @ query)[::-1][:10], atol=1e-5)
 
+    def test_a_cleared_index_is_empty_and_can_be_used_again(self) -> None:
+        """Nothing that was there before is found."""
+        index, vectors = self.make(_DIMENSION), _vectors(5)
+        index.upsert(np.arange(1, 6), vectors)
+        index.clear()
+        assert index.count == 0
+        index.upsert(np.array([9]), vectors[:1])
+        np.testing.assert_array_equal(index.nearest(vectors[3], 5)[0], [9])
+
     def test_more_wanted_than_there_are(self) -> None:
         """All are returned."""
         index = self.make(_DIMENSION)

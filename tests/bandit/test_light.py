@@ -184,3 +184,29 @@ def test_where_solutions_never_recur_difference_is_no_disagreement_and_useful_ca
         )
         shown.append(not choice.abstained)
     assert np.mean(shown[-100:]) > 0.95
+
+
+def test_rewards_without_a_verified_solution_teach_the_order():
+    # Success depends on the second feature of what was shown; nobody ever says what the solution was.
+    policy, rng, won = LightPolicy(3), np.random.default_rng(0), []
+    for key in range(600):
+        features = rng.normal(size=(8, 3))
+        slate = Slate(features=features, similarity=features[:, 0], groups=np.arange(8))
+        choice = policy.select(slate, 1, abstain=False, seed=key)
+        success = rng.random() < 1 / (1 + np.exp(-3.0 * features[choice.chosen[0], 1]))
+        won.append(success)
+        policy.update(
+            [
+                Feedback(
+                    key=key,
+                    slate=slate,
+                    chosen=choice.chosen,
+                    context=choice.context,
+                    shown=True,
+                    reward=float(success),
+                    agreement=None,
+                )
+            ]
+        )
+    assert policy.head.posterior.mean[1] > 0.5
+    assert np.mean(won[-150:]) > 0.9  # the similarity order succeeds half of the time

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import math
 import sqlite3
+import uuid
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,8 +90,8 @@ def test_unknown_foreign_settled_and_discarded_episodes_are_refused(ram: Cascade
     with pytest.raises(UnknownEpisode, match="another namespace"):
         ram.reward(foreign, 1.0, solution="s")
     settled = ram.recall("task").episode_id
-    ram.reward(settled, 1.0, solution="s")
-    assert ram.reward(settled, 1.0) is None  # the same again is no contradiction
+    case_id = ram.reward(settled, 1.0, solution="s")
+    assert ram.reward(settled, 1.0) == case_id  # the same again is no contradiction
     with pytest.raises(AlreadyRewarded, match="overwrite=True"):
         ram.reward(settled, 0.0)
     with pytest.raises(EpisodeClosed, match="settled"):
@@ -360,3 +365,100 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("cascade_memory.encoders.minilm._PACKAGE", "no_such_package_here")
     with pytest.raises(MissingExtra, match=r"cascade-memory\[local\]"):
         CascadeMemory()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"a": 2**70}, {"a": "\ud800"}, {"a": float("nan")}, {"a": {"$in": list(range(10_001))}}, {"a": {"$gt": 2**70}}],
+    ids=["huge", "surrogate", "nan", "many", "huge bound"],
+)
+def test_a_filter_that_cannot_match_is_refused_and_not_ignored(ram: CascadeMemory, where: dict[str, object]):
+    ram.add("task", "s", metadata={"a": 1})
+    with pytest.raises(InvalidInput):
+        ram.search("task", where=where)
+    assert ram.health().ok
+
+
+@pytest.mark.parametrize("path", ["", "  ", "a\x00b", 5, b"bytes"])
+def test_a_path_that_names_no_folder_is_refused(path: object):
+    with pytest.raises(InvalidInput, match="path must name a folder"):
+        CascadeMemory(path, embedder="hashing")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"ranker": []}, {"template": "x"}, {"reward_fn": 5}])
+def test_an_option_of_the_wrong_kind_is_refused(options: dict[str, Any]):
+    with pytest.raises(InvalidInput):
+        CascadeMemory(embedder="hashing", **options)
+
+
+@pytest.mark.parametrize("cases", [None, 5])
+def test_only_cases_can_be_added(ram: CascadeMemory, cases: Any):
+    with pytest.raises(InvalidInput, match="iterable of cases"):
+        ram.add(cases)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"tool": 5},
+        {"tool": "t", "arguments": {"a": object()}},
+        {"action": "a", "arguments": {"a": "\ud800"}},
+        {"tool": "a\x00"},
+    ],
+)
+def test_a_step_that_cannot_be_stored_is_refused_whole(step: dict[str, Any]):
+    with pytest.raises(InvalidInput):
+        Step(**step)
+
+
+def test_an_episode_id_is_text_or_a_uuid(ram: CascadeMemory):
+    for wrong in (b"abc", 0.5):
+        with pytest.raises(InvalidInput):
+            ram.recall("task", episode_id=wrong)  # type: ignore[arg-type]
+    own = uuid.uuid4()
+    assert ram.recall("task", episode_id=own).episode_id == str(own)  # type: ignore[arg-type]
+
+
+def _exported(ram: CascadeMemory) -> list[dict[str, Any]]:
+    lines = io.StringIO()
+    recall = ram.recall("task")
+    ram.reward(recall.episode_id, 1.0, solution="s", metadata={"a": 1})
+    ram.recall("another task")
+    ram.export(lines)
+    return [json.loads(line) for line in lines.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("case", {"vector": "AAAA"}),
+        ("case", {"vector": base64.b64encode(np.full(384, np.nan, np.float32).tobytes()).decode()}),
+        ("case", {"solution_kind": "trajectory", "text": "no json"}),
+        ("case", {"metadata": "text"}),
+        ("case", {"metadata": {"cascade_solution": "x"}}),
+        ("case", {"query": 5}),
+        ("episode", {"status": "weird"}),
+        ("episode", {"query": "\x00"}),
+        ("episode", {"namespace": ""}),
+        ("outcome", {"value": 7}),
+        ("outcome", {"value": "x"}),
+        ("recall", {"features": "AAAA"}),
+        ("recall", {"groups": []}),
+    ],
+)
+def test_a_damaged_export_is_refused_whole(ram: CascadeMemory, kind: str, damage: dict[str, Any]):
+    records = _exported(ram)
+    found = [record for record in records if record.get("kind") == kind]
+    found[-1].update(damage)
+    with CascadeMemory(embedder="hashing") as other:
+        with pytest.raises(InvalidInput, match="nothing was imported"):
+            other.import_([json.dumps(record) for record in records])
+        assert other.stats().cases == other.stats().episodes == 0
+
+
+@pytest.mark.parametrize("header", ["[]", "{", '{"format": "cascade-memory export", "version": "x"}', "[" * 100_000])
+def test_a_damaged_header_is_refused(ram: CascadeMemory, header: str):
+    with pytest.raises(InvalidInput):
+        ram.import_([header])
+    with pytest.raises(InvalidInput):
+        ram.import_(5)  # type: ignore[arg-type]

@@ -122,7 +122,6 @@ def test_thirty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path):
             assert memory._engine.parts.ledger.integrity() == "ok"
             settled = memory.stats().rewards
             policy = memory._engine.partition("default").policy
-            memory._engine.settle_down(10)
             assert policy.rewards == min(settled, 2048)
     assert len(acknowledged) > 300
     with CascadeMemory(folder) as memory:
@@ -229,9 +228,6 @@ def test_a_second_process_follows_and_takes_over_when_the_owner_is_gone(on_disk,
         assert ask("read") == "owner's"
         case_id = ask("write")
         assert owner.search("from the follower").cases[0].id == case_id
-        assert owner._engine.partition("default").policy.rewards == 0
-        owner.recall("anything")
-        owner.sync()
         assert owner._engine.partition("default").policy.rewards == 1  # learned from the other process's outcome
         owner.close()
         assert ask("wait") == "clean 2"  # it owns the folder now, and Chroma had everything already

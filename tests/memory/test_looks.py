@@ -61,7 +61,7 @@ def test_an_explanation_tells_who_moved_and_what_moved_it():
             score=score,
             utility=0.5,
             chosen=chosen,
-            features=(similarity, words),
+            contributions=(similarity, words),
         )
 
     why = Explanation(
@@ -72,7 +72,7 @@ def test_an_explanation_tells_who_moved_and_what_moved_it():
         policy="light-1",
         feature_names=("similarity", "words"),
     )
-    assert why.changes[0] == "'second': 2 -> 1 (words +1.5)"
+    assert why.changes[0] == "'second': 2 -> 1 (words +2.5)"
 
 
 def test_an_abstention_is_explained_with_both_predictions(ram: CascadeMemory):

@@ -1,0 +1,195 @@
+"""How episodes end: with a reward, with a verdict, or without either."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from cascade_memory.cycle.retain import is_worth_retaining
+from cascade_memory.domain.episode import Episode, check_source
+from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
+from cascade_memory.errors import InvalidInput, UnknownEpisode
+from cascade_memory.memory.handle import Handle
+from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.verdict import aask, ask, source_of
+
+
+class EpisodeVerbs(Handle):
+    """The verbs that concern an episode once it is open."""
+
+    # -- reward ------------------------------------------------------------------------------------------------------
+
+    def reward(
+        self,
+        episode_id: str,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        namespace: str | None = None,
+        overwrite: bool = False,
+    ) -> str | None:
+        """Report how an episode ended; late, out of order, or from another process is fine. Durable when this returns.
+
+        A success (``value >= retain_at``) with a ``solution`` becomes a case, and its id is returned. The same value again
+        changes nothing; another one needs ``overwrite=True``, which takes back the case and what was learned from it.
+
+        Args:
+            episode_id: As returned by ``recall``.
+            value: Between 0 and 1; booleans count as 0 and 1.
+            solution: What solved the task: text, a ``Trajectory``, or its steps; what ``finish`` noted, if left out.
+            source: Who judged: "host", "human", "env", "judge" or "agent". An agent's own report is kept but, by default,
+                neither learned from nor retained.
+            metadata: Kept with the case; what ``where=`` filters by.
+            namespace: Refuse an episode of another namespace than this one; the memory's own by default.
+            overwrite: Replace an outcome that was reported before.
+        """
+        engine = self._open()
+        episode_id = check_id(episode_id, "episode_id")
+        number = check_reward(value)
+        checked = None if solution is None else check_solution(solution)
+        source = check_source(source)
+        fields = check_metadata(metadata)
+        if engine.failed_to_open(episode_id):
+            return None  # the recall failed open, and was counted: there is no episode to reward
+        settled = engine.reward(
+            episode_id,
+            number,
+            namespace=self._in(namespace),
+            source=source,
+            solution=checked,
+            retain=is_worth_retaining(number, source, retain_at=self._retain_at, retain_from=self._retain_from),
+            metadata=fields,
+            overwrite=overwrite,
+        )
+        return settled.case_id
+
+    def finish(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        namespace: str | None = None,
+    ) -> bool:
+        """Note how a run ended before anybody has judged it: a ``reward`` later on, from anywhere, keeps this solution.
+
+        Survives a killed process. Changes nothing, and returns False, if the episode is not open.
+        """
+        engine = self._open()
+        if status not in ("ok", "error"):
+            raise InvalidInput(f'status must be "ok" or "error", not {status!r}')
+        checked = None if solution is None else check_solution(solution)
+        number = engine.parts.ledger.namespace(self._in(namespace), create=False) or 0
+        return engine.parts.ledger.finish(check_id(episode_id, "episode_id"), number, status, checked)
+
+    def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
+        """Return the newest episode of a conversation, or None."""
+        ledger = self._open().parts.ledger
+        return ledger.latest_episode(ledger.namespace(self._in(namespace), create=False) or 0, check_id(thread_id, "thread_id"))
+
+    def end(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        namespace: str | None = None,
+    ) -> float | None:
+        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, None while there is none.
+
+        ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
+        verdict a run that went well stays pending, its solution kept for a later ``reward``, and any other is censored. An
+        episode that is not open any more (a replay, an earlier verdict) is left alone.
+        """
+        episode = self._ending(episode_id, status, namespace)
+        if episode is None:
+            return None
+        checked = None if solution is None else check_solution(solution)
+        value = None
+        try:
+            if self._reward_fn is not None and status != "cancelled":
+                value = ask(self._reward_fn, _as_judged(episode, status, checked))
+        finally:
+            reward = self._conclude(episode, value, status, checked)
+        return reward
+
+    async def aend(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        namespace: str | None = None,
+    ) -> float | None:
+        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop."""
+        episode = await in_thread(functools.partial(self._ending, episode_id, status, namespace))
+        if episode is None:
+            return None
+        checked = None if solution is None else check_solution(solution)
+        value = None
+        try:
+            if self._reward_fn is not None and status != "cancelled":
+                value = await aask(self._reward_fn, _as_judged(episode, status, checked))
+        finally:
+            reward = await in_thread(functools.partial(self._conclude, episode, value, status, checked))
+        return reward
+
+    def _ending(self, episode_id: str, status: str, namespace: str | None) -> Episode | None:
+        if status not in ("ok", "error", "cancelled"):
+            raise InvalidInput(f'status must be "ok", "error" or "cancelled", not {status!r}')
+        episode = self.get_episode(episode_id, namespace=namespace)
+        return episode if episode is not None and episode.status == "open" else None
+
+    def _conclude(self, episode: Episode, value: float | bool | None, status: str, solution: Solution | None) -> float | None:
+        if value is not None and self._reward_fn is not None:
+            source = source_of(self._reward_fn)
+            self.reward(episode.id, value, solution=solution, source=source, namespace=episode.namespace)
+            return float(value)
+        if status == "ok":
+            self.finish(episode.id, solution=solution, namespace=episode.namespace)
+        else:
+            self.discard(episode.id, namespace=episode.namespace)
+        return None
+
+    def pending(self, *, namespace: str | None = None) -> list[Episode]:
+        """Return the episodes that wait for their reward, oldest first."""
+        ledger = self._open().parts.ledger
+        return ledger.episodes(ledger.namespace(self._in(namespace), create=False) or 0, status="open")
+
+    def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
+        """Return an episode of this memory's namespace, or None."""
+        found = self._open().parts.ledger.episode(check_id(episode_id, "episode_id"))
+        return found if found is not None and found.namespace == self._in(namespace) else None
+
+    def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
+        """Close an open episode without a label: it was cancelled, or nobody will ever know. Return whether it was open."""
+        engine = self._open()
+        name = self._in(namespace)
+        found = self.get_episode(episode_id, namespace=name)
+        if found is None:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
+        closed = engine.parts.ledger.close_episodes([found.id], "censored")
+        engine.learn_soon()
+        return bool(closed)
+
+    def expire(self, older_than: float | timedelta, *, namespace: str | None = None) -> int:
+        """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many."""
+        engine = self._open()
+        seconds = check_seconds(older_than)
+        ledger = engine.parts.ledger
+        number = ledger.namespace(self._in(namespace), create=False) or 0
+        old = ledger.episodes(number, status="open", before=time.time() - seconds)
+        closed = ledger.close_episodes([episode.id for episode in old], "expired")
+        engine.learn_soon()
+        return len(closed)
+
+
+def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Episode:
+    return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=solution)

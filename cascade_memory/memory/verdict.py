@@ -1,0 +1,59 @@
+"""Asking ``reward_fn``, which may be a plain function or an async one, from a thread or from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, cast
+
+from cascade_memory.domain.episode import Episode
+
+Verdict: TypeAlias = "float | bool | None"
+RewardFn: TypeAlias = "Callable[[Episode], Verdict | Awaitable[Verdict]]"
+
+
+def source_of(reward_fn: RewardFn) -> str:
+    """Return who judges: what the function says of itself, else the host."""
+    return str(getattr(reward_fn, "source", "host"))
+
+
+def ask(reward_fn: RewardFn, episode: Episode) -> Verdict:
+    """Return the verdict; an async function runs in a thread of its own, since this one may have a running loop.
+
+    >>> ask(lambda episode: episode.answer == "42", Episode(id="e", namespace="n", query="q", status="open", solution="42"))
+    True
+    """
+    found = reward_fn(episode)
+    return _finished(found) if inspect.isawaitable(found) else cast("Verdict", found)
+
+
+async def aask(reward_fn: RewardFn, episode: Episode) -> Verdict:
+    """Return the verdict without blocking the event loop, also of a plain function, which may take its time."""
+    if inspect.iscoroutinefunction(reward_fn) or inspect.iscoroutinefunction(getattr(reward_fn, "__call__", None)):  # noqa: B004
+        return await cast("Awaitable[Verdict]", reward_fn(episode))
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(lambda: ask(reward_fn, episode)))
+
+
+def _finished(awaitable: Awaitable[Verdict]) -> Verdict:
+    outcome: list[tuple[Verdict, BaseException | None]] = []
+
+    async def wait() -> Verdict:
+        return await awaitable
+
+    def run() -> None:
+        try:
+            outcome.append((asyncio.run(wait()), None))
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="cascade-memory-reward")
+    thread.start()
+    thread.join()
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
