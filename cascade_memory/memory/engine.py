@@ -8,6 +8,7 @@ import os
 import threading
 import time
 import uuid
+import weakref
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +73,10 @@ class Engine:
         self._wake = threading.Event()
         self._learner: threading.Thread | None = None
         if learn == "background":
-            self._learner = threading.Thread(target=self._learn_forever, name="cascade-memory-learner", daemon=True)
+            weakref.finalize(self, self._wake.set)  # a memory in RAM may be dropped without being closed
+            self._learner = threading.Thread(
+                target=_learn_forever, args=(weakref.ref(self), self._wake), name="cascade-memory-learner", daemon=True
+            )
             self._learner.start()
 
     def _check_embedder(self) -> None:
@@ -84,6 +88,11 @@ class Engine:
                 "Open it with the former, or embed everything anew with: cascade-memory reindex PATH --embedder ..."
             )
         self._embedder_noted = stored is not None
+
+    @property
+    def closed(self) -> bool:
+        """True from ``close`` on."""
+        return self._closed
 
     def check(self) -> None:
         """Raise if the memory cannot be used any more."""
@@ -162,22 +171,16 @@ class Engine:
         if self.learning == "background":
             self._wake.set()
         else:
-            self._learn_now()
+            self.learn_now()
 
-    def _learn_now(self) -> None:
+    def learn_now(self) -> None:
+        """Learn everything that was taken in so far; a failure is counted."""
         for partition in list(self._partitions.values()):
             if partition.busy:
                 try:
                     partition.learn(outcomes=self.learning != "off")
                 except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
                     self.note_failure("learn", error)
-
-    def _learn_forever(self) -> None:
-        while not self._closed:
-            self._wake.wait()
-            self._wake.clear()
-            if not self._closed:
-                self._learn_now()
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count something that went wrong without anybody being told by an exception."""
@@ -347,7 +350,7 @@ class Engine:
     def sync(self) -> None:
         """Learn everything acknowledged so far and feed all of it to the mirror."""
         self.follow()
-        self._learn_now()
+        self.learn_now()
         if self.feeder is not None:
             self.feeder.flush()
 
@@ -359,7 +362,7 @@ class Engine:
         self._wake.set()
         if self._learner is not None and self._learner is not threading.current_thread():
             self._learner.join(timeout=60)
-        self._learn_now()
+        self.learn_now()
         for partition in self._partitions.values():
             try:
                 partition.save()
@@ -368,3 +371,14 @@ class Engine:
         if self.feeder is not None:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
+
+
+def _learn_forever(engine: weakref.ref[Engine], wake: threading.Event) -> None:
+    while True:
+        wake.wait()
+        wake.clear()
+        found = engine()
+        if found is None or found.closed:
+            return
+        found.learn_now()
+        del found

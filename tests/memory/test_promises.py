@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -341,3 +343,14 @@ def test_a_batch_with_a_broken_vector_stores_nothing(ram: CascadeMemory):
 def test_looking_at_a_namespace_does_not_make_it(ram: CascadeMemory):
     assert ram.stats(namespace="typo").cases == 0
     assert "typo" not in ram._engine.parts.ledger.namespaces()
+
+
+def test_memories_in_ram_that_nobody_closes_leave_no_thread():
+    before = threading.active_count()
+    for _ in range(20):
+        CascadeMemory(embedder="hashing").recall("task")
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
