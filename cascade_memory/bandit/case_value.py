@@ -44,16 +44,16 @@ class CaseValue:
     bounded window, in which older episodes count less, so that a poor first guess of one part does not stick to the others.
 
     Priors: a fitting case mostly helps; an unfitting one does somewhat worse than none, and how much worse is learned.
-    Deciding draws from the beliefs (Thompson sampling); those about rates are tempered so as to explore less than their full
-    width would.
+    Deciding draws from the beliefs (Thompson sampling), tempered so as to explore less than their full width would.
     """
 
     WINDOW = 1024
     DISCOUNT = 0.999  # per episode: what happened 700 episodes ago counts half
-    FITTING_PRIOR = (4.0, 0.5)
+    FITTING_PRIOR = (32.0, 4.0)  # strong: a failure with a case speaks against its fitting first
     MISFIT_DISCOUNT = 0.75  # prior guess of s0 / b
     MISFIT_STRENGTH = 8.0  # what that guess is worth, in episodes
     TEMPER = 3.0  # rates are drawn as if there were this many times their evidence
+    FIT_TEMPER = 2.0  # the same for q
     REFIT_EVERY = 8
     EXPLORE_FROM = 16  # episodes; before them the expectation decides, so that a new memory is predictable
     PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate moves first
@@ -81,9 +81,9 @@ class CaseValue:
             expected = self.predict(context)
             return bool(expected.utility >= expected.baseline)
         beliefs = self._beliefs
-        # The log odds of q are normal with the variance of the weights along this context: not tempered, since where nothing
-        # tells whether an unshown case would have fitted, a narrow belief in "it would not" would never be put to the test.
-        spread = float(np.sqrt(context @ beliefs.covariance @ context))
+        # The log odds of q are normal with the variance of the weights along this context. Drawing them as well matters where
+        # nothing tells whether an unshown case would have fitted: only showing can put a belief in "it would not" to the test.
+        spread = float(np.sqrt(context @ beliefs.covariance @ context / self.FIT_TEMPER))
         fit = float(sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal())))
         b, s1, s0 = (
             rng.beta(*np.maximum(belief * self.TEMPER, 1e-3)) for belief in (beliefs.alone, beliefs.fitting, beliefs.unfitting)

@@ -14,11 +14,11 @@ def _value() -> CaseValue:
 
 
 def test_the_prediction_is_the_mixture_of_fitting_and_not_fitting():
-    # Untouched: q = sigma(2), s1 = 4 / 4.5, b = 1/2, s0 = 0.75 b = 0.375.
+    # Untouched: q = sigma(2), s1 = 32 / 36, b = 1/2, s0 = 0.75 b = 0.375.
     prediction = _value().predict(LIKELY)
     q = 1 / (1 + np.exp(-2.0))
     assert float(prediction.fit) == pytest.approx(q)
-    assert float(prediction.utility) == pytest.approx(q * 4 / 4.5 + (1 - q) * 0.375)
+    assert float(prediction.utility) == pytest.approx(q * 32 / 36 + (1 - q) * 0.375)
     assert prediction.baseline == 0.5
 
 
@@ -32,7 +32,7 @@ def test_each_rate_is_counted_where_everything_is_known():
         value.observe(LIKELY, shown=True, reward=1.0, fitted=float(i < 11), weight=1.0)
     prediction = value.predict(LIKELY)
     assert prediction.baseline == pytest.approx((1 + 6) / (2 + 8))
-    assert float(value.predict(np.array([1.0, 1e3, 0.0])).utility) == pytest.approx((4 + 11) / (4.5 + 11))
+    assert float(value.predict(np.array([1.0, 1e3, 0.0])).utility) == pytest.approx((32 + 11) / (36 + 11))
     misfit = 8 * 0.75 * 0.7
     assert float(value.predict(np.array([1.0, -1e3, 0.0])).utility) == pytest.approx((misfit + 5) / (8 + 5))
 
@@ -142,4 +142,4 @@ def test_where_nothing_tells_what_an_unshown_case_would_have_done_it_is_put_to_t
             value.observe(LIKELY, shown=show, reward=float(success), fitted=None, weight=1.0)
             shown.append(show)
         recovered += sum(shown[-100:]) >= 80
-    assert recovered >= 9
+    assert recovered >= 7  # drawing the rates alone: 5 and fewer
