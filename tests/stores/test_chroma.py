@@ -37,6 +37,7 @@ def test_plain_chromadb_opens_it_with_all_cases(folder: Path):
 
 
 def test_langchain_opens_it_with_all_cases(folder: Path):
+    pytest.importorskip("langchain_chroma")
     from langchain_chroma import Chroma
     from langchain_core.embeddings import Embeddings
 
@@ -57,6 +58,8 @@ def test_langchain_opens_it_with_all_cases(folder: Path):
 
 def test_llama_index_opens_it_with_all_cases(folder: Path):
     import chromadb
+
+    pytest.importorskip("llama_index.vector_stores.chroma")
     from llama_index.core.vector_stores.types import VectorStoreQuery
     from llama_index.vector_stores.chroma import ChromaVectorStore
 
