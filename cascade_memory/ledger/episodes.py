@@ -84,16 +84,12 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
     )
 
 
-def forget(connection: sqlite3.Connection, keys: Sequence[int], *, episodes_too: bool) -> dict[str, int]:
+def forget(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[str, int]:
     """Delete cases, and the episodes that ended in them: their queries say the same."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     for key in keys:
-        made_by = connection.execute("SELECT episode FROM outcome WHERE cases_key = ?", (key,)).fetchall()
-        if episodes_too:
-            for (episode,) in set(made_by):
-                _forget_episode(connection, episode, gone)
-        else:
-            connection.execute("UPDATE outcome SET cases_key = NULL WHERE cases_key = ?", (key,))
+        for (episode,) in connection.execute("SELECT DISTINCT episode FROM outcome WHERE cases_key = ?", (key,)).fetchall():
+            _forget_episode(connection, episode, gone)
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
             cases.delete(connection, key)
             gone["cases"] += 1

@@ -208,10 +208,10 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return cases.solutions(connection, groups)
 
-    def forget(self, keys: Sequence[int], *, episodes_too: bool = True) -> dict[str, int]:
+    def forget(self, keys: Sequence[int]) -> dict[str, int]:
         """Delete cases and the episodes that made them; return how many rows went."""
         with self.connections.write(durable=True) as connection:
-            return episodes.forget(connection, keys, episodes_too=episodes_too)
+            return episodes.forget(connection, keys)
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
         """Delete an episode and the case it made."""

@@ -130,7 +130,7 @@ class Ledger(Protocol):
         """Return one stored solution for each group."""
         ...
 
-    def forget(self, keys: Sequence[int], *, episodes_too: bool = True) -> dict[str, int]:
+    def forget(self, keys: Sequence[int]) -> dict[str, int]:
         """Delete cases and the episodes that made them."""
         ...
 
