@@ -122,7 +122,8 @@ def test_thirty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path):
             assert memory._engine.parts.ledger.integrity() == "ok"
             settled = memory.stats().rewards
             policy = memory._engine.partition("default").policy
-            assert policy.rewards == min(settled, 2048)
+            # From a snapshot and what came after it: all; learned afresh: a bounded window.
+            assert min(settled, 2048) <= policy.rewards <= settled
     assert len(acknowledged) > 300
     with CascadeMemory(folder) as memory:
         assert all(check.ok for check in memory.examine())
