@@ -120,6 +120,12 @@ class Connections:
                     connection.execute("ROLLBACK")
                 raise
 
+    def __del__(self) -> None:
+        """Close what a memory in RAM that nobody closed leaves behind: Python 3.13 warns of it."""
+        if getattr(self, "_pid", 0) == os.getpid():
+            with contextlib.suppress(Exception):  # half opened, or the interpreter is going
+                self.close()
+
     def close(self) -> None:
         """Close every connection. What was committed stays."""
         if self._closed or os.getpid() != self._pid:

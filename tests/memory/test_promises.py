@@ -349,8 +349,8 @@ def test_memories_in_ram_that_nobody_closes_leave_no_thread():
     before = threading.active_count()
     for _ in range(20):
         CascadeMemory(embedder="hashing").recall("task")
-    gc.collect()
     deadline = time.monotonic() + 5
     while threading.active_count() > before and time.monotonic() < deadline:
+        gc.collect()
         time.sleep(0.01)
     assert threading.active_count() <= before
