@@ -76,7 +76,7 @@ def forget(
     if sum([case_ids is not None, where is not None, episode_id is not None, everything]) != 1:
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True")
     ledger = engine.parts.ledger
-    number = ledger.namespace(namespace, create=False) or 0
+    number = engine.number(namespace)
     if everything:
         gone = ledger.forget_namespace(number)
     elif episode_id is not None:

@@ -142,7 +142,7 @@ class Engine:
                     return  # from here on ``follow`` tells it
                 partition.seq = changes[-1].seq
 
-    def _number(self, namespace: str) -> int:
+    def number(self, namespace: str) -> int:
         """Return the number of a namespace; 0, which none has, for one that does not exist."""
         found = self._partitions.get(namespace)
         return found.number if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
@@ -310,7 +310,7 @@ class Engine:
     ) -> Settled:
         """Record an outcome and everything that follows from it; durable when this returns."""
         ledger = self.parts.ledger
-        episode = ledger.unsettled(episode_id, self._number(namespace))
+        episode = ledger.unsettled(episode_id, self.number(namespace))
         solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}

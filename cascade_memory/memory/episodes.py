@@ -86,13 +86,12 @@ class EpisodeVerbs(Handle):
         if status not in ("ok", "error"):
             raise InvalidInput(f'status must be "ok" or "error", not {status!r}')
         checked = None if solution is None else check_solution(solution)
-        number = engine.parts.ledger.namespace(self._in(namespace), create=False) or 0
-        return engine.parts.ledger.finish(check_id(episode_id, "episode_id"), number, status, checked)
+        return engine.parts.ledger.finish(check_id(episode_id, "episode_id"), self._number(namespace), status, checked)
 
     def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
         ledger = self._open().parts.ledger
-        return ledger.latest_episode(ledger.namespace(self._in(namespace), create=False) or 0, check_id(thread_id, "thread_id"))
+        return ledger.latest_episode(self._number(namespace), check_id(thread_id, "thread_id"))
 
     def end(
         self,
@@ -161,7 +160,7 @@ class EpisodeVerbs(Handle):
     def pending(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that wait for their reward, oldest first."""
         ledger = self._open().parts.ledger
-        return ledger.episodes(ledger.namespace(self._in(namespace), create=False) or 0, status="open")
+        return ledger.episodes(self._number(namespace), status="open")
 
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return an episode of this memory's namespace, or None."""
@@ -184,8 +183,7 @@ class EpisodeVerbs(Handle):
         engine = self._open()
         seconds = check_seconds(older_than)
         ledger = engine.parts.ledger
-        number = ledger.namespace(self._in(namespace), create=False) or 0
-        old = ledger.episodes(number, status="open", before=time.time() - seconds)
+        old = ledger.episodes(self._number(namespace), status="open", before=time.time() - seconds)
         closed = ledger.close_episodes([episode.id for episode in old], "expired")
         engine.learn_soon()
         return len(closed)

@@ -55,9 +55,8 @@ class Handle:
         engine = self._open()
         ledger = engine.parts.ledger
         name = self._in(namespace)
-        counts = ledger.counts(None if everywhere else ledger.namespace(name, create=False) or 0)
-        known = ledger.namespace(name, create=False) is not None
-        policy = engine.partition(name).policy if known else engine.parts.ranker.policy()
+        counts = ledger.counts(None if everywhere else engine.number(name))
+        policy = engine.partition(name).policy if engine.number(name) else engine.parts.ranker.policy()
         whole = {key: int(value) for key, value in counts.items() if key != "mean_reward"}
         return Stats(
             namespace=None if everywhere else name,
@@ -98,7 +97,7 @@ class Handle:
     def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
         """Return (value, whether a case was shown) of every rewarded episode, in order."""
         ledger = self._open().parts.ledger
-        return ledger.rewards(ledger.namespace(self._in(namespace), create=False) or 0)
+        return ledger.rewards(self._number(namespace))
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
@@ -137,6 +136,9 @@ class Handle:
         self._engine.check()
         return self._engine
 
+    def _number(self, namespace: str | None) -> int:
+        return self._engine.number(self._in(namespace))
+
     def _in(self, namespace: str | None) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)
 
@@ -151,8 +153,7 @@ class Handle:
         if self._closed:
             return "CascadeMemory(closed)"
         try:
-            ledger = self._engine.parts.ledger
-            cases = int(ledger.counts(ledger.namespace(self._namespace, create=False) or 0)["cases"])
+            cases = int(self._engine.parts.ledger.counts(self._number(None))["cases"])
         except (CascadeError, OSError):
             return f"CascadeMemory({self.place}, unreadable)"
         return f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})"

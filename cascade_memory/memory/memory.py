@@ -188,7 +188,7 @@ class Memory(EpisodeVerbs):
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
         """Return a stored case."""
         ledger, name = self._open().parts.ledger, self._in(namespace)
-        found = ledger.cases_by_id([check_id(case_id, "case_id")], ledger.namespace(name, create=False) or 0)
+        found = ledger.cases_by_id([check_id(case_id, "case_id")], self._engine.number(name))
         if not found:
             raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
         return found[0]

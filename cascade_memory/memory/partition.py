@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, learn
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, FORGOTTEN, Change
@@ -65,13 +65,17 @@ class Partition:
         self._since_snapshot = len(later)
 
     def _load_cases(self) -> None:
-        while True:
-            rows = self._parts.ledger.scan(self.number, self._last_key, _SCAN)
-            if not len(rows):
-                return
+        for rows in self._scanned():
             self._last_key = int(rows.keys[-1])
             self.index.upsert(rows.keys, rows.vectors)
             self.encoder.retain(rows)
+
+    def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
+        """Yield all stored cases, in order of age."""
+        after = 0
+        while len(rows := self._parts.ledger.scan(self.number, after, _SCAN, until=until)):
+            after = int(rows.keys[-1])
+            yield rows
 
     def _changes_after(self, seq: int) -> list[Change]:
         found: list[Change] = []
@@ -115,11 +119,9 @@ class Partition:
         self.index.clear()
         with self._noting:
             self._new_cases = []
-        after = 0
-        while len(rows := self._parts.ledger.scan(self.number, after, _SCAN)):
-            after = int(rows.keys[-1])
+        for rows in self._scanned():
             self.index.upsert(rows.keys, rows.vectors)
-        self._last_key = max(self._last_key, after)
+            self._last_key = max(self._last_key, int(rows.keys[-1]))
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -149,12 +151,7 @@ class Partition:
     def _rebuild_encoder(self) -> None:
         """Count all remaining cases afresh: what was forgotten must not live on in a statistic."""
         self.encoder.reset()
-        after = 0
-        while True:
-            rows = self._parts.ledger.scan(self.number, after, _SCAN, until=self._last_key)
-            if not len(rows):
-                return
-            after = int(rows.keys[-1])
+        for rows in self._scanned(until=self._last_key):
             self.encoder.retain(rows)
 
     def save(self) -> None:

@@ -8,8 +8,21 @@ from hypothesis import strategies as st
 
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.light import LightPolicy
-from cascade_memory.ports.policy import Feedback, Slate
+from cascade_memory.ports.policy import Choice, Feedback, Slate
 from cascade_memory.testing.policy import random_slate
+
+
+def _feed(policy: LightPolicy, key: int, slate: Slate, choice: Choice, reward: float, agreement: np.ndarray | None) -> None:
+    outcome = Feedback(
+        key=key,
+        slate=slate,
+        chosen=choice.chosen,
+        context=choice.context,
+        shown=True,
+        reward=reward,
+        agreement=agreement,
+    )
+    policy.update([outcome])
 
 
 def _learn(policy: LightPolicy, n: int, telling: int = 1, seed: int = 0) -> None:
@@ -21,19 +34,7 @@ def _learn(policy: LightPolicy, n: int, telling: int = 1, seed: int = 0) -> None
         choice = policy.select(slate, 1, abstain=False, seed=key)
         right = int(features[:, telling].argmax())
         won = int(choice.chosen[0]) == right
-        policy.update(
-            [
-                Feedback(
-                    key=key,
-                    slate=slate,
-                    chosen=choice.chosen,
-                    context=choice.context,
-                    shown=True,
-                    reward=1.0,
-                    agreement=np.eye(8)[right] if won or rng.random() < 0.5 else None,
-                )
-            ]
-        )
+        _feed(policy, key, slate, choice, 1.0, np.eye(8)[right] if won or rng.random() < 0.5 else None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -195,18 +196,6 @@ def test_rewards_without_a_verified_solution_teach_the_order():
         choice = policy.select(slate, 1, abstain=False, seed=key)
         success = rng.random() < 1 / (1 + np.exp(-3.0 * features[choice.chosen[0], 1]))
         won.append(success)
-        policy.update(
-            [
-                Feedback(
-                    key=key,
-                    slate=slate,
-                    chosen=choice.chosen,
-                    context=choice.context,
-                    shown=True,
-                    reward=float(success),
-                    agreement=None,
-                )
-            ]
-        )
+        _feed(policy, key, slate, choice, float(success), None)
     assert policy.head.posterior.mean[1] > 0.5
     assert np.mean(won[-150:]) > 0.9  # the similarity order succeeds half of the time

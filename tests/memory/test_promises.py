@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cascade_memory import CascadeMemory
-from cascade_memory.errors import AlreadyRewarded, InvalidInput, StoreCorrupt, StoreError, UnknownEpisode
+from cascade_memory.errors import AlreadyRewarded, InvalidInput, StoreCorrupt, UnknownEpisode
 
 
 def _elsewhere(folder: Path, code: str) -> str:
@@ -119,7 +119,7 @@ def test_a_snapshot_that_does_not_fit_is_learned_again(tmp_path: Path):
     np.savez(snapshot, **kept)
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
         assert memory.recall("task 1").error is None
-        assert memory.stats().policy_version == 0 or memory.health().ok
+        assert memory.health().ok
         assert memory._engine.partition("default").policy.rewards == 5
 
 
@@ -181,9 +181,10 @@ def test_a_follower_cannot_take_the_owner_s_mirror_away(tmp_path: Path):
         said = _elsewhere(
             tmp_path / "m",
             """
+            from cascade_memory.errors import StoreError
             try:
                 memory.rebuild()
-            except OSError as error:
+            except StoreError as error:
                 print(error)
             """,
         )
@@ -191,8 +192,6 @@ def test_a_follower_cannot_take_the_owner_s_mirror_away(tmp_path: Path):
         owner.add("task 2", "s")
         owner.sync()
         assert all(check.ok for check in owner.examine())
-        with pytest.raises(StoreError):
-            raise StoreError  # the hierarchy: what was printed above is one
 
 
 @pytest.mark.parametrize("how", ["emptied", "deleted"])
