@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import weakref
 from collections import deque
 from collections.abc import Generator
 from pathlib import Path
@@ -30,6 +31,10 @@ class Connections:
         with _explained(path):
             self._quick = self._connect("NORMAL", first=True)
             self._durable = self._quick if path is None else self._connect("FULL")
+        # A memory in RAM may be dropped without being closed, and Python 3.13 warns of a connection that dies open. A __del__
+        # here would come too late: in a cycle, the collector finalises in any order.
+        self._close_all = weakref.finalize(self, _close, self._pid, (self._quick, self._durable), self._idle)
+        self._close_all.atexit = False  # a learner may still be at work then; what was committed stays
 
     @staticmethod
     def _check_version() -> None:
@@ -44,14 +49,18 @@ class Connections:
             timeout=_BUSY_MS / 1000,
             cached_statements=256,
         )
-        if first:
-            self._prepare(connection)  # before anything is changed: the file may be somebody else's
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        if self.path is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
+        try:
+            if first:
+                self._prepare(connection)  # before anything is changed: the file may be somebody else's
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            if self.path is not None:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA synchronous = {synchronous}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -71,7 +80,6 @@ class Connections:
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            connection.close()
             raise
 
     def check(self) -> None:
@@ -120,20 +128,19 @@ class Connections:
                     connection.execute("ROLLBACK")
                 raise
 
-    def __del__(self) -> None:
-        """Close what a memory in RAM that nobody closed leaves behind: Python 3.13 warns of it."""
-        if getattr(self, "_pid", 0) == os.getpid():
-            with contextlib.suppress(Exception):  # half opened, or the interpreter is going
-                self.close()
-
     def close(self) -> None:
         """Close every connection. What was committed stays."""
-        if self._closed or os.getpid() != self._pid:
+        if os.getpid() != self._pid:
             return
         with self._lock:
             self._closed = True
-            for connection in {self._quick, self._durable, *self._idle}:
-                connection.close()
+            self._close_all()
+
+
+def _close(pid: int, held: tuple[sqlite3.Connection, ...], idle: deque[sqlite3.Connection]) -> None:
+    if os.getpid() == pid:
+        for connection in {*held, *idle}:
+            connection.close()
 
 
 @contextlib.contextmanager
