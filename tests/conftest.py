@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -12,7 +13,20 @@ import pytest
 
 from cascade_memory import CascadeMemory
 
+_FRAMEWORK_OF = {"langchain": "langchain"}  # by folder, here and in the package
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
+
+
+class WithoutExtras:
+    """Leaves out what needs a framework that is not installed: the other Pythons are tested without any."""
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        framework = _FRAMEWORK_OF.get(collection_path.name)
+        return True if framework and collection_path.is_dir() and importlib.util.find_spec(framework) is None else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(WithoutExtras(), "without-extras")  # as a plugin: a conftest sees its own folder only
 
 
 @pytest.fixture(autouse=True, scope="session")

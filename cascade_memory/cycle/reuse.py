@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory, solution_text
+from cascade_memory.domain.trajectory import Trajectory, shortened, solution_text
 
 Template: TypeAlias = Callable[[Sequence[RecalledCase]], str]
 
@@ -32,13 +32,13 @@ def render(
     parts = [_INTRODUCTION.format(mark=mark)]
     used = 0
     for number, case in enumerate(cases, start=1):
-        body = _body(case, max_case_chars)
-        if number > 1 and used + len(body) > max_total_chars:
+        text = body(case, max_case_chars)
+        if number > 1 and used + len(text) > max_total_chars:
             left = len(cases) - number + 1
             parts.append(f"[{left} more {'case' if left == 1 else 'cases'} left out: {max_total_chars:,} characters reached]")
             break
-        used += len(body)
-        parts.append(f"--- {mark} case {number}\n{body}")
+        used += len(text)
+        parts.append(f"--- {mark} case {number}\n{text}")
     return "\n".join([*parts, f"--- {mark} end", ""])
 
 
@@ -53,16 +53,8 @@ def _mark(cases: Sequence[RecalledCase]) -> str:
         salt += 1
 
 
-def _body(case: RecalledCase, limit: int) -> str:
-    query = _cut(case.query, limit // 2)
+def body(case: RecalledCase, limit: int = MAX_CASE_CHARS) -> str:
+    """Return one case as text, without fences; cut in the middle, and saying so, beyond the limit."""
+    query = shortened(case.query, limit // 2)
     kind = "Steps that solved it" if isinstance(case.solution, Trajectory) else "Solution"
-    return f"Task: {query}\n{kind}:\n{_cut(solution_text(case.solution), max(limit - len(query), limit // 4))}"
-
-
-def _cut(text: str, limit: int) -> str:
-    """Keep the beginning and the end, and say how much went: the end of a trajectory is often what solved it."""
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    tail = limit - head
-    return f"{text[:head]}\n[... {len(text) - limit:,} characters cut ...]\n{text[-tail:]}"
+    return f"Task: {query}\n{kind}:\n{shortened(solution_text(case.solution), max(limit - len(query), limit // 4))}"

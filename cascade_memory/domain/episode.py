@@ -32,7 +32,8 @@ class Episode:
     """An episode as the ledger knows it; what ``reward_fn`` and ``memory.pending()`` see.
 
     ``status`` is the ledger's word, or ``"error"`` when ``reward_fn`` is asked about a run that raised. ``solution`` is what
-    was rewarded, or what the run ended with while nobody has judged it; ``ended`` says how it ended ("ok", "error", or None).
+    was rewarded, or what the run ended with while nobody has judged it; ``ended`` says how it ended ("ok", "error",
+    "interrupted" while it waits for somebody, or None).
     """
 
     id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
@@ -106,6 +106,38 @@ def _plain(step: Step) -> dict[str, Any]:
         "arguments": dict(step.arguments),
         "failed": step.failed,
     }
+
+
+def capped(trajectory: Trajectory, *, max_field_chars: int = 8_000, max_steps: int = 100) -> Trajectory:
+    r"""Return a trajectory that is short enough to keep. What is cut says so; the beginning and the end stay.
+
+    >>> capped(Trajectory([Step(action="look", observation="x" * 100)]), max_field_chars=40).steps[0].observation
+    'xxxxxxxxxxxxxxxxxxxxxxxxxx\n[... 60 characters cut ...]\nxxxxxxxxxxxxxx'
+    """
+    steps = [
+        replace(
+            step,
+            action=shortened(step.action, max_field_chars),
+            observation=shortened(step.observation, max_field_chars),
+            thought=shortened(step.thought, max_field_chars),
+            arguments=step.arguments if len(step.action) <= max_field_chars else {},
+        )
+        for step in trajectory.steps
+    ]
+    if len(steps) > max_steps:
+        head = max_steps * 2 // 3
+        gap = Step(thought=f"[... {len(steps) - max_steps:,} steps cut ...]")
+        steps = [*steps[:head], gap, *steps[head - max_steps :]]
+    return Trajectory(steps, answer=shortened(trajectory.answer, 4 * max_field_chars))
+
+
+def shortened(text: str, limit: int) -> str:
+    """Keep the beginning and the end, and say how much went: the end of a trajectory is often what solved it."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return f"{text[:head]}\n[... {len(text) - limit:,} characters cut ...]\n{text[-tail:]}"
 
 
 Solution: TypeAlias = "str | Trajectory"

@@ -80,11 +80,12 @@ class EpisodeVerbs(Handle):
     ) -> bool:
         """Note how a run ended before anybody has judged it: a ``reward`` later on, from anywhere, keeps this solution.
 
-        Survives a killed process. Changes nothing, and returns False, if the episode is not open.
+        "interrupted" says that the run waits for somebody and will go on. Survives a killed process. Changes nothing, and
+        returns False, if the episode is not open.
         """
         engine = self._open()
-        if status not in ("ok", "error"):
-            raise InvalidInput(f'status must be "ok" or "error", not {status!r}')
+        if status not in ("ok", "error", "interrupted"):
+            raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
         checked = None if solution is None else check_solution(solution)
         return engine.parts.ledger.finish(check_id(episode_id, "episode_id"), self._number(namespace), status, checked)
 

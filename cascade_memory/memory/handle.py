@@ -48,6 +48,11 @@ class Handle:
         self._retain_from = tuple(check_source(source) for source in retain_from)
         self._closed = False
 
+    @property
+    def k(self) -> int:
+        """How many cases a recall returns at most, unless it says otherwise."""
+        return self._k
+
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:

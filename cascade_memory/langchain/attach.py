@@ -1,0 +1,49 @@
+"""Attaching the callback handler to every run of a context, without passing it along."""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING
+
+from langchain_core.tracers.context import register_configure_hook
+
+if TYPE_CHECKING:
+    from cascade_memory.langchain.handler import CascadeCallbackHandler
+
+
+class Attachment:
+    """Attaches one handler. LangChain looks at the variable whenever a run begins."""
+
+    def __init__(self, handler: CascadeCallbackHandler) -> None:
+        self._handler = handler
+        self._variable: ContextVar[CascadeCallbackHandler | None] | None = None
+
+    def attach(self) -> Attached:
+        """Attach in this context until the result is left or detached."""
+        if self._variable is None:  # registered for good, so only for memories that need it
+            self._variable = ContextVar("cascade_memory_handler", default=None)
+            register_configure_hook(self._variable, inheritable=True)
+        return Attached(self._variable, self._variable.set(self._handler))
+
+
+class Attached:
+    """An attached handler: leave it with ``with``, or call ``detach()``."""
+
+    def __init__(
+        self, variable: ContextVar[CascadeCallbackHandler | None], token: Token[CascadeCallbackHandler | None]
+    ) -> None:
+        self._variable, self._token = variable, token
+
+    def detach(self) -> None:
+        """Attach what was attached before, if anything. Doing it twice does nothing."""
+        with contextlib.suppress(ValueError, RuntimeError):  # another context, or used already
+            self._variable.reset(self._token)
+
+    def __enter__(self) -> Attached:
+        """Stay attached within the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Detach."""
+        self.detach()

@@ -1,0 +1,39 @@
+"""``with memory.episode(query) as episode``: every recall inside belongs to it, whatever chain or agent makes it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from cascade_memory.langchain.current import Current, within
+from cascade_memory.memory.session import Session
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.recall import Recall
+    from cascade_memory.langchain.attach import Attachment
+    from cascade_memory.memory.memory import Memory
+
+
+class Block(Session):
+    """One task. Runs inside are watched, so that ``solution`` is what the last of them did, unless you set it.
+
+    Set ``solution`` and call ``reward(...)`` as in ``cascade_memory.CascadeMemory.episode``; the end is the same too.
+    """
+
+    def __init__(self, memory: Memory, recall: Recall, attachment: Attachment) -> None:
+        super().__init__(memory, recall)
+        self._attachment = attachment
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Block:
+        """Enter the task."""
+        self._stack.enter_context(self._attachment.attach())
+        entry = Current(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        self._stack.enter_context(within(entry))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Settle, censor, or leave open."""
+        self._stack.close()
+        super().__exit__(kind, error, traceback)

@@ -1,0 +1,48 @@
+"""The episode that the code running now belongs to, where that code was called by us or by the user's own block."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cascade_memory.memory.memory import Memory
+    from cascade_memory.memory.session import Session
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Current:
+    """An episode, and how often it was recalled for from within."""
+
+    memory: Memory
+    episode_id: str
+    namespace: str | None
+    session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
+    recalls: int = 0
+    outer: Current | None = None
+
+
+_current: ContextVar[Current | None] = ContextVar("cascade_memory_current", default=None)
+
+
+def current(memory: Memory) -> Current | None:
+    """Return the innermost episode of this memory that is open around the running code."""
+    found = _current.get()
+    while found is not None and found.memory is not memory:
+        found = found.outer
+    return found
+
+
+@contextlib.contextmanager
+def within(entry: Current) -> Generator[Current, None, None]:
+    """Let the code inside join an episode."""
+    entry.outer = _current.get()
+    token = _current.set(entry)
+    try:
+        yield entry
+    finally:
+        with contextlib.suppress(ValueError):  # left in another context than it was entered in: nothing to restore there
+            _current.reset(token)

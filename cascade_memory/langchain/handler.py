@@ -1,0 +1,247 @@
+"""The callback handler: ties every recall to the outermost run around it, and ends the episode when that run ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+
+from cascade_memory.domain.react_text import is_react, thought_of
+from cascade_memory.langchain.closing import Closing
+from cascade_memory.langchain.current import current
+from cascade_memory.langchain.messages import answer_in, text_of
+from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
+
+if TYPE_CHECKING:
+    _Base = BaseCallbackHandler
+    from cascade_memory.memory.memory import Memory
+else:
+    try:  # comes with langgraph, which langchain brings; langchain-core alone has no interrupts
+        from langgraph.callbacks import GraphCallbackHandler as _Base
+    except ImportError:
+        _Base = BaseCallbackHandler
+
+
+class CascadeCallbackHandler(_Base):
+    """Pass ``memory.callback`` in ``config={"callbacks": [...]}``: one episode for each outermost run.
+
+    Recalls anywhere below it (retriever, tool, subagents) belong to that episode, whose id is the id of the run. When the run
+    ends, ``reward_fn`` is asked; a run that is cancelled or thrown away is censored; one that is interrupted stays open until
+    it is resumed. What fails in here is counted in ``memory.health()`` and never reaches the agent.
+    """
+
+    run_inline = True  # in order, on the thread of the run: every event costs microseconds, and the end goes to a worker
+    raise_error = False
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._tree = RunTree()
+        self._closing = Closing(memory)
+
+    # -- what the recalls ask ----------------------------------------------------------------------------------------
+
+    def join(self, run_id: UUID | None, metadata: dict[str, Any] | None) -> Root | None:
+        """Return the root that a recall below this run belongs to, and remember that there was one."""
+        found = self._tree.find(run_id, metadata)
+        if found is None:
+            return None
+        if found.tool is not None:
+            found.tool.own = True
+        found.root.opened = True
+        return found.root
+
+    def adopt(self, run_id: UUID | None, episode_id: str, namespace: str | None) -> None:
+        """Watch over an episode that ends itself, unless its run fails."""
+        found = self._tree.find(run_id)
+        if found is not None:
+            found.root.adopted.append((episode_id, namespace))
+
+    # -- runs begin --------------------------------------------------------------------------------------------------
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any],
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note a chain, a graph or a node; the outermost one begins an episode, or resumes an interrupted one."""
+        with self._guarded():
+            session = current(self._memory)
+            session = session if session is not None and session.session is not None else None
+            run, is_root = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, session=session)
+            if is_root and run is not None and run.root.thread_id is not None and session is None:
+                self._closing.take_up(run.root, resumes=inputs is None or type(inputs).__name__ == "Command")
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """Note a tool call; calls that a tool makes itself are part of it."""
+        with self._guarded():
+            run, _ = self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+            if run is None or run.tool is not None:
+                return
+            name = str((serialized or {}).get("name") or more.get("name") or "tool")
+            call_id = more.get("tool_call_id")
+            run.tool = ToolCall(
+                name=name,
+                arguments=inputs if inputs is not None else input_str,
+                thought=run.root.thought,
+                call_id=None if call_id is None else str(call_id),
+            )
+            run.root.thought = ""
+            run.root.calls.append(run.tool)
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note a model call."""
+        with self._guarded():
+            self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any],
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note a model call."""
+        with self._guarded():
+            self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+
+    def on_retriever_start(
+        self,
+        serialized: dict[str, Any],
+        query: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note a retriever."""
+        with self._guarded():
+            self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+
+    # -- what happens in them ----------------------------------------------------------------------------------------
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
+        """Keep what the model thought before it called a tool."""
+        with self._guarded():
+            run = self._tree.find(run_id)
+            if run is None or run.tool is not None:
+                return
+            for generation in [one for batch in response.generations for one in batch][:1]:
+                message = getattr(generation, "message", None)
+                text = text_of(message) if isinstance(message, BaseMessage) else str(generation.text)
+                if is_react(text):
+                    run.root.thought = thought_of(text)
+                elif isinstance(message, AIMessage) and message.tool_calls:
+                    run.root.thought = text
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
+        """Keep what the tool answered."""
+        with self._guarded():
+            run = self._tree.find(run_id)
+            if run is not None and run.tool is not None and not run.tool.observation:
+                run.tool.observation = answer_in(output)
+                run.tool.failed = getattr(output, "status", None) == "error"
+            self._tree.end(run_id)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """Keep how the tool failed; an interrupt is no failure."""
+        with self._guarded():
+            run = self._tree.find(run_id)
+            if run is not None and run.tool is not None:
+                if type(error).__name__ in ("GraphInterrupt", "NodeInterrupt"):
+                    run.root.calls = [call for call in run.root.calls if call is not run.tool]  # it starts over when resumed
+                else:
+                    run.tool.observation, run.tool.failed = f"{type(error).__name__}: {error}", True
+
+    def on_interrupt(self, event: Any) -> None:
+        """Know that the graph waits for somebody: the end of this run is not the end of the episode."""
+        with self._guarded():
+            run = self._tree.find(event.run_id)
+            if run is not None and run.tool is None:  # a graph inside a tool may wait for itself
+                run.root.interrupted = True
+
+    def on_resume(self, event: Any) -> None:
+        """Do nothing: the outermost run's input has said so already."""
+
+    # -- runs end ----------------------------------------------------------------------------------------------------
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        """End the episode if this was the outermost run."""
+        self._ended(run_id, "ok", outputs)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """End the episode if this was the outermost run: cancelled and abandoned ones say nothing about the cases."""
+        thrown_away = isinstance(error, (GeneratorExit, asyncio.CancelledError)) or not isinstance(error, Exception)
+        self._ended(run_id, "cancelled" if thrown_away else "error", None)
+
+    def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
+        with self._guarded():
+            root = self._tree.end(run_id)
+            if root is not None and (root.opened or root.adopted or root.session is not None):
+                self._closing.close(root, status, outputs)
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Wait until every run that has ended was dealt with."""
+        self._closing.drain()
+
+    @property
+    def open_runs(self) -> int:
+        """Number of runs being watched: 0 when nothing runs."""
+        return len(self._tree)
+
+    def _guarded(self) -> _Guard:
+        return _Guard(self._memory.note_failure)
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"CascadeCallbackHandler({self._memory!r})"
+
+
+class _Guard:
+    """Counts what goes wrong inside, and keeps it from the agent."""
+
+    def __init__(self, note: Callable[[str, Exception], None]) -> None:
+        self._note = note
+
+    def __enter__(self) -> None:
+        """Enter."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        """Swallow an ordinary exception."""
+        if isinstance(error, Exception):
+            self._note("callback", error)
+            return True
+        return False

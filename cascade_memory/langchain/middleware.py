@@ -1,0 +1,270 @@
+"""The middleware for ``create_agent``: recall before the agent, reward after it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+
+from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware.types import ModelRequest, ModelResponse, OmitFromInput, PrivateStateAttr
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.config import get_config
+from typing_extensions import NotRequired, override
+
+from cascade_memory.domain.recall import Recall
+from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.current import Current, current, within
+from cascade_memory.langchain.injection import before_task, in_system
+from cascade_memory.langchain.messages import RECALLED, messages_in, since, solution_in, task_in
+from cascade_memory.langchain.record import Record
+from cascade_memory.langchain.run_tree import EPISODE_KEY
+from cascade_memory.langchain.threads import in_context
+
+if TYPE_CHECKING:
+    from cascade_memory.langchain.handler import CascadeCallbackHandler
+    from cascade_memory.memory.memory import Memory
+
+Namespace: TypeAlias = "str | Callable[[Any], str] | None"
+
+
+class CascadeState(AgentState[Any]):
+    """What the middleware keeps in the graph's state: plain JSON, so that any checkpointer can store it."""
+
+    cascade_episode: NotRequired[Annotated[dict[str, Any] | None, PrivateStateAttr]]
+    cascade_episode_id: NotRequired[Annotated[str, OmitFromInput]]
+
+
+class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
+    """Made by ``memory.middleware()``; put it first in ``create_agent(..., middleware=[...])``.
+
+    One episode from a user's message to the final answer, across interrupts and resumes, in this process or another one. The
+    recalled cases are shown to the model in every call of the episode and never enter the history. The id of the episode is
+    in the result (``result["cascade_episode_id"]``) and in the last message's ``response_metadata``.
+    """
+
+    state_schema = CascadeState
+
+    def __init__(
+        self,
+        memory: Memory,
+        handler: CascadeCallbackHandler,
+        *,
+        inject: Literal["user", "system"] = "user",
+        namespace: Namespace = None,
+        name: str = "CascadeMiddleware",
+        k: int | None = None,
+    ) -> None:
+        super().__init__()
+        if inject not in ("user", "system"):
+            raise InvalidInput(f'inject must be "user" or "system", not {inject!r}')
+        self.tools = []
+        self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
+        self._k = k
+        self._record = Record()
+        self._warned = False
+
+    @property
+    @override
+    def name(self) -> str:
+        return self._name
+
+    # -- the episode begins ------------------------------------------------------------------------------------------
+
+    @override
+    def before_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        try:
+            return self._begin(state, runtime)
+        except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
+            self._failed("recall", error)
+            return {"cascade_episode": None}
+
+    @override
+    async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        return await in_context(lambda: self.before_agent(state, runtime))
+
+    def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        before = state.get("cascade_episode")
+        if before:
+            self._abandon(before)
+        messages = messages_in(state)
+        task, anchor = task_in(messages)
+        if not task:
+            return {"cascade_episode": None}
+        namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
+        config = get_config()
+        recall, in_session = self._recall(task, namespace, config, runtime)
+        if recall.error is not None:
+            return {"cascade_episode": None}
+        callbacks: Any = config.get("callbacks")
+        if not in_session:
+            self._handler.adopt(getattr(callbacks, "parent_run_id", None), recall.episode_id, namespace)
+        episode = {
+            "id": recall.episode_id,
+            "query": task,
+            "context": recall.render(),
+            "anchor": anchor,
+            "namespace": namespace,
+            "in_session": in_session,
+        }
+        return {"cascade_episode": episode, EPISODE_KEY: recall.episode_id}
+
+    def _recall(self, task: str, namespace: str | None, config: Mapping[str, Any], runtime: Any) -> tuple[Recall, bool]:
+        """Recall for a new episode, or for the one of the user's own ``with`` block."""
+        around = current(self._memory)
+        if around is not None and around.session is not None:
+            if around.session.recall.query == task:
+                return around.session.recall, True
+            return self._memory.recall(task, k=self._k, episode_id=around.episode_id, namespace=around.namespace), True
+        # A run id that the caller chose is the id of the episode too: LangSmith's feedback and ours then share it.
+        info = getattr(runtime, "execution_info", None)
+        chosen = getattr(info, "run_id", None)
+        if chosen is not None and self._memory.get_episode(str(chosen), namespace=namespace) is not None:
+            chosen = None
+        thread = config.get("configurable", {}).get("thread_id")
+        recall = self._memory.recall(
+            task,
+            k=self._k,
+            namespace=namespace,
+            episode_id=None if chosen is None else str(chosen),
+            thread_id=None if thread is None else str(thread),
+        )
+        return recall, False
+
+    def _abandon(self, before: Mapping[str, Any]) -> None:
+        """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
+        self._record.take(before["id"])
+        found = self._memory.get_episode(before["id"], namespace=before["namespace"])
+        if found is not None and found.status == "open" and found.ended in (None, "interrupted") and not before["in_session"]:
+            self._memory.discard(before["id"], namespace=before["namespace"])
+
+    # -- the agent works ---------------------------------------------------------------------------------------------
+
+    @override
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Any:
+        response = handler(self._with_cases(request))
+        self._note(request.state, response)
+        return response
+
+    @override
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> Any:
+        response = await handler(self._with_cases(request))
+        self._note(request.state, response)
+        return response
+
+    @override
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        episode = self._around(request.state)
+        if episode is None:
+            return handler(request)
+        with within(episode):
+            result = handler(request)
+        return self._noted(episode, result)
+
+    @override
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        episode = self._around(request.state)
+        if episode is None:
+            return await handler(request)
+        with within(episode):
+            result = await handler(request)
+        return self._noted(episode, result)
+
+    def _with_cases(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        episode = _episode(request.state)
+        if episode is None or not episode["context"]:
+            return request
+        if self._inject == "system":
+            return request.override(system_message=in_system(request.system_message, episode["context"]))
+        return request.override(messages=cast("Any", before_task(request.messages, episode["context"], episode["anchor"])))
+
+    def _note(self, state: Any, response: Any) -> None:
+        """Keep what the model said: a summary may take it out of the history before the end."""
+        episode = _episode(state)
+        if episode is not None:
+            inner: Any = getattr(response, "model_response", response)  # an inner middleware may have wrapped it
+            self._record.add(
+                episode["id"], messages_in(inner if isinstance(inner, AIMessage) else getattr(inner, "result", ()))
+            )
+
+    def _around(self, state: Any) -> Current | None:
+        episode = _episode(state)
+        if episode is None:
+            return None
+        return Current(memory=self._memory, episode_id=episode["id"], namespace=episode["namespace"])
+
+    def _noted(self, episode: Current, result: Any) -> Any:
+        for message in [result] if isinstance(result, ToolMessage) else messages_in(getattr(result, "update", None)):
+            if episode.recalls and isinstance(message, ToolMessage):
+                message.additional_kwargs[RECALLED] = True
+            self._record.add(episode.episode_id, [message])
+        return result
+
+    # -- the episode ends --------------------------------------------------------------------------------------------
+
+    @override
+    def after_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        episode = _episode(state)
+        if episode is None:
+            return None
+        try:
+            solution = self._solution(episode, state)
+            if not self._in_session(episode, solution):
+                self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
+        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
+            self._failed("reward", error)
+        return _ended(episode, state)
+
+    @override
+    async def aafter_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        episode = _episode(state)
+        if episode is None:
+            return None
+        try:
+            solution = self._solution(episode, state)
+            if not self._in_session(episode, solution):
+                await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
+        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
+            self._failed("reward", error)
+        return _ended(episode, state)
+
+    def _solution(self, episode: Mapping[str, Any], state: Any) -> Any:
+        told = since(messages_in(state), episode["anchor"])
+        watched = self._record.take(episode["id"])
+        known = {message.id for message in told}
+        # The history is the better source (other middleware may have edited it) unless something is missing from it.
+        complete = all(message.id in known for message in watched if isinstance(message, AIMessage))
+        return solution_in(told if complete else watched)
+
+    def _in_session(self, episode: Mapping[str, Any], solution: Any) -> bool:
+        """Leave the end to the user's own block, if there is one."""
+        around = current(self._memory)
+        if not episode["in_session"] or around is None or around.session is None:
+            return False
+        if around.session.solution is None:
+            around.session.solution = solution
+        return True
+
+    def _failed(self, step: str, error: Exception) -> None:
+        self._memory.note_failure(step, error)
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
+
+
+def _episode(state: Any) -> dict[str, Any] | None:
+    found = state.get("cascade_episode") if isinstance(state, Mapping) else getattr(state, "cascade_episode", None)
+    return cast("dict[str, Any] | None", found)
+
+
+def _ended(episode: Mapping[str, Any], state: Any) -> dict[str, Any]:
+    """Clear the state, and leave the episode's id where an outer graph can find it: in the answer."""
+    update: dict[str, Any] = {"cascade_episode": None}
+    messages: list[BaseMessage] = messages_in(state)
+    if messages and isinstance(messages[-1], AIMessage) and messages[-1].id:
+        last = messages[-1]
+        tagged = {**last.response_metadata, EPISODE_KEY: episode["id"]}
+        update["messages"] = [last.model_copy(update={"response_metadata": tagged})]
+    return update

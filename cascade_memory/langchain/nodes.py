@@ -1,0 +1,133 @@
+"""Nodes for hand-written LangGraph graphs: one recalls, one learns. The episode travels in the graph's state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
+from cascade_memory.langchain.threads import in_context
+
+if TYPE_CHECKING:
+    from cascade_memory.langchain.handler import CascadeCallbackHandler
+    from cascade_memory.memory.memory import Memory
+
+Text: TypeAlias = "str | Callable[[Any], Any] | None"
+Score: TypeAlias = "Callable[[Any], float | bool | None] | None"
+
+
+def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text, key: str, k: int) -> Runnable[Any, Any]:
+    """Return the node that opens an episode."""
+
+    def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        try:
+            return {key: _open(state, config)}
+        except InvalidInput:
+            raise  # the graph is wired wrongly: no query where one was announced
+        except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
+            memory.note_failure("recall", error)
+            return {key: {}}
+
+    def _open(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        before = cast("Mapping[str, Any]", read(state, key) or {})
+        if before.get("id"):
+            _abandon(memory, before["id"])
+        task, anchor = _task(state, query)
+        if not task:
+            return {}
+        thread = (config.get("configurable") or {}).get("thread_id")
+        recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread))
+        if recall.error is not None:
+            return {}
+        callbacks: Any = config.get("callbacks")
+        handler.adopt(getattr(callbacks, "parent_run_id", None), recall.episode_id, None)
+        return {"id": recall.episode_id, "query": task, "context": recall.render(), "anchor": anchor}
+
+    async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return await in_context(lambda: node(state, config))
+
+    return RunnableLambda(node, anode, name="recall")
+
+
+def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Runnable[Any, Any]:
+    """Return the node that ends the episode."""
+    if reward is not None:
+        return _scored(memory, solution=solution, reward=reward, key=key)
+
+    def node(state: Any) -> dict[str, Any]:
+        try:
+            if (ready := _ready(state, solution, key)) is not None:
+                memory.end(ready[0], solution=ready[1])
+        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
+            memory.note_failure("reward", error)
+        return {key: {}}
+
+    async def anode(state: Any) -> dict[str, Any]:
+        try:
+            if (ready := _ready(state, solution, key)) is not None:
+                await memory.aend(ready[0], solution=ready[1])
+        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
+            memory.note_failure("reward", error)
+        return {key: {}}
+
+    return RunnableLambda(node, anode, name="learn")
+
+
+def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | bool | None], key: str) -> Runnable[Any, Any]:
+    """Return the node that asks a function of the state; what that one raises is the graph's own error."""
+
+    def node(state: Any) -> dict[str, Any]:
+        value = reward(state)
+        try:
+            ready = _ready(state, solution, key)
+            episode = None if ready is None else memory.get_episode(ready[0])
+            if ready is not None and episode is not None and episode.status == "open":  # else it is a replay
+                if value is None:
+                    memory.finish(ready[0], solution=ready[1])
+                else:
+                    memory.reward(ready[0], value, solution=ready[1])
+        except InvalidInput:
+            raise
+        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
+            memory.note_failure("reward", error)
+        return {key: {}}
+
+    async def anode(state: Any) -> dict[str, Any]:
+        return await in_context(lambda: node(state))
+
+    return RunnableLambda(node, anode, name="learn")
+
+
+def _ready(state: Any, solution: Text, key: str) -> tuple[str, Solution | None] | None:
+    episode = cast("Mapping[str, Any]", read(state, key) or {})
+    return (str(episode["id"]), _solved(state, solution, episode)) if episode.get("id") else None
+
+
+def _abandon(memory: Memory, episode_id: str) -> None:
+    found = memory.get_episode(episode_id)
+    if found is not None and found.status == "open" and found.ended in (None, "interrupted"):
+        memory.discard(episode_id)
+
+
+def _task(state: Any, query: Text) -> tuple[str, str | None]:
+    if query is None:
+        return task_in(messages_in(state))
+    found = query(state) if callable(query) else read(state, query)
+    if not isinstance(found, str):
+        raise InvalidInput(f"recall_node(query={query!r}) found {type(found).__name__} in the state, not a text")
+    return clean_text(found).strip()[:MAX_QUERY_CHARS], None
+
+
+def _solved(state: Any, solution: Text, episode: Mapping[str, Any]) -> Solution | None:
+    if solution is None:
+        return solution_in(since(messages_in(state), episode.get("anchor")))
+    found = solution(state) if callable(solution) else read(state, solution)
+    if isinstance(found, (list, tuple)):
+        return solution_in(messages_in(found)) or json.dumps(found, default=str)
+    return found if found is None or not isinstance(found, (str, Mapping)) else answer_in(found) or None

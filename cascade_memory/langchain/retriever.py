@@ -1,0 +1,331 @@
+"""``CascadeMemory`` for LangChain and LangGraph: a retriever that holds a memory, and everything that hooks it into a run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import BaseMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.errors import EpisodeClosed, InvalidInput, MissingExtra, UnknownEpisode
+from cascade_memory.langchain.attach import Attached, Attachment
+from cascade_memory.langchain.block import Block
+from cascade_memory.langchain.current import current
+from cascade_memory.langchain.documents import documents
+from cascade_memory.langchain.embeddings import LangChainEmbedder
+from cascade_memory.langchain.handler import CascadeCallbackHandler
+from cascade_memory.langchain.injection import before_task
+from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
+from cascade_memory.langchain.run_tree import EPISODE_KEY
+from cascade_memory.langchain.threads import in_context
+from cascade_memory.langchain.tool import recall_tool
+from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.views import Health, Stats
+
+if TYPE_CHECKING:
+    from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
+
+
+class CascadeMemory(BaseRetriever):
+    """A retriever over past cases that learns from outcomes which ones help.
+
+    ``memory.middleware()`` is for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
+    ``memory.recall_node()`` and ``memory.learn_node()`` for hand-written graphs, ``memory.tool()`` for agents that ask
+    themselves. ``memory.engine`` is the framework-free memory behind it, with all its verbs.
+
+    >>> memory = CascadeMemory(embedder="hashing")
+    >>> case_id = memory.add("heat some cup", "take cup, microwave it")
+    >>> document = memory.invoke("heat a cup")[0]
+    >>> print(document.page_content)
+    Task: heat some cup
+    Solution:
+    take cup, microwave it
+    >>> memory.reward(document.metadata["cascade_episode_id"], 1.0)
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    k: int = Field(default=1, ge=1)
+    _engine: Engine = PrivateAttr()
+    _handler: CascadeCallbackHandler = PrivateAttr()
+    _attachment: Attachment = PrivateAttr()
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        engine: Engine | None = None,
+        k: int | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Open a folder, or a memory in RAM without one.
+
+        Args:
+            path: The folder.
+            engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
+            k: How many documents at most; the engine's own number by default.
+            tags: LangChain's, for every retrieval.
+            metadata: LangChain's, for every retrieval.
+            **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
+                (here also any LangChain ``Embeddings``), ...
+        """
+        if engine is not None and (path is not None or options):
+            given = ", ".join(["path"] * (path is not None) + sorted(options))
+            raise InvalidInput(f"engine= is open already: {given} must be given where it was made")
+        if engine is None:
+            if isinstance(options.get("embedder"), Embeddings):
+                options["embedder"] = LangChainEmbedder(options["embedder"])
+            if k is not None:
+                options["k"] = k
+            engine = Engine(path, **options)
+        fields: dict[str, Any] = {"k": engine.k if k is None else k, "tags": tags, "metadata": metadata}
+        super().__init__(**fields)
+        self._engine = engine
+        self._handler = CascadeCallbackHandler(engine)
+        self._attachment = Attachment(self._handler)
+
+    @property
+    def engine(self) -> Engine:
+        """The memory itself, with all its verbs: ``search``, ``forget``, ``export``, ``plot``, ..."""
+        return self._engine
+
+    # -- as a retriever ----------------------------------------------------------------------------------------------
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return documents(self._recall(query, run_manager.parent_run_id, run_manager.metadata, k))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        found = await in_context(functools.partial(self._recall, query, run_manager.parent_run_id, run_manager.metadata, k))
+        return documents(found)
+
+    def _recall(self, query: str, run_id: UUID | None, metadata: Mapping[str, Any] | None, k: int | None) -> Recall:
+        """Recall for the episode around: the user's block or the middleware's, the one named in the config, the root run's."""
+        fields = dict(metadata or {})
+        k = self.k if k is None else k
+        around = current(self._engine)
+        root = self._handler.join(run_id, fields)
+        if around is not None:
+            around.recalls += 1
+            return self._join(query, around.episode_id, k, around.namespace, None)
+        episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)
+        return self._join(query, None if episode_id is None else str(episode_id), k, None, fields.get("thread_id"))
+
+    def _join(self, query: str, episode_id: str | None, k: int, namespace: str | None, thread: object) -> Recall:
+        thread_id = None if thread is None else str(thread)
+        try:
+            return self._engine.recall(query, k=k, episode_id=episode_id, namespace=namespace, thread_id=thread_id)
+        except (EpisodeClosed, UnknownEpisode):  # over already, or another namespace's: what follows is an episode of its own
+            return self._engine.recall(query, k=k, namespace=namespace, thread_id=thread_id)
+
+    # -- hooks -------------------------------------------------------------------------------------------------------
+
+    def middleware(
+        self, *, inject: Literal["user", "system"] = "user", namespace: Namespace = None, name: str = "CascadeMiddleware"
+    ) -> CascadeMiddleware:
+        """Return the middleware for ``create_agent``; put it first in the list.
+
+        Args:
+            inject: Show the cases before the user's message, or at the end of the system prompt.
+            namespace: Whose cases: a name, or a function of LangGraph's ``runtime`` (one namespace per user, say).
+            name: Another one for a second memory in the same agent.
+        """
+        try:
+            from cascade_memory.langchain.middleware import CascadeMiddleware
+        except ImportError as error:
+            raise MissingExtra('middleware needs langchain 1.x: pip install "cascade-memory[langchain]"') from error
+        return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k)
+
+    @property
+    def callback(self) -> CascadeCallbackHandler:
+        """The callback handler: ``agent.invoke(..., {"callbacks": [memory.callback]})``."""
+        return self._handler
+
+    def attach(self) -> Attached:
+        """Attach the callback handler to every run started from here on, or within ``with memory.attach():``."""
+        return self._attachment.attach()
+
+    def tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
+        """Return a tool with which an agent recalls cases itself. Most agents seldom do: prefer the middleware."""
+        return recall_tool(self._recall, name, description)
+
+    def recall_node(self, *, query: Text = None, key: str = "cascade") -> Runnable[Any, Any]:
+        """Return a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
+
+        Args:
+            query: The task: a key of the state or a function of it; the last human message by default.
+            key: Where the episode goes; the graph's state must have it.
+        """
+        return recall_node(self._engine, self._handler, query=query, key=key, k=self.k)
+
+    def learn_node(self, *, solution: Text = None, reward: Score = None, key: str = "cascade") -> Runnable[Any, Any]:
+        """Return a LangGraph node that ends the episode of ``state[key]``.
+
+        Args:
+            solution: The answer: a key of the state or a function of it; what the messages tell by default.
+            reward: A function of the state; without one, the memory's ``reward_fn`` is asked.
+            key: Where ``recall_node`` put the episode.
+        """
+        return learn_node(self._engine, solution=solution, reward=reward, key=key)
+
+    @staticmethod
+    def inject(messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None) -> list[BaseMessage]:
+        """Return the messages with the episode's cases put before the task; the state keeps the messages as they were."""
+        fields = episode or {}
+        return before_task(messages, fields.get("context", ""), fields.get("anchor"))
+
+    def episode(
+        self, query: str, *, k: int | None = None, namespace: str | None = None, where: Mapping[str, Any] | None = None
+    ) -> Block:
+        """Recall for a task, in a ``with`` block: every recall inside joins the episode, which ends with the block."""
+        recall = self._engine.recall(query, k=self.k if k is None else k, namespace=namespace, where=where)
+        return Block(self._engine, recall, self._attachment)
+
+    # -- rewards -----------------------------------------------------------------------------------------------------
+
+    def reward(
+        self,
+        episode_id: str | UUID | None = None,
+        value: float | bool | None = None,
+        *,
+        run_id: str | UUID | None = None,
+        thread_id: str | None = None,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        namespace: str | None = None,
+        overwrite: bool = False,
+    ) -> str | None:
+        """Report how an episode ended: by its id, by the id of its outermost run, or the newest one of a conversation.
+
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
+        >>> case_id = memory.reward(thread_id="t1", value=1.0, solution="42")
+        >>> memory.engine.get(case_id).solution
+        '42'
+        """
+        if value is None:
+            raise InvalidInput("reward needs a value between 0 and 1")
+        self._handler.drain()
+        return self._engine.reward(
+            self._which(episode_id, run_id, thread_id, namespace),
+            value,
+            solution=solution,
+            source=source,
+            metadata=metadata,
+            namespace=namespace,
+            overwrite=overwrite,
+        )
+
+    async def areward(
+        self, episode_id: str | UUID | None = None, value: float | bool | None = None, **options: Any
+    ) -> str | None:
+        """Do what ``reward`` does without blocking the event loop."""
+        return await in_thread(functools.partial(self.reward, episode_id, value, **options))
+
+    def _which(
+        self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: str | None, namespace: str | None
+    ) -> str:
+        given = [one for one in (episode_id, run_id, thread_id) if one is not None]
+        if len(given) != 1:
+            raise InvalidInput("reward needs one of episode_id, run_id= and thread_id=")
+        if thread_id is None:
+            return str(given[0])
+        found = self._engine.latest(thread_id, namespace=namespace)
+        if found is None:
+            raise UnknownEpisode(f"conversation {thread_id!r} has no episode; was it recalled for with this thread_id?")
+        return found.id
+
+    # -- the engine's most used verbs --------------------------------------------------------------------------------
+
+    def add(self, *args: Any, **options: Any) -> Any:
+        """Store known-good cases; see ``cascade_memory.CascadeMemory.add``."""
+        return self._engine.add(*args, **options)
+
+    def pending(self, *, namespace: str | None = None) -> list[Episode]:
+        """Return the episodes that wait for their reward, oldest first."""
+        self._handler.drain()
+        return self._engine.pending(namespace=namespace)
+
+    def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
+        """Return counts."""
+        self._handler.drain()
+        return self._engine.stats(namespace=namespace, everywhere=everywhere)
+
+    def health(self) -> Health:
+        """Say whether anything failed silently."""
+        self._handler.drain()
+        return self._engine.health()
+
+    def sync(self) -> None:
+        """Wait until every run that ended was dealt with, everything was learned, and Chroma holds every case."""
+        self._handler.drain()
+        self._engine.sync()
+
+    def close(self) -> None:
+        """Sync and let go of the folder."""
+        self._handler.drain()
+        self._engine.close()
+
+    def __enter__(self) -> CascadeMemory:
+        """Use the memory in a ``with`` block that closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    # -- as an object ------------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled."""
+        raise TypeError("a memory cannot be pickled; open the same folder in the other process: CascadeMemory(path)")
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> CascadeMemory:
+        """Share the engine: LangChain copies what it configures."""
+        return self
+
+    def __copy__(self) -> CascadeMemory:
+        """Share the engine."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by identity: pydantic would find any two memories equal."""
+        return self is other
+
+    def __hash__(self) -> int:
+        """Hash by identity."""
+        return id(self)
+
+    def __repr__(self) -> str:
+        """Return one line, without anything that is stored."""
+        return f"langchain.{self._engine!r}"
+
+    __str__ = __repr__
+
+    def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
+        """Keep the fields out of LangChain's own descriptions."""
+        return []
+
+    def _repr_html_(self) -> str:
+        return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - the same object, seen from the other side

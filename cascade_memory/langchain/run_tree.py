@@ -1,0 +1,124 @@
+"""Which runs belong together: a tree of LangChain runs, from its outermost one down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from cascade_memory.langchain.current import Current
+
+EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below inherit
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ToolCall:
+    """A tool run, as it will stand in the trajectory."""
+
+    name: str
+    arguments: object
+    thought: str
+    call_id: str | None = None
+    observation: str = ""
+    failed: bool = False
+    own: bool = False  # it shows recalled cases: not part of what was done
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Root:
+    """An outermost run and the episode that recalls below it belong to."""
+
+    run_id: UUID
+    episode_id: str
+    thread_id: str | None
+    session: Current | None = None  # the user's own block ends the episode
+    opened: bool = False  # somebody recalled
+    interrupted: bool = False
+    adopted: list[tuple[str, str | None]] = field(default_factory=list["tuple[str, str | None]"])  # the middleware's episodes
+    calls: list[ToolCall] = field(default_factory=list["ToolCall"])
+    thought: str = ""
+    runs: list[UUID] = field(default_factory=list["UUID"])
+
+    @property
+    def own_calls(self) -> set[str]:
+        """Ids of the tool calls that showed recalled cases."""
+        return {call.call_id for call in self.calls if call.own and call.call_id}
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A run somewhere below a root."""
+
+    root: Root
+    tool: ToolCall | None = None  # the outermost tool call that it happens in
+
+
+class RunTree:
+    """Finds the root of any run. Everything about a root is dropped when it ends. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[UUID, Run] = {}
+        self._roots: dict[UUID, Root] = {}
+
+    def start(
+        self, run_id: UUID, parent: UUID | None, metadata: Mapping[str, Any] | None, *, is_chain: bool, session: Current | None
+    ) -> tuple[Run | None, bool]:
+        """Take note of a run; return it, and whether it is a new root. None where nobody can say what it belongs to."""
+        fields = metadata or {}
+        with self._lock:
+            if run_id in self._runs:
+                return self._runs[run_id], False  # the same handler was attached twice
+            above = self._runs.get(parent) if parent is not None else None
+            if above is not None:
+                return self._add(run_id, Run(above.root, above.tool)), False
+            if parent is not None and not (is_chain and "langgraph_node" not in fields):
+                root = self._live(fields)  # below a run that nobody told us of, such as LangSmith's wrappers
+                return (None if root is None else self._add(run_id, Run(root))), False
+            thread = fields.get("thread_id")
+            root = Root(
+                run_id=run_id,
+                episode_id=str(fields.get(EPISODE_KEY) or run_id),
+                thread_id=None if thread is None else str(thread),
+                session=session,
+            )
+            self._roots[run_id] = root
+            return self._add(run_id, Run(root)), True
+
+    def _add(self, run_id: UUID, run: Run) -> Run:
+        self._runs[run_id] = run
+        run.root.runs.append(run_id)
+        return run
+
+    def _live(self, metadata: Mapping[str, Any]) -> Root | None:
+        """Return the only root that a stray run can belong to; never guess."""
+        episode, thread = metadata.get(EPISODE_KEY), metadata.get("thread_id")
+        found = [
+            root
+            for root in self._roots.values()
+            if (episode is not None and root.episode_id == str(episode))
+            or (episode is None and thread is not None and root.thread_id == str(thread))
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
+        """Return a run that was noted, or the root that its metadata leave no doubt about."""
+        with self._lock:
+            found = self._runs.get(run_id) if run_id is not None else None
+            if found is None and (root := self._live(metadata or {})) is not None:
+                found = Run(root)
+            return found
+
+    def end(self, run_id: UUID) -> Root | None:
+        """Forget a run that ended, and everything below it if it was a root, which is returned."""
+        with self._lock:
+            root = self._roots.pop(run_id, None)
+            for one in [run_id] if root is None else root.runs:
+                self._runs.pop(one, None)
+            return root
+
+    def __len__(self) -> int:
+        """Return the number of runs that are kept."""
+        return len(self._runs) + len(self._roots)

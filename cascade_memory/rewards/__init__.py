@@ -1,0 +1,13 @@
+"""Ready-made ``reward_fn``s: each looks at an ``Episode`` and returns 1.0, 0.0, or None where it cannot tell.
+
+memory = CascadeMemory("./memory", reward_fn=rewards.contains({"What is 6 * 7?": "42"}))
+"""
+
+from __future__ import annotations
+
+from cascade_memory.rewards.answers import contains, exact_match, matches
+from cascade_memory.rewards.command import command_succeeds
+from cascade_memory.rewards.json_answer import valid_json
+from cascade_memory.rewards.tools import no_tool_failed
+
+__all__ = ["command_succeeds", "contains", "exact_match", "matches", "no_tool_failed", "valid_json"]

@@ -1,0 +1,65 @@
+"""Rewards that compare the final answer with what was expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from cascade_memory.domain.episode import Episode
+
+Expected: TypeAlias = "Mapping[str, str] | Callable[[Episode], str | None]"  # by query; None: not known
+Reward: TypeAlias = "Callable[[Episode], float | None]"
+
+
+def exact_match(expected: Expected) -> Reward:
+    """Reward an answer that equals the expected one, but for case and spaces.
+
+    >>> reward = exact_match({"6 * 7": "Forty-two"})
+    >>> reward(Episode(id="e", namespace="n", query="6 * 7", status="open", solution=" forty-two"))
+    1.0
+    """
+    return _compared(expected, lambda answer, right: _plain(answer) == _plain(right))
+
+
+def contains(expected: Expected) -> Reward:
+    """Reward an answer in which the expected text occurs as whole words.
+
+    >>> reward = contains({"6 * 7": "42"})
+    >>> [reward(Episode(id="e", namespace="n", query="6 * 7", status="open", solution=s)) for s in ("It is 42.", "It is 421.")]
+    [1.0, 0.0]
+    """
+
+    def found(answer: str, right: str) -> bool:
+        return re.search(rf"(?<!\w){re.escape(_plain(right))}(?!\w)", _plain(answer)) is not None
+
+    return _compared(expected, found)
+
+
+def matches(pattern: str | re.Pattern[str]) -> Reward:
+    r"""Reward an answer in which a regular expression is found.
+
+    >>> reward = matches(r"order #\d+ confirmed")
+    >>> reward(Episode(id="e", namespace="n", query="buy a cup", status="open", solution="Done: order #17 confirmed."))
+    1.0
+    """
+    compiled = re.compile(pattern)
+
+    def reward(episode: Episode) -> float | None:
+        return None if episode.status == "error" else float(compiled.search(episode.answer) is not None)
+
+    return reward
+
+
+def _compared(expected: Expected, agrees: Callable[[str, str], bool]) -> Reward:
+    def reward(episode: Episode) -> float | None:
+        right = expected.get(episode.query) if isinstance(expected, Mapping) else expected(episode)
+        if right is None or episode.status == "error":
+            return None
+        return float(agrees(episode.answer, right))
+
+    return reward
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

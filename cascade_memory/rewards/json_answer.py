@@ -1,0 +1,38 @@
+"""A reward for answers that are JSON of the right form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from cascade_memory.domain.episode import Episode
+
+_FENCED = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
+
+
+def valid_json(schema: Mapping[str, Any]) -> Callable[[Episode], float | None]:
+    """Reward an answer that is JSON and fits a JSON schema (``Model.model_json_schema()`` of a pydantic model, say).
+
+    >>> reward = valid_json({"type": "object", "required": ["city"]})
+    >>> [reward(Episode(id="e", namespace="n", query="q", status="open", solution=s)) for s in ('{"city": "Ulm"}', "Ulm")]
+    [1.0, 0.0]
+    """
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+
+    def reward(episode: Episode) -> float | None:
+        if episode.status == "error":
+            return None
+        text = episode.answer.strip()
+        fenced = _FENCED.match(text)
+        try:
+            value = json.loads(fenced.group(1) if fenced else text)
+        except (ValueError, RecursionError):
+            return 0.0
+        return float(validator.is_valid(value))
+
+    return reward
