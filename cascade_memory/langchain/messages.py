@@ -48,16 +48,21 @@ def text_of(message: BaseMessage) -> str:
 def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
     """Return what was asked last, and the id of that message; empty when nothing was."""
     for message in reversed(messages):
-        if message.type == "human" and (text := text_of(message)):
+        if _asks(message) and (text := text_of(message)):
             return text[:MAX_QUERY_CHARS], message.id
     return "", None
+
+
+def _asks(message: BaseMessage) -> bool:
+    """Say whether a person speaks: ReAct agents that write text are told their observations in the same role."""
+    return message.type == "human" and not text_of(message).startswith("Observation")
 
 
 def since(messages: Sequence[BaseMessage], anchor: str | None) -> list[BaseMessage]:
     """Return the messages from the one with this id on; without it, from the last human one."""
     places = [i for i, message in enumerate(messages) if anchor is not None and message.id == anchor]
     if not places:
-        places = [i for i, message in enumerate(messages) if message.type == "human"]
+        places = [i for i, message in enumerate(messages) if _asks(message)]
     return list(messages[places[-1] :]) if places else list(messages)
 
 
@@ -66,21 +71,21 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = ()) -> S
 
     Recalled cases are left out (they are no new experience): tool messages marked as such, and the calls named by ``own``.
     """
+    said = [message for message in messages if isinstance(message, AIMessage)]
+    if not any(message.tool_calls for message in said) and any(is_react(text_of(message)) for message in said):
+        return _react(messages)
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     steps: list[Step] = []
     answer = ""
-    for message in messages:
-        if isinstance(message, AIMessage):
-            text = text_of(message)
-            if message.tool_calls:
-                steps += _calls(message, text, results, own)
-                answer = ""
-            elif text:
-                if answer:
-                    steps.append(Step(thought=answer))
-                answer = text
-    if not steps and any(is_react(text_of(message)) for message in messages if isinstance(message, AIMessage)):
-        return _react(messages)
+    for message in said:
+        text = text_of(message)
+        if message.tool_calls:
+            steps += _calls(message, text, results, own)
+            answer = ""
+        elif text:
+            if answer:
+                steps.append(Step(thought=answer))
+            answer = text
     return made(steps, answer)
 
 
