@@ -35,10 +35,10 @@ class Closing:
         found = self._memory.latest(root.thread_id)
         if found is None or found.status != "open" or found.ended != "interrupted":
             return
-        if resumes:
+        if resumes and not root.opened:
             root.episode_id, root.opened = found.id, True
             root.calls = self._parked.pop(found.id, [])
-        else:
+        elif not resumes:
             self._parked.pop(found.id, None)
             self._memory.discard(found.id)
 

@@ -72,12 +72,16 @@ class CascadeCallbackHandler(_Base):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Note a chain, a graph or a node; the outermost one begins an episode, or resumes an interrupted one."""
+        """Note a chain, a graph or a node. The outermost one begins an episode; a graph may go on with an interrupted one."""
         with self._guarded():
             session = current(self._memory)
             session = session if session is not None and session.session is not None else None
-            run, is_root = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, session=session)
-            if is_root and run is not None and run.root.thread_id is not None and session is None:
+            run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, session=session)
+            if run is None or not is_new or run.tool is not None or run.root.session is not None:
+                return
+            thread = (metadata or {}).get("thread_id")
+            if thread is not None and run.root.thread_id is None:  # a graph: the outermost run, or a step of it
+                run.root.thread_id = str(thread)
                 self._closing.take_up(run.root, resumes=inputs is None or type(inputs).__name__ == "Command")
 
     def on_tool_start(

@@ -309,12 +309,8 @@ class CascadeMemory(BaseRetriever):
         """Share the engine."""
         return self
 
-    def __eq__(self, other: object) -> bool:
-        """Compare by identity: pydantic would find any two memories equal."""
-        return self is other
-
     def __hash__(self) -> int:
-        """Hash by identity."""
+        """Hash by identity, as equality is: no two of them share their private parts."""
         return id(self)
 
     def __repr__(self) -> str:

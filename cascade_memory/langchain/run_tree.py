@@ -32,7 +32,7 @@ class Root:
 
     run_id: UUID
     episode_id: str
-    thread_id: str | None
+    thread_id: str | None = None
     session: Current | None = None  # the user's own block ends the episode
     opened: bool = False  # somebody recalled
     interrupted: bool = False
@@ -66,24 +66,18 @@ class RunTree:
     def start(
         self, run_id: UUID, parent: UUID | None, metadata: Mapping[str, Any] | None, *, is_chain: bool, session: Current | None
     ) -> tuple[Run | None, bool]:
-        """Take note of a run; return it, and whether it is a new root. None where nobody can say what it belongs to."""
+        """Take note of a run; return it, and whether it is new. None where nobody can say what it belongs to."""
         fields = metadata or {}
         with self._lock:
             if run_id in self._runs:
                 return self._runs[run_id], False  # the same handler was attached twice
             above = self._runs.get(parent) if parent is not None else None
             if above is not None:
-                return self._add(run_id, Run(above.root, above.tool)), False
+                return self._add(run_id, Run(above.root, above.tool)), True
             if parent is not None and not (is_chain and "langgraph_node" not in fields):
                 root = self._live(fields)  # below a run that nobody told us of, such as LangSmith's wrappers
-                return (None if root is None else self._add(run_id, Run(root))), False
-            thread = fields.get("thread_id")
-            root = Root(
-                run_id=run_id,
-                episode_id=str(fields.get(EPISODE_KEY) or run_id),
-                thread_id=None if thread is None else str(thread),
-                session=session,
-            )
+                return (None if root is None else self._add(run_id, Run(root))), True
+            root = Root(run_id=run_id, episode_id=str(fields.get(EPISODE_KEY) or run_id), session=session)
             self._roots[run_id] = root
             return self._add(run_id, Run(root)), True
 

@@ -134,6 +134,18 @@ def test_a_graph_that_waits_goes_on_in_the_same_episode(judged: CascadeMemory, t
     assert judged.health().ok
 
 
+def test_a_scored_graph_played_again_keeps_its_first_reward(memory: CascadeMemory, tmp_path: Path):
+    scores = iter([1.0, 0.0])
+    config: Any = {"configurable": {"thread_id": "t"}}
+    with SqliteSaver.from_conn_string(str(tmp_path / "graph.sqlite3")) as saver:
+        compiled = graph(memory, lambda _: {"messages": [AIMessage("5")]}, saver, reward=lambda _: next(scores))
+        compiled.invoke(ask(), config)
+        replay = next(state for state in compiled.get_state_history(config) if state.next == ("learn",))
+        compiled.invoke(None, {**config, **replay.config})
+    assert rewards(memory) == [1.0]
+    assert memory.health().ok
+
+
 def test_a_graph_whose_node_raises_is_censored_by_the_handler(judged: CascadeMemory):
     def act(_: State) -> dict[str, Any]:
         raise RuntimeError("broken node")

@@ -199,7 +199,14 @@ def test_a_runaway_agent_is_an_error(judged: CascadeMemory):
     assert_clean(judged)
 
 
-def test_a_stream_thrown_away_is_censored_not_counted_as_failure(judged: CascadeMemory):
+@pytest.fixture
+def harsh(make: Make) -> CascadeMemory:
+    """Judges everything that it is asked about as a failure."""
+    return make(reward_fn=lambda _: 0.0)
+
+
+def test_a_stream_thrown_away_is_censored_not_counted_as_failure(harsh: CascadeMemory):
+    judged = harsh
     stream = solver(judged).stream(ask(), watched(judged), stream_mode="updates")
     for update in stream:
         if "tools" in update:
@@ -210,7 +217,8 @@ def test_a_stream_thrown_away_is_censored_not_counted_as_failure(judged: Cascade
     assert_clean(judged)
 
 
-async def test_a_cancelled_run_is_censored(judged: CascadeMemory):
+async def test_a_cancelled_run_is_censored(harsh: CascadeMemory):
+    judged = harsh
     waiting = asyncio.Event()
 
     @tool
@@ -250,6 +258,29 @@ def test_a_reward_function_that_raises_is_counted_and_the_episode_stays_pending(
     assert len(memory.pending()) == 1
     assert memory.pending()[0].answer == "It is 5."
     assert memory.health().failures == {"callback": 1}
+
+
+def test_a_tool_that_failed_is_a_failed_step_and_what_it_shouted_is_cleaned(make: Make):
+    seen: list[Episode] = []
+    memory = make(reward_fn=lambda episode: seen.append(episode))
+
+    @tool
+    def shout() -> str:
+        """Fail loudly."""
+        raise RuntimeError("\x1b[31mno\x00 way")
+
+    def chain(question: str) -> str:
+        memory.invoke(question)
+        try:
+            shout.invoke({})
+        except RuntimeError:
+            return "gave up"
+        return "fine"
+
+    RunnableLambda(chain).invoke("q", watched(memory))
+    (step,) = seen[0].solution.steps
+    assert (step.tool, step.observation, step.failed) == ("shout", "RuntimeError: no way", True)
+    assert_clean(memory)
 
 
 # -- runs that are hard to follow ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
@@ -162,6 +163,19 @@ def test_a_task_played_again_from_its_beginning_is_a_new_episode(judged: Cascade
     assert rewards(judged) == [1.0, 1.0]
     assert judged.stats().cases == 1, "the same solution is counted, not stored twice"
     assert judged.pending() == []
+
+
+def test_a_handler_attached_twice_resumes_once_and_keeps_what_was_done_before(judged: CascadeMemory, saver: SqliteSaver):
+    agent, _ = build(judged, saver, "handler", call("add", a=2, b=3), call("add", a=5, b=0), "It is 5.")
+    outer = RunnableLambda(lambda asked, config: agent.invoke(asked, config)["messages"][-1].text)
+    twice = outer.with_config(callbacks=[judged.callback])
+    config: Any = {**THREAD, "callbacks": [judged.callback]}
+    agent.invoke(ask(), {**config})
+    agent.invoke(decide("approve"), {**config})
+    twice.with_config(configurable=THREAD["configurable"]).invoke(decide("approve"), config)
+    assert rewards(judged) == [1.0]
+    (case,) = judged.engine.recall("what is 2 + 3?").cases
+    assert [step.arguments for step in case.solution.steps] == [{"a": 2, "b": 3}, {"a": 5, "b": 0}]
 
 
 PROGRAM = """

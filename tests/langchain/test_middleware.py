@@ -352,7 +352,7 @@ def test_a_long_observation_is_cut_and_says_so(judged: CascadeMemory):
     @tool
     def read() -> str:
         """Read."""
-        return "\x1b[31mred\x00" + "x" * 50_000
+        return "\x1b[31mred\x00\x9b" + "x" * 50_000
 
     out = create_agent(model(call("read"), "5"), [read], middleware=[judged.middleware()]).invoke(ask())
     observation = judged.engine.get_episode(out["cascade_episode_id"]).solution.steps[0].observation
