@@ -104,6 +104,10 @@ class Explanation:
             )
         return f"chosen by {self.policy} from {len(self.candidates)} candidates; {behind}"
 
+    def __repr__(self) -> str:
+        """Return one line; ``print`` shows the table."""
+        return f"Explanation({self.summary})"
+
     def __str__(self) -> str:
         """Return a plain-text table."""
         head = ["", "similarity", "utility", "uncertainty", "score", "query"]

