@@ -16,12 +16,9 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ip
 
 
 def texts(notebook: Any) -> list[str]:
-    """What the code cells printed, but for ids that differ from run to run."""
-    printed = []
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            printed.append(output.get("text") or output["data"].get("text/plain", ""))
-    return printed
+    """What the code cells printed."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output.get("text") or output["data"].get("text/plain", "") for output in outputs]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -1,0 +1,98 @@
+"""What do middleware and callback handler cost beside the agent itself? Recall and reward are subtracted, and shown.
+
+    python examples/benchmarks/langchain_overhead.py
+
+The same ``create_agent`` (a scripted model that calls one tool and answers) with and without them, interleaved, in one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from cascade_memory.langchain import CascadeMemory
+
+
+def double(number: int) -> int:
+    """Double."""
+    return 2 * number
+
+
+class Scripted(BaseChatModel):
+    """SCRIPTED: calls the tool, then answers."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[Any], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        call = {"name": "double", "args": {"number": 2}, "id": "call_1", "type": "tool_call"}
+        message = AIMessage("It is 4.") if messages[-1].type == "tool" else AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class Stopwatch:
+    """Adds up the time spent in the engine's verbs."""
+
+    def __init__(self, engine: Any) -> None:
+        self.spent = 0.0
+        for verb in ("recall", "end", "get_episode", "latest", "finish"):
+            setattr(engine, verb, self._timed(getattr(engine, verb)))
+
+    def _timed(self, verb: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **options: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return verb(*args, **options)
+            finally:
+                self.spent += time.perf_counter() - began
+
+        return timed
+
+
+def measure(times: int) -> dict[str, float]:
+    """Return medians in milliseconds."""
+    rows = []
+    with CascadeMemory(embedder="hashing", reward_fn=lambda _: 1.0) as memory:
+        engine = Stopwatch(memory.engine)
+        plain = create_agent(Scripted(), [double])
+        hooked = create_agent(Scripted(), [double], middleware=[memory.middleware()])
+        for i in range(times):
+            asked = {"messages": [("user", f"double 2, for the {i}th time")]}
+            engine.spent = 0.0
+            marks = [time.perf_counter()]
+            plain.invoke(asked)
+            marks.append(time.perf_counter())
+            hooked.invoke(asked, {"callbacks": [memory.callback]})
+            marks.append(time.perf_counter())
+            without, with_memory = np.diff(marks)
+            rows.append((without, with_memory, engine.spent, with_memory - without - engine.spent))
+        assert memory.stats().rewards == times
+    return dict(zip(("alone", "hooked", "engine", "overhead"), 1000 * np.median(rows, axis=0), strict=True))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--times", type=int, default=300)
+    found = measure(parser.parse_args().times)
+    print("medians in ms per episode (two model calls, one tool call)")
+    print(f"  the agent alone                 {found['alone']:.2f}")
+    print(f"  with middleware and handler     {found['hooked']:.2f}")
+    print(f"  of which recall and reward      {found['engine']:.2f}")
+    print(f"  middleware and handler add      {found['overhead']:.2f}   (asked: at most 3)")
+
+
+if __name__ == "__main__":
+    main()
