@@ -67,12 +67,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     @property
     @override
     def name(self) -> str:
+        """Tell one instance from another in the same agent."""
         return self._name
 
     # -- the episode begins ------------------------------------------------------------------------------------------
 
     @override
     def before_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        """Recall for what the user asked, and put the episode into the state."""
         try:
             return self._begin(state, runtime)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
@@ -81,6 +83,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        """Do the same off the event loop."""
         return await in_context(lambda: self.before_agent(state, runtime))
 
     def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
@@ -142,6 +145,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Any:
+        """Show the cases to the model, and keep what it said."""
         response = handler(self._with_cases(request))
         self._note(request.state, response)
         return response
@@ -150,12 +154,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Any:
+        """Do the same for asynchronous models."""
         response = await handler(self._with_cases(request))
         self._note(request.state, response)
         return response
 
     @override
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Let recalls within a tool join the episode, and keep what the tool answered."""
         episode = self._around(request.state)
         if episode is None:
             return handler(request)
@@ -165,6 +171,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Do the same for asynchronous tools."""
         episode = self._around(request.state)
         if episode is None:
             return await handler(request)
@@ -206,6 +213,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def after_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        """End the episode with what was done and answered."""
         episode = _episode(state)
         if episode is None:
             return None
@@ -219,6 +227,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def aafter_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+        """End it without blocking the event loop."""
         episode = _episode(state)
         if episode is None:
             return None
