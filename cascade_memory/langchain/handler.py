@@ -54,9 +54,9 @@ class CascadeCallbackHandler(_Base):
         found.root.opened = True
         return found.root
 
-    def adopt(self, run_id: UUID | None, episode_id: str, namespace: str | None) -> None:
+    def adopt(self, run_id: UUID | None, metadata: dict[str, Any], episode_id: str, namespace: str | None) -> None:
         """Watch over an episode that ends itself, unless its run fails."""
-        found = self._tree.find(run_id)
+        found = self._tree.find(run_id, metadata)
         if found is not None:
             found.root.adopted.append((episode_id, namespace))
 

@@ -95,13 +95,16 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if not task:
             return {"cascade_episode": None}
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
-        config = get_config()
-        recall, in_session = self._recall(task, namespace, config, runtime)
+        config = _config()
+        info = getattr(runtime, "execution_info", None)
+        thread = getattr(info, "thread_id", None) or config.get("configurable", {}).get("thread_id")
+        fields = {} if thread is None else {"thread_id": str(thread)}
+        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), getattr(info, "run_id", None))
         if recall.error is not None:
             return {"cascade_episode": None}
-        callbacks: Any = config.get("callbacks")
         if not in_session:
-            self._handler.adopt(getattr(callbacks, "parent_run_id", None), recall.episode_id, namespace)
+            callbacks: Any = config.get("callbacks")
+            self._handler.adopt(getattr(callbacks, "parent_run_id", None), fields, recall.episode_id, namespace)
         episode = {
             "id": recall.episode_id,
             "query": task,
@@ -112,7 +115,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         }
         return {"cascade_episode": episode, EPISODE_KEY: recall.episode_id}
 
-    def _recall(self, task: str, namespace: str | None, config: Mapping[str, Any], runtime: Any) -> tuple[Recall, bool]:
+    def _recall(self, task: str, namespace: str | None, thread: str | None, run_id: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the one of the user's own ``with`` block."""
         around = current(self._memory)
         if around is not None and around.session is not None:
@@ -120,19 +123,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
                 return around.session.recall, True
             return self._memory.recall(task, k=self._k, episode_id=around.episode_id, namespace=around.namespace), True
         # A run id that the caller chose is the id of the episode too: LangSmith's feedback and ours then share it.
-        info = getattr(runtime, "execution_info", None)
-        chosen = getattr(info, "run_id", None)
-        if chosen is not None and self._memory.get_episode(str(chosen), namespace=namespace) is not None:
+        chosen = None if run_id is None else str(run_id)
+        if chosen is not None and self._memory.get_episode(chosen, namespace=namespace) is not None:
             chosen = None
-        thread = config.get("configurable", {}).get("thread_id")
-        recall = self._memory.recall(
-            task,
-            k=self._k,
-            namespace=namespace,
-            episode_id=None if chosen is None else str(chosen),
-            thread_id=None if thread is None else str(thread),
-        )
-        return recall, False
+        return self._memory.recall(task, k=self._k, namespace=namespace, episode_id=chosen, thread_id=thread), False
 
     def _abandon(self, before: Mapping[str, Any]) -> None:
         """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
@@ -261,6 +255,13 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if not self._warned:
             self._warned = True
             warnings.warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
+
+
+def _config() -> Mapping[str, Any]:
+    try:
+        return get_config()
+    except RuntimeError:  # before Python 3.11, asynchronous nodes do not know it
+        return {}
 
 
 def _episode(state: Any) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         if recall.error is not None:
             return {}
         callbacks: Any = config.get("callbacks")
-        handler.adopt(getattr(callbacks, "parent_run_id", None), recall.episode_id, None)
+        handler.adopt(getattr(callbacks, "parent_run_id", None), {}, recall.episode_id, None)
         return {"id": recall.episode_id, "query": task, "context": recall.render(), "anchor": anchor}
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from scripted import ScriptedModel, call
 
@@ -57,9 +58,9 @@ async def test_two_hundred_episodes_at_once_are_each_rewarded_once_with_their_ow
     if way == "handler":
 
         @tool
-        async def work(number: int) -> str:
+        async def work(number: int, config: RunnableConfig) -> str:
             """Recall, and double."""
-            await memory.ainvoke(f"double {number}")
+            await memory.ainvoke(f"double {number}", config)
             return str(2 * number)
 
         work.name = "double"
