@@ -5,6 +5,8 @@
     python examples/langchain_react_agent.py --model gpt-5-mini       # a real one: any server that speaks OpenAI's API
     python examples/langchain_react_agent.py --model qwen3 --base-url http://localhost:11434/v1
 
+A real model needs langchain-openai, and OPENAI_API_KEY where its server asks for one.
+
 Success is what the desk says: the device works again, or it does not. The scripted model knows a quarter of the procedures,
 does what a case shows it, and else guesses. Draws ``help_desk.png``.
 """

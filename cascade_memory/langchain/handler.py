@@ -54,6 +54,11 @@ class CascadeCallbackHandler(_Base):
         found.root.opened = True
         return found.root
 
+    def unclaimed(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
+        """Return the id for the first episode of the outermost run; None if it has one, or is not known."""
+        found = self._tree.find(run_id, metadata)
+        return None if found is None or found.root.opened or found.root.adopted else found.root.episode_id
+
     def adopt(self, run_id: UUID | None, metadata: dict[str, Any], episode_id: str, namespace: str | None) -> None:
         """Watch over an episode that ends itself, unless its run fails."""
         found = self._tree.find(run_id, metadata)

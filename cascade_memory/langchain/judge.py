@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import shortened, solution_text
+from cascade_memory.errors import InvalidInput
 
 _MAX_CHARS = 20_000
 _INSTRUCTION = (
@@ -25,7 +26,7 @@ _VERDICT = re.compile(r"^\W*VERDICT\W*:\W*(unknown|[01](?:\.\d+)?|\.\d+)\W*$", r
 class LLMJudge:
     """A ``reward_fn`` that asks a chat model. What cannot be read as a verdict leaves the episode pending, never at 0.
 
-    A judge may be wrong, and a model likes its own answers: rewards from it are marked ``source="judge"``.
+    A judge may be wrong: its rewards are marked ``source="judge"``. ``criteria`` says in words what counts as success.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> judge = LLMJudge(FakeListChatModel(responses=["VERDICT: 1", "Well done!"]))
@@ -37,6 +38,8 @@ class LLMJudge:
     source = "judge"
 
     def __init__(self, model: BaseChatModel, criteria: str = "the task is done, completely and correctly") -> None:
+        if not hasattr(model, "invoke"):
+            raise InvalidInput(f"LLMJudge needs a chat model, such as init_chat_model(...), not {model!r}")
         self._model, self._criteria = model, criteria
 
     def __call__(self, episode: Episode) -> float | None:

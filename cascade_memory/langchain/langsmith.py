@@ -11,7 +11,9 @@ from cascade_memory.langchain.retriever import CascadeMemory
 _BATCH = 100
 
 
-def collect_feedback(memory: CascadeMemory, *, key: str = "correctness", client: Any = None, source: str = "human") -> int:
+def collect_feedback(
+    memory: CascadeMemory, *, key: str = "correctness", client: Any = None, source: str = "human", namespace: str | None = None
+) -> int:
     """Reward the pending episodes that have feedback in LangSmith; return how many.
 
     An episode and its outermost run share their id where the callback handler opened it, or where you chose the run's id
@@ -22,6 +24,7 @@ def collect_feedback(memory: CascadeMemory, *, key: str = "correctness", client:
         key: The feedback's key; its score must lie between 0 and 1.
         client: A ``langsmith.Client``; one made from the environment by default.
         source: Who gave the feedback: "human", or "judge" for automatic evaluators.
+        namespace: Whose episodes; the memory's own namespace by default.
     """
     if client is None:
         try:
@@ -29,7 +32,7 @@ def collect_feedback(memory: CascadeMemory, *, key: str = "correctness", client:
         except ImportError as error:
             raise MissingExtra("collect_feedback needs langsmith: pip install langsmith") from error
         client = Client()
-    waiting = [episode.id for episode in memory.pending() if _is_run_id(episode.id)]
+    waiting = [episode.id for episode in memory.pending(namespace=namespace) if _is_run_id(episode.id)]
     rewarded = 0
     for start in range(0, len(waiting), _BATCH):
         latest: dict[str, Any] = {}
@@ -39,7 +42,7 @@ def collect_feedback(memory: CascadeMemory, *, key: str = "correctness", client:
                 latest[str(one.run_id)] = one
         for episode_id, one in latest.items():
             if one.score is not None and 0 <= float(one.score) <= 1:
-                memory.reward(episode_id, float(one.score), source=source)
+                memory.reward(episode_id, float(one.score), source=source, namespace=namespace)
                 rewarded += 1
     return rewarded
 

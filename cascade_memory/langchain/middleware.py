@@ -13,10 +13,11 @@ from langgraph.config import get_config
 from typing_extensions import NotRequired, override
 
 from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.current import Current, current, within
 from cascade_memory.langchain.injection import before_task, in_system
-from cascade_memory.langchain.messages import RECALLED, messages_in, since, solution_in, task_in
+from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import EPISODE_KEY
 from cascade_memory.langchain.threads import in_context
@@ -28,10 +29,15 @@ if TYPE_CHECKING:
 Namespace: TypeAlias = "str | Callable[[Any], str] | None"
 
 
+def merged(before: dict[str, Any] | None, update: dict[str, Any] | None) -> dict[str, Any]:
+    """Let two memories in one agent keep their episodes side by side."""
+    return {**(before or {}), **(update or {})}
+
+
 class CascadeState(AgentState[Any]):
     """What the middleware keeps in the graph's state: plain JSON, so that any checkpointer can store it."""
 
-    cascade_episode: NotRequired[Annotated[dict[str, Any] | None, PrivateStateAttr]]
+    cascade_episode: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merged]]  # by the middleware's name
     cascade_episode_id: NotRequired[Annotated[str, OmitFromInput]]
 
 
@@ -58,6 +64,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         super().__init__()
         if inject not in ("user", "system"):
             raise InvalidInput(f'inject must be "user" or "system", not {inject!r}')
+        if namespace is not None and not callable(namespace):
+            check_namespace(namespace)
         self.tools = []
         self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
         self._k = k
@@ -79,7 +87,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             return self._begin(state, runtime)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             self._failed("recall", error)
-            return {"cascade_episode": None}
+            return self._nothing()
 
     @override
     async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
@@ -87,24 +95,27 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return await in_context(lambda: self.before_agent(state, runtime))
 
     def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
-        before = state.get("cascade_episode")
-        if before:
+        before = self._episode(state)
+        if before is not None:
             self._abandon(before)
         messages = messages_in(state)
         task, anchor = task_in(messages)
         if not task:
-            return {"cascade_episode": None}
+            return self._nothing()
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
         config = _config()
         info = getattr(runtime, "execution_info", None)
         thread = getattr(info, "thread_id", None) or config.get("configurable", {}).get("thread_id")
         fields = {} if thread is None else {"thread_id": str(thread)}
-        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), getattr(info, "run_id", None))
+        callbacks: Any = config.get("callbacks")
+        run_id = getattr(callbacks, "parent_run_id", None)
+        # The id of the outermost run, or else one that the caller chose for this one, is the id of the episode too.
+        wanted = self._handler.unclaimed(run_id, fields) or getattr(info, "run_id", None)
+        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted)
         if recall.error is not None:
-            return {"cascade_episode": None}
+            return self._nothing()
         if not in_session:
-            callbacks: Any = config.get("callbacks")
-            self._handler.adopt(getattr(callbacks, "parent_run_id", None), fields, recall.episode_id, namespace)
+            self._handler.adopt(run_id, fields, recall.episode_id, namespace)
         episode = {
             "id": recall.episode_id,
             "query": task,
@@ -113,20 +124,25 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             "namespace": namespace,
             "in_session": in_session,
         }
-        return {"cascade_episode": episode, EPISODE_KEY: recall.episode_id}
+        return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
 
-    def _recall(self, task: str, namespace: str | None, thread: str | None, run_id: Any) -> tuple[Recall, bool]:
+    def _nothing(self) -> dict[str, Any]:
+        return {"cascade_episode": {self._name: None}}
+
+    def _episode(self, state: Any) -> dict[str, Any] | None:
+        return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
+
+    def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the one of the user's own ``with`` block."""
         around = current(self._memory)
         if around is not None and around.session is not None:
             if around.session.recall.query == task:
                 return around.session.recall, True
             return self._memory.recall(task, k=self._k, episode_id=around.episode_id, namespace=around.namespace), True
-        # A run id that the caller chose is the id of the episode too: LangSmith's feedback and ours then share it.
-        chosen = None if run_id is None else str(run_id)
-        if chosen is not None and self._memory.get_episode(chosen, namespace=namespace) is not None:
-            chosen = None
-        return self._memory.recall(task, k=self._k, namespace=namespace, episode_id=chosen, thread_id=thread), False
+        episode_id = None if wanted is None else str(wanted)
+        if episode_id is not None and self._memory.knows(episode_id):
+            episode_id = None
+        return self._memory.recall(task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread), False
 
     def _abandon(self, before: Mapping[str, Any]) -> None:
         """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
@@ -174,7 +190,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return self._noted(episode, result)
 
     def _with_cases(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        episode = _episode(request.state)
+        episode = self._episode(request.state)
         if episode is None or not episode["context"]:
             return request
         if self._inject == "system":
@@ -183,7 +199,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     def _note(self, state: Any, response: Any) -> None:
         """Keep what the model said: a summary may take it out of the history before the end."""
-        episode = _episode(state)
+        episode = self._episode(state)
         if episode is not None:
             inner: Any = getattr(response, "model_response", response)  # an inner middleware may have wrapped it
             self._record.add(
@@ -191,7 +207,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             )
 
     def _around(self, state: Any) -> Current | None:
-        episode = _episode(state)
+        episode = self._episode(state)
         if episode is None:
             return None
         return Current(memory=self._memory, episode_id=episode["id"], namespace=episode["namespace"])
@@ -208,7 +224,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     @override
     def after_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         """End the episode with what was done and answered."""
-        episode = _episode(state)
+        episode = self._episode(state)
         if episode is None:
             return None
         try:
@@ -217,12 +233,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
                 self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             self._failed("reward", error)
-        return _ended(episode, state)
+        return {**self._nothing(), **_tagged(episode, state)}
 
     @override
     async def aafter_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         """End it without blocking the event loop."""
-        episode = _episode(state)
+        episode = self._episode(state)
         if episode is None:
             return None
         try:
@@ -231,7 +247,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
                 await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             self._failed("reward", error)
-        return _ended(episode, state)
+        return {**self._nothing(), **_tagged(episode, state)}
 
     def _solution(self, episode: Mapping[str, Any], state: Any) -> Any:
         told = since(messages_in(state), episode["anchor"])
@@ -264,14 +280,9 @@ def _config() -> Mapping[str, Any]:
         return {}
 
 
-def _episode(state: Any) -> dict[str, Any] | None:
-    found = state.get("cascade_episode") if isinstance(state, Mapping) else getattr(state, "cascade_episode", None)
-    return cast("dict[str, Any] | None", found)
-
-
-def _ended(episode: Mapping[str, Any], state: Any) -> dict[str, Any]:
-    """Clear the state, and leave the episode's id where an outer graph can find it: in the answer."""
-    update: dict[str, Any] = {"cascade_episode": None}
+def _tagged(episode: Mapping[str, Any], state: Any) -> dict[str, Any]:
+    """Leave the episode's id in the result, and where an outer graph can find it: in the answer."""
+    update: dict[str, Any] = {EPISODE_KEY: episode["id"]}
     messages: list[BaseMessage] = messages_in(state)
     if messages and isinstance(messages[-1], AIMessage) and messages[-1].id:
         last = messages[-1]

@@ -92,8 +92,6 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
                     memory.finish(ready[0], solution=ready[1])
                 else:
                     memory.reward(ready[0], value, solution=ready[1])
-        except InvalidInput:
-            raise
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             memory.note_failure("reward", error)
         return {key: {}}
@@ -105,7 +103,10 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
 
 
 def _ready(state: Any, solution: Text, key: str) -> tuple[str, Solution | None] | None:
-    episode = cast("Mapping[str, Any]", read(state, key) or {})
+    found = read(state, key)
+    if found is None:
+        raise InvalidInput(f"the graph's state holds no {key!r} from recall_node: declare `{key}: dict` in it")
+    episode = cast("Mapping[str, Any]", found)
     return (str(episode["id"]), _solved(state, solution, episode)) if episode.get("id") else None
 
 
@@ -128,6 +129,8 @@ def _solved(state: Any, solution: Text, episode: Mapping[str, Any]) -> Solution 
     if solution is None:
         return solution_in(since(messages_in(state), episode.get("anchor")))
     found = solution(state) if callable(solution) else read(state, solution)
+    if found is None and isinstance(solution, str):
+        raise InvalidInput(f"learn_node(solution={solution!r}) found nothing under that key of the state")
     if isinstance(found, (list, tuple)):
         return solution_in(messages_in(found)) or json.dumps(found, default=str)
     return found if found is None or not isinstance(found, (str, Mapping)) else answer_in(found) or None

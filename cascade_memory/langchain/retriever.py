@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -69,7 +71,7 @@ class CascadeMemory(BaseRetriever):
         self,
         path: str | Path | None = None,
         *,
-        engine: Engine | None = None,
+        engine: Engine | CascadeMemory | None = None,
         k: int | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
@@ -86,6 +88,11 @@ class CascadeMemory(BaseRetriever):
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LangChain ``Embeddings``), ...
         """
+        if isinstance(engine, CascadeMemory):
+            engine = engine.engine
+        if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"engine must be a cascade_memory.CascadeMemory, not {type(engine).__name__}")
+        _check_options(options)
         if engine is not None and (path is not None or options):
             given = ", ".join(["path"] * (path is not None) + sorted(options))
             raise InvalidInput(f"engine= is open already: {given} must be given where it was made")
@@ -109,34 +116,45 @@ class CascadeMemory(BaseRetriever):
     # -- as a retriever ----------------------------------------------------------------------------------------------
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> list[Document]:
-        return documents(self._recall(query, run_manager.parent_run_id, run_manager.metadata, k))
+        return documents(self._recall(query, run_manager.parent_run_id, run_manager.metadata, k, where))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> list[Document]:
-        found = await in_context(functools.partial(self._recall, query, run_manager.parent_run_id, run_manager.metadata, k))
-        return documents(found)
+        recall = functools.partial(self._recall, query, run_manager.parent_run_id, run_manager.metadata, k, where)
+        return documents(await in_context(recall))
 
-    def _recall(self, query: str, run_id: UUID | None, metadata: Mapping[str, Any] | None, k: int | None) -> Recall:
+    def _recall(
+        self,
+        query: str,
+        run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        k: int | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Recall:
         """Recall for the episode around: the user's block or the middleware's, the one named in the config, the root run's."""
         fields = dict(metadata or {})
-        k = self.k if k is None else k
+        recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where)
         around = current(self._engine)
         root = self._handler.join(run_id, fields)
         if around is not None:
             around.recalls += 1
-            return self._join(query, around.episode_id, k, around.namespace, None)
+            return _joined(recall, around.episode_id, around.namespace, None)
         episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)
-        return self._join(query, None if episode_id is None else str(episode_id), k, None, fields.get("thread_id"))
-
-    def _join(self, query: str, episode_id: str | None, k: int, namespace: str | None, thread: object) -> Recall:
-        thread_id = None if thread is None else str(thread)
-        try:
-            return self._engine.recall(query, k=k, episode_id=episode_id, namespace=namespace, thread_id=thread_id)
-        except (EpisodeClosed, UnknownEpisode):  # over already, or another namespace's: what follows is an episode of its own
-            return self._engine.recall(query, k=k, namespace=namespace, thread_id=thread_id)
+        thread = fields.get("thread_id")
+        return _joined(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 
@@ -209,7 +227,7 @@ class CascadeMemory(BaseRetriever):
         value: float | bool | None = None,
         *,
         run_id: str | UUID | None = None,
-        thread_id: str | None = None,
+        thread_id: object = None,
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
@@ -217,6 +235,17 @@ class CascadeMemory(BaseRetriever):
         overwrite: bool = False,
     ) -> str | None:
         """Report how an episode ended: by its id, by the id of its outermost run, or the newest one of a conversation.
+
+        Args:
+            episode_id: From the result of an agent, or the metadata of a document.
+            value: Between 0 and 1; booleans count as 0 and 1.
+            run_id: Of the outermost run, where the callback handler saw it.
+            thread_id: LangGraph's, as in ``configurable``.
+            solution: What solved the task; what the run ended with, if left out.
+            source: Who judged: "host", "human", "env", "judge" or "agent".
+            metadata: Kept with the case; what ``where=`` filters by.
+            namespace: Whose episode; the memory's own namespace by default.
+            overwrite: Replace an outcome that was reported before.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
@@ -243,15 +272,13 @@ class CascadeMemory(BaseRetriever):
         """Do what ``reward`` does without blocking the event loop."""
         return await in_thread(functools.partial(self.reward, episode_id, value, **options))
 
-    def _which(
-        self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: str | None, namespace: str | None
-    ) -> str:
+    def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:
         given = [one for one in (episode_id, run_id, thread_id) if one is not None]
         if len(given) != 1:
             raise InvalidInput("reward needs one of episode_id, run_id= and thread_id=")
         if thread_id is None:
             return str(given[0])
-        found = self._engine.latest(thread_id, namespace=namespace)
+        found = self._engine.latest(str(thread_id), namespace=namespace)
         if found is None:
             raise UnknownEpisode(f"conversation {thread_id!r} has no episode; was it recalled for with this thread_id?")
         return found.id
@@ -325,3 +352,19 @@ class CascadeMemory(BaseRetriever):
 
     def _repr_html_(self) -> str:
         return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - the same object, seen from the other side
+
+
+def _joined(recall: Callable[..., Recall], episode_id: str | None, namespace: str | None, thread_id: str | None) -> Recall:
+    try:
+        return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
+    except (EpisodeClosed, UnknownEpisode):  # over already, or another namespace's: what follows is an episode of its own
+        return recall(namespace=namespace, thread_id=thread_id)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    known = [name for name in inspect.signature(Engine).parameters if name != "path"]
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+            raise TypeError(f"CascadeMemory takes no option {name!r}{hint}")

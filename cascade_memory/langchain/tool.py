@@ -29,7 +29,7 @@ class Question(BaseModel):
 
 
 def recall_tool(
-    recall: Callable[[str, UUID | None, Mapping[str, Any] | None, int | None], Recall],
+    recall: Callable[[str, UUID | None, Mapping[str, Any] | None], Recall],
     name: str | None,
     description: str | None,
 ) -> BaseTool:
@@ -37,7 +37,7 @@ def recall_tool(
 
     def answer(query: str, config: RunnableConfig, callbacks: Any = None) -> tuple[str, list[dict[str, Any]]]:
         # LangChain passes the tool's own run as ``callbacks``; the config's are those of the node around it.
-        found = recall(query, getattr(callbacks, "parent_run_id", None), config.get("metadata"), None)
+        found = recall(query, getattr(callbacks, "parent_run_id", None), config.get("metadata"))
         # Plain JSON, so that a checkpointer can store it: no Document, no numpy.
         return found.render() or NOTHING, [one.model_dump() for one in documents(found)]
 

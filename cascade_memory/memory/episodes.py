@@ -168,6 +168,10 @@ class EpisodeVerbs(Handle):
         found = self._open().parts.ledger.episode(check_id(episode_id, "episode_id"))
         return found if found is not None and found.namespace == self._in(namespace) else None
 
+    def knows(self, episode_id: str) -> bool:
+        """Say whether an id is taken, in whichever namespace."""
+        return self._open().parts.ledger.episode(check_id(episode_id, "episode_id")) is not None
+
     def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will ever know. Return whether it was open."""
         engine = self._open()

@@ -14,7 +14,7 @@ from cascade_memory.errors import CascadeError, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.plot import plot_rewards
-from cascade_memory.memory.verdict import RewardFn
+from cascade_memory.memory.verdict import RewardFn, source_of
 from cascade_memory.memory.views import Health, Stats
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Handle:
         retain_from: Collection[str],
     ) -> None:
         check_callable(reward_fn, "reward_fn")
+        if reward_fn is not None:
+            check_source(source_of(reward_fn))
         check_callable(template, "template")
         self._engine = engine
         self._k = check_k(k)

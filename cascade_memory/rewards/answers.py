@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from cascade_memory.domain.episode import Episode
+from cascade_memory.errors import InvalidInput
 
 Expected: TypeAlias = "Mapping[str, str] | Callable[[Episode], str | None]"  # by query; None: not known
 Reward: TypeAlias = "Callable[[Episode], float | None]"
@@ -52,6 +53,12 @@ def matches(pattern: str | re.Pattern[str]) -> Reward:
 
 
 def _compared(expected: Expected, agrees: Callable[[str, str], bool]) -> Reward:
+    if not isinstance(expected, Mapping) and not callable(expected):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(
+            f"expected must map tasks to answers, or be a function of the episode, not {type(expected).__name__}; "
+            "for one text whatever the task, use matches(...)"
+        )
+
     def reward(episode: Episode) -> float | None:
         right = expected.get(episode.query) if isinstance(expected, Mapping) else expected(episode)
         if right is None or episode.status == "error":

@@ -14,7 +14,8 @@ class command_succeeds:  # noqa: N801 - used like a function, as its neighbours 
     """Reward a run after which a command exits with status 0. The answer is given to it on standard input.
 
     The command is a list (no shell sees it), or a function of the episode that returns one. If it cannot be started, or takes
-    longer than ``timeout`` seconds, the episode stays pending: that says nothing about the agent.
+    longer than ``timeout`` seconds, that says nothing about the agent: it raises, so the episode stays pending, and the
+    failure is counted in ``memory.health()``.
 
     >>> import sys
     >>> reward = command_succeeds([sys.executable, "-c", "import sys; sys.exit(sys.stdin.read() != '42')"])
@@ -40,15 +41,12 @@ class command_succeeds:  # noqa: N801 - used like a function, as its neighbours 
         if episode.status == "error":
             return None
         command = self._command(episode) if callable(self._command) else self._command
-        try:
-            done = subprocess.run(
-                list(command),
-                input=episode.answer.encode(),
-                cwd=self._cwd,
-                timeout=self._timeout,
-                capture_output=True,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
+        done = subprocess.run(
+            list(command),
+            input=episode.answer.encode(),
+            cwd=self._cwd,
+            timeout=self._timeout,
+            capture_output=True,
+            check=False,
+        )
         return float(done.returncode == 0)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, SchemaError
 
 from cascade_memory.domain.episode import Episode
+from cascade_memory.errors import InvalidInput
 
 _FENCED = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 
@@ -21,7 +22,10 @@ def valid_json(schema: Mapping[str, Any]) -> Callable[[Episode], float | None]:
     >>> [reward(Episode(id="e", namespace="n", query="q", status="open", solution=s)) for s in ('{"city": "Ulm"}', "Ulm")]
     [1.0, 0.0]
     """
-    Draft202012Validator.check_schema(schema)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise InvalidInput(f"valid_json needs a JSON schema: {error.message}") from error
     validator = Draft202012Validator(schema)
 
     def reward(episode: Episode) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,6 +110,17 @@ def test_a_graph_wired_wrongly_says_so(judged: CascadeMemory):
     builder = StateGraph(State).add_node("recall", judged.recall_node(query="question")).add_edge(START, "recall")
     with pytest.raises(InvalidInput, match="question"):
         builder.compile().invoke(ask())
+
+
+def test_a_graph_that_loses_its_episode_or_its_answer_is_counted(memory: CascadeMemory):
+    builder = StateGraph(MessagesState).add_node("recall", memory.recall_node()).add_node("learn", memory.learn_node())
+    builder.add_edge(START, "recall").add_edge("recall", "learn").add_edge("learn", END)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some versions of LangGraph warn of the unknown key
+        builder.compile().invoke(ask())
+    assert "declare `cascade: dict`" in str(memory.health().last_error)
+    graph(memory, lambda _: {"messages": [AIMessage("5")]}, solution="answr").invoke(ask())
+    assert "answr" in str(memory.health().last_error)
 
 
 @pytest.mark.parametrize("handler", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -76,10 +77,31 @@ def test_a_command_decides_by_its_exit_status():
     assert rewards.command_succeeds(check)(episode()) == 1.0
     assert rewards.command_succeeds(check)(episode("41")) == 0.0
     assert rewards.command_succeeds(lambda one: [*check[:2], f"assert {one.answer!r} == 'It is 42.'"])(episode()) == 1.0
-    assert rewards.command_succeeds(["/no/such/command"])(episode()) is None
-    assert rewards.command_succeeds([sys.executable, "-c", "import time; time.sleep(9)"], timeout=0.2)(episode()) is None
+    with pytest.raises(FileNotFoundError):
+        rewards.command_succeeds(["/no/such/command"])(episode())
+    with pytest.raises(subprocess.TimeoutExpired):
+        rewards.command_succeeds([sys.executable, "-c", "import time; time.sleep(9)"], timeout=0.2)(episode())
     with pytest.raises(InvalidInput, match="list of words"):
         rewards.command_succeeds("pytest -q")
+
+
+def test_what_cannot_judge_is_refused_where_it_is_made(make: Any):
+    for wrong in (
+        lambda: rewards.contains("42"),
+        lambda: rewards.exact_match(42),
+        lambda: rewards.valid_json({"type": "objct"}),
+    ):
+        with pytest.raises(InvalidInput):
+            wrong()
+    with pytest.raises(InvalidInput, match="chat model"):
+        LLMJudge("openai:gpt-5-mini")  # type: ignore[arg-type]
+
+    def judge(_: Episode) -> float:
+        return 1.0
+
+    judge.source = "somebody"  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInput, match="source"):
+        make(reward_fn=judge)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from langchain.agents.middleware import (
 )
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -108,6 +109,23 @@ def test_the_episode_id_is_the_run_id_that_the_caller_chose(memory: CascadeMemor
     assert again["cascade_episode_id"] != str(run_id), "a run id that was used before opens an episode of its own"
 
 
+def test_under_the_handler_the_episode_has_the_id_of_the_outermost_run(memory: CascadeMemory):
+    inner = create_agent(model("5"), [], middleware=[memory.middleware()])
+
+    @tool
+    def delegate(task: str) -> str:
+        """Ask another agent."""
+        return inner.invoke(ask(task))["messages"][-1].text
+
+    agent = create_agent(model(call("delegate", task="sub"), "It is 5."), [delegate], middleware=[memory.middleware()])
+    run_id = uuid.uuid4()
+    chain = RunnableLambda(lambda task: ask(task)) | agent
+    out = chain.invoke("what is 2 + 3?", {"callbacks": [memory.callback], "run_id": run_id})
+    assert out["cascade_episode_id"] == str(run_id)
+    assert len(memory.pending()) == 2, "the agent within has an episode of its own"
+    assert memory.reward(run_id=run_id, value=1.0) is not None
+
+
 def test_a_later_reward_by_thread_finds_the_last_episode_and_its_solution(memory: CascadeMemory):
     agent = create_agent(solver(), [add], middleware=[memory.middleware()], checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "t1"}}
@@ -177,7 +195,7 @@ def test_a_tool_sees_the_episode(judged: CascadeMemory):
     @tool
     def look(runtime: ToolRuntime) -> str:
         """Look."""
-        seen.append(runtime.state["cascade_episode"]["id"])
+        seen.append(runtime.state["cascade_episode"]["CascadeMiddleware"]["id"])
         return "ok"
 
     out = create_agent(model(call("look"), "5"), [look], middleware=[judged.middleware()]).invoke(ask())
@@ -310,7 +328,7 @@ def test_the_state_is_plain_json_and_private(judged: CascadeMemory, monkeypatch:
     assert "cascade_episode" not in out
     assert "cascade_episode" not in agent.get_input_jsonschema()["properties"]
     states = [state.values.get("cascade_episode") for state in agent.get_state_history(config)]
-    kept = next(state for state in states if state)
+    kept = next(episode for state in states if state for episode in state.values() if episode)
     assert all(value is None or isinstance(value, (str, bool)) for value in kept.values())
 
 
@@ -406,11 +424,19 @@ def test_two_memories_in_one_agent_need_two_names(make: Make):
     mine, ours = make(), make()
     with pytest.raises(AssertionError, match="duplicate"):
         create_agent(solver(), [add], middleware=[mine.middleware(), ours.middleware()])
-    agent = create_agent(solver(), [add], middleware=[mine.middleware(), ours.middleware(name="Ours")])
-    agent.invoke(ask())
-    assert mine.health().ok
-    assert ours.health().ok
-    assert len(mine.pending()) == len(ours.pending()) == 1
+    mine.add("what is 2 + 3?", "mine: five")
+    ours.add("what is 2 + 3?", "ours: five")
+    script = solver()
+    agent = create_agent(script, [add], middleware=[mine.middleware(), ours.middleware(name="Ours")])
+    out = agent.invoke(ask())
+    for shown in script.seen:
+        assert "mine: five" in shown[0].text
+        assert "ours: five" in shown[0].text
+    for one in (mine, ours):
+        assert one.health().ok
+        (episode,) = one.pending()
+        assert episode.answer == "It is 5."
+    assert out["cascade_episode_id"] == mine.pending()[0].id, "the first in the list is the one in the result"
 
 
 def test_one_namespace_per_user(judged: CascadeMemory):
@@ -425,6 +451,8 @@ def test_one_namespace_per_user(judged: CascadeMemory):
     agent.invoke(ask(), context=Context("bob"))
     assert judged.stats(namespace="ann").cases == judged.stats(namespace="bob").cases == 1
     assert judged.stats().cases == 0
+    with pytest.raises(InvalidInput, match="namespace"):
+        judged.middleware(namespace=5)  # type: ignore[arg-type]
 
 
 def test_an_interrupt_within_a_tool_passes_through_the_middleware(judged: CascadeMemory):

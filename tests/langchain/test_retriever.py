@@ -65,6 +65,8 @@ async def test_k_can_be_chosen_per_call_in_every_way_of_calling(seeded: CascadeM
 def test_a_misspelt_option_is_refused_not_dropped():
     with pytest.raises(TypeError, match="kk"):
         CascadeMemory(embedder="hashing", kk=3)
+    with pytest.raises(TypeError, match="did you mean 'reward_fn'"):
+        CascadeMemory(embedder="hashing", rewrd_fn=bool)
     with pytest.raises(TypeError, match="callbacks"):
         CascadeMemory(embedder="hashing", callbacks=[])
 
@@ -76,6 +78,16 @@ def test_an_open_engine_is_shared_and_takes_no_further_options():
         assert memory.k == 2
         with pytest.raises(InvalidInput, match="path, reward_fn"):
             CascadeMemory("somewhere", engine=engine, reward_fn=bool)
+        assert CascadeMemory(engine=memory).engine is engine, "another retriever's engine will do"
+    with pytest.raises(InvalidInput, match="engine must be"):
+        CascadeMemory(engine="./memory")  # type: ignore[arg-type]
+
+
+async def test_a_retrieval_may_be_restricted_by_metadata(make: Callable[..., CascadeMemory]):
+    memory = make(k=5)
+    memory.add([("heat cup", "a", {"user": "ann"}), ("heat cup", "b", {"user": "bob"})])
+    assert [one.metadata["user"] for one in memory.invoke("heat cup", where={"user": "bob"})] == ["bob"]
+    assert [one.metadata["user"] for one in await memory.ainvoke("heat cup", where={"user": "ann"}, k=1)] == ["ann"]
 
 
 @pytest.mark.parametrize("query", ["", "  ", None, {"query": "heat"}, 7, "\x00"])
