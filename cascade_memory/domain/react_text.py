@@ -15,7 +15,8 @@ def is_react(text: str) -> bool:
     >>> is_react("Thought: look first\nAction: look"), is_react("It is 42.")
     (True, False)
     """
-    return any(label == "Action" for label, _ in _parts(text))
+    labels = [label for label, _ in _parts(text)]
+    return "Action" in labels and ("Action Input" in labels or "Thought" in labels)
 
 
 def read_react(text: str) -> Trajectory | None:

@@ -108,7 +108,9 @@ def _plain(step: Step) -> dict[str, Any]:
     }
 
 
-def capped(trajectory: Trajectory, *, max_field_chars: int = 8_000, max_steps: int = 100) -> Trajectory:
+def capped(
+    trajectory: Trajectory, *, max_field_chars: int = 8_000, max_steps: int = 100, max_chars: int = 400_000
+) -> Trajectory:
     r"""Return a trajectory that is short enough to keep. What is cut says so; the beginning and the end stay.
 
     >>> capped(Trajectory([Step(action="look", observation="x" * 100)]), max_field_chars=40).steps[0].observation
@@ -128,7 +130,10 @@ def capped(trajectory: Trajectory, *, max_field_chars: int = 8_000, max_steps: i
         head = max_steps * 2 // 3
         gap = Step(thought=f"[... {len(steps) - max_steps:,} steps cut ...]")
         steps = [*steps[:head], gap, *steps[head - max_steps :]]
-    return Trajectory(steps, answer=shortened(trajectory.answer, 4 * max_field_chars))
+    kept = Trajectory(steps, answer=shortened(trajectory.answer, 4 * max_field_chars))
+    if len(kept.as_text()) <= max_chars or max_field_chars <= 100:
+        return kept
+    return capped(trajectory, max_field_chars=max_field_chars // 2, max_steps=max_steps, max_chars=max_chars)
 
 
 def shortened(text: str, limit: int) -> str:

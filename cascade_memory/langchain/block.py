@@ -11,6 +11,7 @@ from cascade_memory.memory.session import Session
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
+    from cascade_memory.domain.trajectory import Solution
     from cascade_memory.langchain.attach import Attachment
     from cascade_memory.memory.memory import Memory
 
@@ -25,6 +26,13 @@ class Block(Session):
         super().__init__(memory, recall)
         self._attachment = attachment
         self._stack = ExitStack()
+        self._watched: Solution | None = None
+        self.interrupted = False  # the last run inside waits for somebody
+
+    def watched(self, solution: Solution | None) -> None:
+        """Take what a run inside did as the solution, unless the user set another one."""
+        if self.solution is self._watched:
+            self.solution = self._watched = solution
 
     def __enter__(self) -> Block:
         """Enter the task."""
@@ -36,4 +44,24 @@ class Block(Session):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Settle, censor, or leave open."""
         self._stack.close()
-        super().__exit__(kind, error, traceback)
+        if not self._waits(error):
+            super().__exit__(kind, error, traceback)
+
+    async def __aenter__(self) -> Block:
+        """Enter the task, in asynchronous code."""
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Settle, censor, or leave open, without blocking the event loop."""
+        self._stack.close()
+        if not self._waits(error):
+            await super().__aexit__(kind, error, traceback)
+
+    def _waits(self, error: BaseException | None) -> bool:
+        """Leave an interrupted run's episode to whoever resumes it."""
+        if error is None and self.interrupted and not self._rewarded:
+            self._memory.finish(self.id, status="interrupted", namespace=self.recall.namespace)
+            return True
+        return False

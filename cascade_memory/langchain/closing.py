@@ -7,9 +7,10 @@ import contextvars
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.langchain.messages import answer_in, made, messages_in, since, solution_in, tool_step
 from cascade_memory.langchain.run_tree import Root, ToolCall
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
 
 _MAX_PARKED = 1024
+_PATIENCE = 60.0  # seconds
+
+_closing: ContextVar[bool] = ContextVar("cascade_memory_closing", default=False)  # what a reward_fn calls must not wait for it
 
 
 class Closing:
@@ -48,7 +52,8 @@ class Closing:
             self._hand_over(root, status, outputs)
         if not (root.opened or root.adopted):
             return
-        if not _on_a_loop():
+        # That a run waits must be written down before this returns: it may be resumed the next moment.
+        if not _on_a_loop() or (root.interrupted and status == "ok"):
             self._close(root, status, outputs)
             return
         with self._lock:
@@ -59,6 +64,7 @@ class Closing:
         future.add_done_callback(self._under_way.discard)
 
     def _guarded(self, root: Root, status: str, outputs: Any) -> None:
+        _closing.set(True)
         try:
             self._close(root, status, outputs)
         except Exception as error:  # noqa: BLE001 - nobody waits for this: it is counted
@@ -76,13 +82,20 @@ class Closing:
         if waits:
             self._park(root)
         else:
-            self._end(root.episode_id, status, solution_of(root, outputs), None)
+            try:
+                solution = solution_of(root, outputs)
+            except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be told ends all the same
+                self._memory.note_failure("callback", error)
+                solution = None
+            self._end(root.episode_id, status, solution, None)
 
     @staticmethod
     def _hand_over(root: Root, status: str, outputs: Any) -> None:
         block = root.session.session if root.session is not None else None
-        if block is not None and block.solution is None and status == "ok" and not root.interrupted:
-            block.solution = solution_of(root, outputs)
+        if block is not None and status == "ok":
+            block.interrupted = root.interrupted
+            if not root.interrupted:
+                block.watched(solution_of(root, outputs))
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
         found = self._memory.get_episode(episode_id, namespace=namespace)
@@ -101,9 +114,9 @@ class Closing:
             self._parked.popitem(last=False)
 
     def drain(self) -> None:
-        """Wait for the workers."""
-        if not threading.current_thread().name.startswith("cascade-memory-closing"):
-            wait(list(self._under_way))
+        """Wait for the workers, but for no longer than a verdict may reasonably take; not at all from within a verdict."""
+        if not _closing.get():
+            wait(list(self._under_way), timeout=_PATIENCE)
 
 
 def _on_a_loop() -> bool:
@@ -118,11 +131,12 @@ def solution_of(root: Root, outputs: Any) -> Solution | None:
     """Return what was done below a root and what it answered; the fuller of what was watched and what the messages tell."""
     watched = [_step(call) for call in root.calls if not call.own]
     messages = messages_in(outputs)
-    told = solution_in(since(messages, None), root.own_calls) if messages else None
-    answer = answer_in(outputs) if not messages else told if isinstance(told, str) else told.answer if told else ""
-    if isinstance(told, Trajectory) and len(told.steps) >= len(watched):
-        return capped(told)
-    return made(watched, answer)
+    if not messages:
+        return made(watched, answer_in(outputs))
+    told = solution_in(since(messages, None), root.own_calls, outputs)
+    if isinstance(told, Trajectory):
+        return told if len(told.steps) >= len(watched) else made(watched, told.answer)
+    return made(watched, told or "")
 
 
 def _step(call: ToolCall) -> Step:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cascade_memory.langchain.block import Block
     from cascade_memory.memory.memory import Memory
-    from cascade_memory.memory.session import Session
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -20,7 +20,7 @@ class Current:
     memory: Memory
     episode_id: str
     namespace: str | None
-    session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
+    session: Block | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
     recalls: int = 0
     outer: Current | None = None
 
@@ -31,7 +31,7 @@ _current: ContextVar[Current | None] = ContextVar("cascade_memory_current", defa
 def current(memory: Memory) -> Current | None:
     """Return the innermost episode of this memory that is open around the running code."""
     found = _current.get()
-    while found is not None and found.memory is not memory:
+    while found is not None and not found.memory.shares_engine_with(memory):
         found = found.outer
     return found
 

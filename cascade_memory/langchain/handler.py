@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from cascade_memory.domain.react_text import is_react, thought_of
 from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.current import current
-from cascade_memory.langchain.messages import answer_in, text_of
+from cascade_memory.langchain.messages import answer_in, is_rendered, text_of
 from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
 
 if TYPE_CHECKING:
@@ -54,10 +54,9 @@ class CascadeCallbackHandler(_Base):
         found.root.opened = True
         return found.root
 
-    def unclaimed(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
-        """Return the id for the first episode of the outermost run; None if it has one, or is not known."""
-        found = self._tree.find(run_id, metadata)
-        return None if found is None or found.root.opened or found.root.adopted else found.root.episode_id
+    def claim(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
+        """Return the id for the first episode of the outermost run, once; None if it has one, or is not known."""
+        return self._tree.claim(run_id, metadata)
 
     def adopt(self, run_id: UUID | None, metadata: dict[str, Any], episode_id: str, namespace: str | None) -> None:
         """Watch over an episode that ends itself, unless its run fails."""
@@ -84,6 +83,8 @@ class CascadeCallbackHandler(_Base):
             run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, session=session)
             if run is None or not is_new or run.tool is not None or run.root.session is not None:
                 return
+            if type(inputs).__name__ == "Command":
+                run.root.interrupted = False  # resumed below the same root
             thread = (metadata or {}).get("thread_id")
             if thread is not None and run.root.thread_id is None:  # a graph: the outermost run, or a step of it
                 run.root.thread_id = str(thread)
@@ -180,6 +181,7 @@ class CascadeCallbackHandler(_Base):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None and not run.tool.observation:
                 run.tool.observation = answer_in(output)
+                run.tool.own = run.tool.own or is_rendered(run.tool.observation)
                 run.tool.failed = getattr(output, "status", None) == "error"
             self._tree.end(run_id)
 
@@ -188,7 +190,7 @@ class CascadeCallbackHandler(_Base):
         with self._guarded():
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None:
-                if type(error).__name__ in ("GraphInterrupt", "NodeInterrupt"):
+                if _is_interrupt(error):
                     run.root.calls = [call for call in run.root.calls if call is not run.tool]  # it starts over when resumed
                 else:
                     run.tool.observation, run.tool.failed = f"{type(error).__name__}: {error}", True
@@ -200,9 +202,6 @@ class CascadeCallbackHandler(_Base):
             if run is not None and run.tool is None:  # a graph inside a tool may wait for itself
                 run.root.interrupted = True
 
-    def on_resume(self, event: Any) -> None:
-        """Do nothing: the outermost run's input has said so already."""
-
     # -- runs end ----------------------------------------------------------------------------------------------------
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
@@ -211,6 +210,11 @@ class CascadeCallbackHandler(_Base):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """End the episode if this was the outermost run: cancelled and abandoned ones say nothing about the cases."""
+        if _is_interrupt(error):  # a handler that was attached by the context is not told by ``on_interrupt``
+            with self._guarded():
+                run = self._tree.find(run_id)
+                if run is not None and run.tool is None:
+                    run.root.interrupted = True
         thrown_away = isinstance(error, (GeneratorExit, asyncio.CancelledError)) or not isinstance(error, Exception)
         self._ended(run_id, "cancelled" if thrown_away else "error", None)
 
@@ -234,9 +238,17 @@ class CascadeCallbackHandler(_Base):
     def _guarded(self) -> _Guard:
         return _Guard(self._memory.note_failure)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> CascadeCallbackHandler:
+        """Stay one: configurations are copied, what they watch is not."""
+        return self
+
     def __repr__(self) -> str:
         """Return one line."""
         return f"CascadeCallbackHandler({self._memory!r})"
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    return type(error).__name__ in ("GraphInterrupt", "NodeInterrupt")
 
 
 class _Guard:

@@ -20,7 +20,7 @@ _INSTRUCTION = (
     'Answer with one line and nothing else: "VERDICT: n", where n is a number from 0 (failed) to 1 (solved), or '
     '"VERDICT: unknown" if that cannot be told.'
 )
-_VERDICT = re.compile(r"^\W*VERDICT\W*:\W*(unknown|[01](?:\.\d+)?|\.\d+)\W*$", re.IGNORECASE | re.MULTILINE)
+_VERDICT = re.compile(r"[\s*_`]*VERDICT[\s*_`]*:[\s*_`]*(unknown|[01](?:\.\d+)?|\.\d+)[\s*_`.]*", re.IGNORECASE)
 
 
 class LLMJudge:
@@ -59,13 +59,14 @@ class LLMJudge:
 
 
 def verdict_in(text: str) -> float | None:
-    """Return the number in a verdict; None unless there is exactly one.
+    """Return the number in a verdict; None unless there is exactly one, in the last line.
 
     >>> verdict_in("VERDICT: 0.5"), verdict_in("VERDICT: unknown"), verdict_in("VERDICT: 7"), verdict_in("9 of 10")
     (0.5, None, None, None)
     """
-    found = _VERDICT.findall(text)
-    if len(found) != 1 or found[0].lower() == "unknown":
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = _VERDICT.fullmatch(lines[-1]) if lines else None
+    if found is None or text.upper().count("VERDICT") != 1 or found[1].lower() == "unknown":
         return None
-    value = float(found[0])
+    value = float(found[1])
     return value if 0.0 <= value <= 1.0 else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from cascade_memory.errors import MissingExtra
 from cascade_memory.langchain.retriever import CascadeMemory
 
 _BATCH = 100
@@ -27,10 +26,8 @@ def collect_feedback(
         namespace: Whose episodes; the memory's own namespace by default.
     """
     if client is None:
-        try:
-            from langsmith import Client
-        except ImportError as error:
-            raise MissingExtra("collect_feedback needs langsmith: pip install langsmith") from error
+        from langsmith import Client  # comes with langchain-core, and connects only when it is asked something
+
         client = Client()
     waiting = [episode.id for episode in memory.pending(namespace=namespace) if _is_run_id(episode.id)]
     rewarded = 0

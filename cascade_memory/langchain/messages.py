@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
+from pydantic import BaseModel
 
 from cascade_memory.domain.react_text import is_react, read_react
-from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped, shortened
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 
 OWN_TOOL = "recall_cases"  # the name of ``memory.tool()``
 RECALLED = "cascade_recall"  # marks a tool message that shows recalled cases
-MAX_ANSWER_CHARS = 200_000
+MAX_FIELD_CHARS = 8_000
+MAX_ANSWER_CHARS = 100_000
+_OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")
+_FENCE = re.compile(r"^--- memory-[0-9a-f]{10} ", re.MULTILINE)
+_ANSWER_KEYS = ("output", "answer", "result", "response", "text", "output_text", "generation", "reply", "content")
 
 
 def messages_in(value: object) -> list[BaseMessage]:
@@ -25,8 +31,8 @@ def messages_in(value: object) -> list[BaseMessage]:
     if not isinstance(found, (list, tuple)) or not found:
         return []
     items = cast("Sequence[Any]", found)
-    if all(isinstance(one, BaseMessage) for one in items):
-        return list(items)
+    if any(isinstance(one, str) for one in items):
+        return []  # plain texts: nobody said who speaks
     try:
         return convert_to_messages(cast("Sequence[AnyMessage]", items))
     except (ValueError, NotImplementedError, TypeError):
@@ -46,30 +52,40 @@ def text_of(message: BaseMessage) -> str:
 
 
 def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
-    """Return what was asked last, and the id of that message; empty when nothing was."""
-    for message in reversed(messages):
-        if _asks(message) and (text := text_of(message)):
-            return text[:MAX_QUERY_CHARS], message.id
-    return "", None
-
-
-def _asks(message: BaseMessage) -> bool:
-    """Say whether a person speaks: ReAct agents that write text are told their observations in the same role."""
-    return message.type == "human" and not text_of(message).startswith("Observation")
+    """Return what was asked last, and the id of that message; empty when it has no text, or was answered already."""
+    place = _last_asked(messages)
+    if place is None or any(message.type == "ai" for message in messages[place + 1 :]):
+        return "", None
+    return text_of(messages[place])[:MAX_QUERY_CHARS], messages[place].id
 
 
 def since(messages: Sequence[BaseMessage], anchor: str | None) -> list[BaseMessage]:
-    """Return the messages from the one with this id on; without it, from the last human one."""
+    """Return the messages from the one with this id on; without it, from the last that a person wrote."""
     places = [i for i, message in enumerate(messages) if anchor is not None and message.id == anchor]
-    if not places:
-        places = [i for i, message in enumerate(messages) if _asks(message)]
-    return list(messages[places[-1] :]) if places else list(messages)
+    place = places[-1] if places else _last_asked(messages)
+    return list(messages if place is None else messages[place:])
 
 
-def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = ()) -> Solution | None:
+def _last_asked(messages: Sequence[BaseMessage]) -> int | None:
+    """Return where a person spoke last: ReAct agents that write text are told their observations in the same role."""
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place].type == "human" and not _is_observation(messages, place):
+            return place
+    return None
+
+
+def _is_observation(messages: Sequence[BaseMessage], place: int) -> bool:
+    before = messages[place - 1] if place else None
+    told = _OBSERVATION.match(text_of(messages[place])) is not None
+    return told and before is not None and before.type == "ai" and "Action:" in text_of(before)
+
+
+def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outputs: object = None) -> Solution | None:
     """Return what was done and answered: a trajectory if there were steps, else the answer; None if there was neither.
 
-    Recalled cases are left out (they are no new experience): tool messages marked as such, and the calls named by ``own``.
+    Recalled cases are left out (they are no new experience): tool messages that are marked as such, or show what the memory
+    renders, and the calls named by ``own``. Without an answer in words, it is the structured one of ``outputs``, or what the
+    last tool returned.
     """
     said = [message for message in messages if isinstance(message, AIMessage)]
     if not any(message.tool_calls for message in said) and any(is_react(text_of(message)) for message in said):
@@ -84,16 +100,25 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = ()) -> S
             answer = ""
         elif text:
             if answer:
-                steps.append(Step(thought=answer))
+                steps.append(Step(thought=shortened(answer, MAX_FIELD_CHARS)))
             answer = text
-    return made(steps, answer)
+    return made(steps, answer or _unspoken(messages, outputs))
+
+
+def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:
+    structured = read(outputs, "structured_response")
+    if structured is not None:
+        return _as_json(structured)
+    last = messages[-1] if messages else None
+    return text_of(last) if isinstance(last, ToolMessage) and not shows_cases(last) else ""
 
 
 def made(steps: Sequence[Step], answer: str) -> Solution | None:
     """Return steps and answer as a solution short enough to keep."""
+    answer = "" if _FENCE.search(answer) else shortened(answer, MAX_ANSWER_CHARS)
     if steps:
         return capped(Trajectory(steps, answer=answer))
-    return answer[:MAX_ANSWER_CHARS] or None
+    return answer or None
 
 
 def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], own: Collection[str]) -> list[Step]:
@@ -115,49 +140,90 @@ def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], ow
     return steps
 
 
+def is_rendered(text: str) -> bool:
+    r"""Say whether what a tool returned is, or quotes, what this memory shows of its cases.
+
+    >>> is_rendered("Task: heat the cup\nSolution:\nmicrowave it"), is_rendered("The solution: microwave it")
+    (True, False)
+    """
+    if _FENCE.search(text):
+        return True
+    start = 0 if text.startswith("Task: ") else text.find("\nTask: ")
+    return start >= 0 and any(text.find(kind, start) >= 0 for kind in ("\nSolution:\n", "\nSteps that solved it:\n"))
+
+
 def shows_cases(message: ToolMessage) -> bool:
     """Say whether a tool message shows cases of the memory: they came out of it, and must not go in again."""
-    if message.additional_kwargs.get(RECALLED):
+    if message.additional_kwargs.get(RECALLED) or is_rendered(text_of(message)):
         return True
     artifact = message.artifact
-    documents = cast("Sequence[Any]", artifact) if isinstance(artifact, (list, tuple)) else []
-    return any("cascade_episode_id" in (read(one, "metadata") or {}) for one in documents)
+    found = [read(one, "metadata") for one in cast("Sequence[Any]", artifact)] if isinstance(artifact, (list, tuple)) else []
+    return any(isinstance(one, Mapping) and "cascade_episode_id" in one for one in found)
 
 
 def tool_step(name: str, arguments: object, *, observation: str, thought: str, failed: bool) -> Step:
     """Return a tool call as a step, whatever its arguments are made of."""
-    try:
-        plain: object = json.loads(json.dumps(arguments, default=str, skipkeys=True), parse_constant=str)
-    except ValueError:  # a circular structure
-        plain = str(arguments)
+    name = clean_text(name) or "tool"
+    given = clean_text(_as_json(arguments))
+    plain: Any = json.loads(given, parse_constant=str)
     fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {} if plain in (None, "") else {"input": plain}
+    short = len(given) <= MAX_FIELD_CHARS
     return Step(
-        tool=clean_text(name) or "tool",
-        arguments=cast("dict[str, Any]", json.loads(clean_text(json.dumps(fields, ensure_ascii=False)))),
-        observation=clean_text(observation),
-        thought=clean_text(thought),
+        tool=name,
+        action="" if short else f"{name}({shortened(given, MAX_FIELD_CHARS)})",
+        arguments=fields if short else {},
+        observation=shortened(clean_text(observation), MAX_FIELD_CHARS),
+        thought=shortened(clean_text(thought), MAX_FIELD_CHARS),
         failed=failed,
     )
 
 
+def _as_json(value: object) -> str:
+    """Return anything as JSON: what JSON does not know becomes text."""
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    try:
+        return json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
+    except Exception:  # noqa: BLE001 - circular, too deep, or objects that cannot even be printed
+        return json.dumps(f"({type(value).__name__})")
+
+
 def _react(messages: Sequence[BaseMessage]) -> Solution | None:
-    told = [message for message in messages if message.type != "system"]
-    transcript = "\n".join(text_of(message) for message in (told[1:] if told and told[0].type == "human" else told))
-    found = read_react(transcript)
-    return None if found is None else capped(found)
+    """Read the steps out of what the agent wrote; what it was told is its last step's observation, whatever stands in it."""
+    steps: list[dict[str, str]] = []
+    answer = ""
+    for message in messages:
+        text = text_of(message)
+        if isinstance(message, AIMessage):
+            found = read_react(text)
+            answer = text if found is None else found.answer
+            if found is not None:
+                steps += [{"action": step.action, "thought": step.thought} for step in found.steps[:1]]
+        elif steps and message.type in ("human", "tool", "function"):
+            steps[-1]["observation"] = _OBSERVATION.sub("", text, count=1)
+    final = answer.rsplit("Final Answer:", 1)[-1].strip()
+    kept = [
+        Step(
+            action=shortened(step["action"], MAX_FIELD_CHARS),
+            thought=shortened(step["thought"], MAX_FIELD_CHARS),
+            observation=shortened(step.get("observation", ""), MAX_FIELD_CHARS),
+        )
+        for step in steps
+        if not is_rendered(step.get("observation", ""))
+    ]
+    return made(kept, final)
 
 
 def answer_in(output: object) -> str:
-    """Return the final answer that a chain or graph gave, as text."""
+    """Return the final answer that a chain or graph gave, as text; empty where nothing says which part of it is the answer."""
     if isinstance(output, BaseMessage):
         return text_of(output)
     if isinstance(output, str):
         return clean_text(output).strip()
     if isinstance(output, Mapping):
         fields = cast("Mapping[str, Any]", output)
-        for key in ("output", "answer", "result", "response", "text", "output_text", "generation"):
-            if key in fields and (text := answer_in(fields[key])):
-                return text
-    if output is None:
-        return ""
-    return clean_text(json.dumps(output, default=str, ensure_ascii=False)).strip()
+        return next((text for key in _ANSWER_KEYS if key in fields and (text := answer_in(fields[key]))), "")
+    if isinstance(output, (list, tuple)):
+        parts = cast("Sequence[Any]", output)
+        return "\n".join(clean_text(one) for one in parts if isinstance(one, str)).strip()
+    return str(output) if isinstance(output, (int, float)) else ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.agents.middleware.types import ModelRequest, ModelResponse, OmitFromInput, PrivateStateAttr
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 from typing_extensions import NotRequired, override
 
@@ -20,7 +22,7 @@ from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import EPISODE_KEY
-from cascade_memory.langchain.threads import in_context
+from cascade_memory.memory.threads import in_thread
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -38,7 +40,7 @@ class CascadeState(AgentState[Any]):
     """What the middleware keeps in the graph's state: plain JSON, so that any checkpointer can store it."""
 
     cascade_episode: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merged]]  # by the middleware's name
-    cascade_episode_id: NotRequired[Annotated[str, OmitFromInput]]
+    cascade_episode_id: NotRequired[Annotated[str | None, OmitFromInput]]
 
 
 class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
@@ -87,12 +89,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             return self._begin(state, runtime)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             self._failed("recall", error)
-            return self._nothing()
+            return self._no_episode()
 
     @override
     async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         """Do the same off the event loop."""
-        return await in_context(lambda: self.before_agent(state, runtime))
+        return await in_thread(lambda: self.before_agent(state, runtime))
 
     def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         before = self._episode(state)
@@ -101,7 +103,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         messages = messages_in(state)
         task, anchor = task_in(messages)
         if not task:
-            return self._nothing()
+            return self._no_episode()
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
         config = _config()
         info = getattr(runtime, "execution_info", None)
@@ -110,10 +112,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         callbacks: Any = config.get("callbacks")
         run_id = getattr(callbacks, "parent_run_id", None)
         # The id of the outermost run, or else one that the caller chose for this one, is the id of the episode too.
-        wanted = self._handler.unclaimed(run_id, fields) or getattr(info, "run_id", None)
+        wanted = self._handler.claim(run_id, fields) or getattr(info, "run_id", None)
         recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted)
         if recall.error is not None:
-            return self._nothing()
+            return self._no_episode()
         if not in_session:
             self._handler.adopt(run_id, fields, recall.episode_id, namespace)
         episode = {
@@ -125,6 +127,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             "in_session": in_session,
         }
         return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
+
+    def _no_episode(self) -> dict[str, Any]:
+        """Clear the id as well: that of an earlier turn is not this one's."""
+        return {**self._nothing(), EPISODE_KEY: None}
 
     def _nothing(self) -> dict[str, Any]:
         return {"cascade_episode": {self._name: None}}
@@ -230,7 +236,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
+                with _unobserved():
+                    self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             self._failed("reward", error)
         return {**self._nothing(), **_tagged(episode, state)}
@@ -244,33 +251,54 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
+                with _unobserved():
+                    await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             self._failed("reward", error)
         return {**self._nothing(), **_tagged(episode, state)}
 
     def _solution(self, episode: Mapping[str, Any], state: Any) -> Any:
+        try:
+            return self._told(episode, state)
+        except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be told ends all the same
+            self._failed("reward", error)
+            return None
+
+    def _told(self, episode: Mapping[str, Any], state: Any) -> Any:
         told = since(messages_in(state), episode["anchor"])
         watched = self._record.take(episode["id"])
         known = {message.id for message in told}
         # The history is the better source (other middleware may have edited it) unless something is missing from it.
         complete = all(message.id in known for message in watched if isinstance(message, AIMessage))
-        return solution_in(told if complete else watched)
+        return solution_in(told if complete else watched, outputs=state)
 
     def _in_session(self, episode: Mapping[str, Any], solution: Any) -> bool:
         """Leave the end to the user's own block, if there is one."""
         around = current(self._memory)
         if not episode["in_session"] or around is None or around.session is None:
             return False
-        if around.session.solution is None:
-            around.session.solution = solution
+        around.session.watched(solution)
         return True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
+        """Stay one: agents are copied, the memory is not."""
+        return self
 
     def _failed(self, step: str, error: Exception) -> None:
         self._memory.note_failure(step, error)
         if not self._warned:
             self._warned = True
             warnings.warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
+
+
+@contextlib.contextmanager
+def _unobserved() -> Generator[None, None, None]:
+    """Keep what a ``reward_fn`` runs out of the agent's own stream and traces."""
+    token = var_child_runnable_config.set({})
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def _config() -> Mapping[str, Any]:

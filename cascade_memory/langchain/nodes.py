@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.current import current
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
-from cascade_memory.langchain.threads import in_context
+from cascade_memory.memory.threads import in_thread
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -36,11 +38,14 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
 
     def _open(state: Any, config: RunnableConfig) -> dict[str, Any]:
         before = cast("Mapping[str, Any]", read(state, key) or {})
-        if before.get("id"):
+        if before.get("id") and not before.get("block"):
             _abandon(memory, before["id"])
         task, anchor = _task(state, query)
         if not task:
             return {}
+        around = current(memory)
+        if around is not None and around.session is not None:  # the user's block has recalled, and ends the episode
+            return {"id": around.episode_id, "query": task, "context": around.session.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
         recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread))
         if recall.error is not None:
@@ -50,19 +55,21 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         return {"id": recall.episode_id, "query": task, "context": recall.render(), "anchor": anchor}
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return await in_context(lambda: node(state, config))
+        return await in_thread(lambda: node(state, config))
 
     return RunnableLambda(node, anode, name="recall")
 
 
 def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Runnable[Any, Any]:
     """Return the node that ends the episode."""
+    if inspect.iscoroutinefunction(reward):
+        raise InvalidInput("learn_node(reward=...) takes a plain function; a memory's reward_fn may be asynchronous")
     if reward is not None:
         return _scored(memory, solution=solution, reward=reward, key=key)
 
     def node(state: Any) -> dict[str, Any]:
         try:
-            if (ready := _ready(state, solution, key)) is not None:
+            if (ready := _ready(memory, state, solution, key)) is not None:
                 memory.end(ready[0], solution=ready[1])
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             memory.note_failure("reward", error)
@@ -70,7 +77,7 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
 
     async def anode(state: Any) -> dict[str, Any]:
         try:
-            if (ready := _ready(state, solution, key)) is not None:
+            if (ready := _ready(memory, state, solution, key)) is not None:
                 await memory.aend(ready[0], solution=ready[1])
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             memory.note_failure("reward", error)
@@ -85,7 +92,7 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
     def node(state: Any) -> dict[str, Any]:
         value = reward(state)
         try:
-            ready = _ready(state, solution, key)
+            ready = _ready(memory, state, solution, key)
             episode = None if ready is None else memory.get_episode(ready[0])
             if ready is not None and episode is not None and episode.status == "open":  # else it is a replay
                 if value is None:
@@ -97,17 +104,24 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:
-        return await in_context(lambda: node(state))
+        return await in_thread(lambda: node(state))
 
     return RunnableLambda(node, anode, name="learn")
 
 
-def _ready(state: Any, solution: Text, key: str) -> tuple[str, Solution | None] | None:
+def _ready(memory: Memory, state: Any, solution: Text, key: str) -> tuple[str, Solution | None] | None:
     found = read(state, key)
     if found is None:
         raise InvalidInput(f"the graph's state holds no {key!r} from recall_node: declare `{key}: dict` in it")
     episode = cast("Mapping[str, Any]", found)
-    return (str(episode["id"]), _solved(state, solution, episode)) if episode.get("id") else None
+    if not episode.get("id"):
+        return None
+    solved = _solved(state, solution, episode)
+    around = current(memory)
+    if episode.get("block") and around is not None and around.session is not None:
+        around.session.watched(solved)
+        return None
+    return str(episode["id"]), solved
 
 
 def _abandon(memory: Memory, episode_id: str) -> None:
@@ -127,10 +141,10 @@ def _task(state: Any, query: Text) -> tuple[str, str | None]:
 
 def _solved(state: Any, solution: Text, episode: Mapping[str, Any]) -> Solution | None:
     if solution is None:
-        return solution_in(since(messages_in(state), episode.get("anchor")))
+        return solution_in(since(messages_in(state), episode.get("anchor")), outputs=state)
     found = solution(state) if callable(solution) else read(state, solution)
     if found is None and isinstance(solution, str):
         raise InvalidInput(f"learn_node(solution={solution!r}) found nothing under that key of the state")
     if isinstance(found, (list, tuple)):
         return solution_in(messages_in(found)) or json.dumps(found, default=str)
-    return found if found is None or not isinstance(found, (str, Mapping)) else answer_in(found) or None
+    return found if found is None or isinstance(found, Trajectory) else answer_in(found) or None

@@ -34,7 +34,6 @@ from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import EPISODE_KEY
-from cascade_memory.langchain.threads import in_context
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.memory.views import Health, Stats
@@ -73,6 +72,7 @@ class CascadeMemory(BaseRetriever):
         *,
         engine: Engine | CascadeMemory | None = None,
         k: int | None = None,
+        name: str | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         **options: Any,
@@ -83,6 +83,7 @@ class CascadeMemory(BaseRetriever):
             path: The folder.
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
             k: How many documents at most; the engine's own number by default.
+            name: Of its runs in traces.
             tags: LangChain's, for every retrieval.
             metadata: LangChain's, for every retrieval.
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
@@ -102,7 +103,7 @@ class CascadeMemory(BaseRetriever):
             if k is not None:
                 options["k"] = k
             engine = Engine(path, **options)
-        fields: dict[str, Any] = {"k": engine.k if k is None else k, "tags": tags, "metadata": metadata}
+        fields: dict[str, Any] = {"k": engine.k if k is None else k, "name": name, "tags": tags, "metadata": metadata}
         super().__init__(**fields)
         self._engine = engine
         self._handler = CascadeCallbackHandler(engine)
@@ -134,7 +135,7 @@ class CascadeMemory(BaseRetriever):
         where: Mapping[str, Any] | None = None,
     ) -> list[Document]:
         recall = functools.partial(self._recall, query, run_manager.parent_run_id, run_manager.metadata, k, where)
-        return documents(await in_context(recall))
+        return documents(await in_thread(recall))
 
     def _recall(
         self,
@@ -323,6 +324,10 @@ class CascadeMemory(BaseRetriever):
         self.close()
 
     # -- as an object ------------------------------------------------------------------------------------------------
+
+    def configurable_fields(self, **_: Any) -> Any:
+        """Refuse: LangChain would open another memory for each configuration."""
+        raise InvalidInput("a memory has no configurable fields; k and where can be given with each call: invoke(query, k=3)")
 
     def __reduce__(self) -> Any:
         """Refuse to be pickled."""

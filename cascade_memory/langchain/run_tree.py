@@ -35,6 +35,7 @@ class Root:
     thread_id: str | None = None
     session: Current | None = None  # the user's own block ends the episode
     opened: bool = False  # somebody recalled
+    claimed: bool = False  # somebody took the id for an episode that ends itself
     interrupted: bool = False
     adopted: list[tuple[str, str | None]] = field(default_factory=list["tuple[str, str | None]"])  # the middleware's episodes
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
@@ -74,6 +75,8 @@ class RunTree:
             above = self._runs.get(parent) if parent is not None else None
             if above is not None:
                 return self._add(run_id, Run(above.root, above.tool)), True
+            if parent is None and not is_chain:
+                return None, True  # a model or a tool by itself: nothing that is recalled for
             if parent is not None and not (is_chain and "langgraph_node" not in fields):
                 root = self._live(fields)  # below a run that nobody told us of, such as LangSmith's wrappers
                 return (None if root is None else self._add(run_id, Run(root))), True
@@ -96,6 +99,15 @@ class RunTree:
             or (episode is None and thread is not None and root.thread_id == str(thread))
         ]
         return found[0] if len(found) == 1 else None
+
+    def claim(self, run_id: UUID | None, metadata: Mapping[str, Any]) -> str | None:
+        """Hand out the id of a root's episode to the first who asks, unless somebody recalled under it already."""
+        found = self.find(run_id, metadata)
+        with self._lock:
+            if found is None or found.root.opened or found.root.claimed:
+                return None
+            found.root.claimed = True
+            return found.root.episode_id
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
         """Return a run that was noted, or the root that its metadata leave no doubt about."""

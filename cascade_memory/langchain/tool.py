@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from cascade_memory.domain.recall import Recall
 from cascade_memory.langchain.documents import documents
 from cascade_memory.langchain.messages import OWN_TOOL
-from cascade_memory.langchain.threads import in_context
+from cascade_memory.memory.threads import in_thread
 
 DESCRIPTION = (
     "Look up how similar tasks were solved before. Call it once, before you start, with the task in your own words. "
@@ -42,7 +42,7 @@ def recall_tool(
         return found.render() or NOTHING, [one.model_dump() for one in documents(found)]
 
     async def aanswer(query: str, config: RunnableConfig, callbacks: Any = None) -> tuple[str, list[dict[str, Any]]]:
-        return await in_context(lambda: answer(query, config, callbacks))
+        return await in_thread(lambda: answer(query, config, callbacks))
 
     return StructuredTool.from_function(
         answer,

@@ -115,7 +115,7 @@ class EpisodeVerbs(Handle):
         value = None
         try:
             if self._reward_fn is not None and status != "cancelled":
-                value = ask(self._reward_fn, _as_judged(episode, status, checked))
+                value = _checked(ask(self._reward_fn, _as_judged(episode, status, checked)))
         finally:
             reward = self._conclude(episode, value, status, checked)
         return reward
@@ -136,7 +136,7 @@ class EpisodeVerbs(Handle):
         value = None
         try:
             if self._reward_fn is not None and status != "cancelled":
-                value = await aask(self._reward_fn, _as_judged(episode, status, checked))
+                value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
         finally:
             reward = await in_thread(functools.partial(self._conclude, episode, value, status, checked))
         return reward
@@ -192,6 +192,10 @@ class EpisodeVerbs(Handle):
         closed = ledger.close_episodes([episode.id for episode in old], "expired")
         engine.learn_soon()
         return len(closed)
+
+
+def _checked(verdict: float | bool | None) -> float | None:
+    return None if verdict is None else check_reward(verdict)
 
 
 def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Episode:

@@ -55,6 +55,10 @@ class Handle:
         """How many cases a recall returns at most, unless it says otherwise."""
         return self._k
 
+    def shares_engine_with(self, other: Handle) -> bool:
+        """Say whether both are handles on one folder."""
+        return self._engine is other._engine
+
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:

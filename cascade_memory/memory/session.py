@@ -71,10 +71,30 @@ class Session:
         if self._rewarded or self.recall.error is not None:
             return
         try:
-            # An interrupt, a cancellation, a generator thrown away: none of them says anything about the case.
-            status = "ok" if error is None else "error" if isinstance(error, Exception) else "cancelled"
-            self._memory.end(self.id, solution=self.solution, status=status, namespace=self.recall.namespace)
+            self._memory.end(self.id, solution=self.solution, status=_status(error), namespace=self.recall.namespace)
         except Exception as failure:
             if error is None:
                 raise
             self._memory.note_failure("reward", failure)
+
+    async def __aenter__(self) -> Session:
+        """Enter the task, in asynchronous code."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do what the end of a plain block does, without blocking the event loop."""
+        if self._rewarded or self.recall.error is not None:
+            return
+        try:
+            await self._memory.aend(self.id, solution=self.solution, status=_status(error), namespace=self.recall.namespace)
+        except Exception as failure:
+            if error is None:
+                raise
+            self._memory.note_failure("reward", failure)
+
+
+def _status(error: BaseException | None) -> str:
+    # An interrupt, a cancellation, a generator thrown away: none of them says anything about the case.
+    return "ok" if error is None else "error" if isinstance(error, Exception) else "cancelled"
