@@ -82,20 +82,21 @@ class Closing:
         if waits:
             self._park(root)
         else:
-            try:
-                solution = solution_of(root, outputs)
-            except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be told ends all the same
-                self._memory.note_failure("callback", error)
-                solution = None
-            self._end(root.episode_id, status, solution, None)
+            self._end(root.episode_id, status, self._told(root, outputs), None)
 
-    @staticmethod
-    def _hand_over(root: Root, status: str, outputs: Any) -> None:
+    def _told(self, root: Root, outputs: Any) -> Solution | None:
+        try:
+            return solution_of(root, outputs)
+        except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be told ends all the same
+            self._memory.note_failure("callback", error)
+            return None
+
+    def _hand_over(self, root: Root, status: str, outputs: Any) -> None:
         block = root.session.session if root.session is not None else None
         if block is not None and status == "ok":
             block.interrupted = root.interrupted
             if not root.interrupted:
-                block.watched(solution_of(root, outputs))
+                block.watched(self._told(root, outputs))
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
         found = self._memory.get_episode(episode_id, namespace=namespace)
