@@ -13,7 +13,7 @@ import pytest
 
 from cascade_memory import CascadeMemory
 
-_FRAMEWORK_OF = {"langchain": "langchain"}  # by folder, here and in the package
+_FRAMEWORK_OF = {"langchain": "langchain", "helpers": "langchain"}  # by folder, here and in the package
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 
 
