@@ -15,7 +15,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda, RunnableParallel
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -289,7 +289,12 @@ async def test_a_reward_function_may_use_the_memory(make: Make, kind: str):
     functions: dict[str, Any] = {"async": asks, "areward": rewards_another, "thread": in_a_thread}
     memory = make(reward_fn=functions[kind])
     other = memory.engine.recall("other").episode_id
-    chain = RunnableLambda(lambda q: (memory.invoke(q) and "x") or "done")
+
+    def recalled(q: str, config: RunnableConfig) -> str:
+        memory.invoke(q, config)
+        return "done"
+
+    chain = RunnableLambda(recalled)
     await chain.ainvoke("heat", {"callbacks": [memory.callback]})
     await asyncio.wait_for(asyncio.to_thread(memory.sync), 10)
     assert 1.0 in paid(memory)
