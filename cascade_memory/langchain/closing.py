@@ -120,6 +120,13 @@ class Closing:
             wait(list(self._under_way), timeout=_PATIENCE)
 
 
+def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> None:
+    """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
+    found = memory.get_episode(episode_id, namespace=namespace)
+    if found is not None and found.status == "open" and found.ended in (None, "interrupted"):
+        memory.discard(episode_id, namespace=namespace)
+
+
 def _on_a_loop() -> bool:
     try:
         asyncio.get_running_loop()

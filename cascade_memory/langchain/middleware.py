@@ -17,6 +17,7 @@ from typing_extensions import NotRequired, override
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.current import Current, current, within
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
@@ -99,7 +100,9 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         before = self._episode(state)
         if before is not None:
-            self._abandon(before)
+            self._record.take(before["id"])
+            if not before["in_session"]:
+                abandon(self._memory, before["id"], before["namespace"])
         messages = messages_in(state)
         task, anchor = task_in(messages)
         if not task:
@@ -149,13 +152,6 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if episode_id is not None and self._memory.knows(episode_id):
             episode_id = None
         return self._memory.recall(task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread), False
-
-    def _abandon(self, before: Mapping[str, Any]) -> None:
-        """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
-        self._record.take(before["id"])
-        found = self._memory.get_episode(before["id"], namespace=before["namespace"])
-        if found is not None and found.status == "open" and found.ended in (None, "interrupted") and not before["in_session"]:
-            self._memory.discard(before["id"], namespace=before["namespace"])
 
     # -- the agent works ---------------------------------------------------------------------------------------------
 

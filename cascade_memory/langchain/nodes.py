@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.current import current
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.memory.threads import in_thread
@@ -39,7 +40,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
     def _open(state: Any, config: RunnableConfig) -> dict[str, Any]:
         before = cast("Mapping[str, Any]", read(state, key) or {})
         if before.get("id") and not before.get("block"):
-            _abandon(memory, before["id"])
+            abandon(memory, before["id"])
         task, anchor = _task(state, query)
         if not task:
             return {}
@@ -122,12 +123,6 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str) -> tuple[str, S
         around.session.watched(solved)
         return None
     return str(episode["id"]), solved
-
-
-def _abandon(memory: Memory, episode_id: str) -> None:
-    found = memory.get_episode(episode_id)
-    if found is not None and found.status == "open" and found.ended in (None, "interrupted"):
-        memory.discard(episode_id)
 
 
 def _task(state: Any, query: Text) -> tuple[str, str | None]:
