@@ -52,6 +52,11 @@ class Episode:
     ended: str | None = None
 
     @property
+    def under_way(self) -> bool:
+        """True while its run has not ended, or waits for somebody."""
+        return self.status == "open" and self.ended in (None, "interrupted")
+
+    @property
     def answer(self) -> str:
         """The final answer as text: of a trajectory its answer, else the solution itself; empty without one.
 

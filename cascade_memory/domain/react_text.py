@@ -64,6 +64,5 @@ def thought_of(text: str) -> str:
 def _parts(text: str) -> list[tuple[str, str]]:
     found = list(_LABEL.finditer(text))
     ends = [*(match.start() for match in found[1:]), len(text)]
-    return [
-        (match.group(1), text[match.end() : end].strip()) for match, end in zip(found, ends, strict=False)
-    ]  # one end too many when there is none
+    pairs = zip(found, ends, strict=False)  # one end too many when nothing was found
+    return [(match.group(1), text[match.end() : end].strip()) for match, end in pairs]

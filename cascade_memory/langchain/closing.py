@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
+from cascade_memory.langchain.counted import counted
 from cascade_memory.langchain.messages import answer_in, made, messages_in, since, solution_in, tool_step
 from cascade_memory.langchain.run_tree import Root, ToolCall
 
@@ -48,7 +49,7 @@ class Closing:
 
     def close(self, root: Root, status: str, outputs: Any) -> None:
         """Deal with a run that has ended; on a worker if this thread drives an event loop."""
-        if root.session is not None:  # the user's block is about to end: it must find the solution there
+        if root.block is not None:  # the user's block is about to end: it must find the solution there
             self._hand_over(root, status, outputs)
         if not (root.opened or root.adopted):
             return
@@ -65,10 +66,8 @@ class Closing:
 
     def _guarded(self, root: Root, status: str, outputs: Any) -> None:
         _closing.set(True)
-        try:
+        with counted(self._memory, "callback"):  # nobody waits for this
             self._close(root, status, outputs)
-        except Exception as error:  # noqa: BLE001 - nobody waits for this: it is counted
-            self._memory.note_failure("callback", error)
 
     def _close(self, root: Root, status: str, outputs: Any) -> None:
         waits = root.interrupted and status == "ok"
@@ -77,7 +76,7 @@ class Closing:
                 self._interrupt(episode_id, namespace)
             else:  # it should have ended itself; if it did not, nobody knows how it went
                 self._end(episode_id, "cancelled" if status == "ok" else status, None, namespace)
-        if root.session is not None or not root.opened:
+        if root.block is not None or not root.opened:
             return
         if waits:
             self._park(root)
@@ -85,22 +84,19 @@ class Closing:
             self._end(root.episode_id, status, self._told(root, outputs), None)
 
     def _told(self, root: Root, outputs: Any) -> Solution | None:
-        try:
+        with counted(self._memory, "callback"):  # an episode whose solution cannot be told ends all the same
             return solution_of(root, outputs)
-        except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be told ends all the same
-            self._memory.note_failure("callback", error)
-            return None
+        return None
 
     def _hand_over(self, root: Root, status: str, outputs: Any) -> None:
-        block = root.session.session if root.session is not None else None
-        if block is not None and status == "ok":
-            block.interrupted = root.interrupted
+        if root.block is not None and status == "ok":
+            root.block.interrupted = root.interrupted
             if not root.interrupted:
-                block.watched(self._told(root, outputs))
+                root.block.watched(self._told(root, outputs))
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
         found = self._memory.get_episode(episode_id, namespace=namespace)
-        if found is not None and found.status == "open" and found.ended in (None, "interrupted"):
+        if found is not None and found.under_way:
             self._memory.end(episode_id, solution=solution, status=status, namespace=namespace)
 
     def _interrupt(self, episode_id: str, namespace: str | None) -> None:
@@ -123,7 +119,7 @@ class Closing:
 def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> None:
     """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
     found = memory.get_episode(episode_id, namespace=namespace)
-    if found is not None and found.status == "open" and found.ended in (None, "interrupted"):
+    if found is not None and found.under_way:
         memory.discard(episode_id, namespace=namespace)
 
 

@@ -36,6 +36,12 @@ def current(memory: Memory) -> Current | None:
     return found
 
 
+def block_around(memory: Memory) -> Block | None:
+    """Return the user's own ``with memory.episode(...)`` block, if the running code stands directly in one."""
+    found = current(memory)
+    return None if found is None else found.session
+
+
 @contextlib.contextmanager
 def within(entry: Current) -> Generator[Current, None, None]:
     """Let the code inside join an episode."""

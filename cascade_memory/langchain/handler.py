@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.callbacks import GraphCallbackHandler
+from langgraph.errors import GraphInterrupt
+from langgraph.types import Command
 
 from cascade_memory.domain.react_text import is_react, thought_of
 from cascade_memory.langchain.closing import Closing
-from cascade_memory.langchain.current import current
+from cascade_memory.langchain.counted import counted
+from cascade_memory.langchain.current import block_around
 from cascade_memory.langchain.messages import answer_in, is_rendered, text_of
 from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
 
 if TYPE_CHECKING:
-    _Base = BaseCallbackHandler
     from cascade_memory.memory.memory import Memory
-else:
-    try:  # comes with langgraph, which langchain brings; langchain-core alone has no interrupts
-        from langgraph.callbacks import GraphCallbackHandler as _Base
-    except ImportError:
-        _Base = BaseCallbackHandler
 
 
-class CascadeCallbackHandler(_Base):
+class CascadeCallbackHandler(GraphCallbackHandler):
     """Pass ``memory.callback`` in ``config={"callbacks": [...]}``: one episode for each outermost run.
 
     Recalls anywhere below it (retriever, tool, subagents) belong to that episode, whose id is the id of the run. When the run
@@ -77,18 +73,17 @@ class CascadeCallbackHandler(_Base):
         **_: Any,
     ) -> None:
         """Note a chain, a graph or a node. The outermost one begins an episode; a graph may go on with an interrupted one."""
-        with self._guarded():
-            session = current(self._memory)
-            session = session if session is not None and session.session is not None else None
-            run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, session=session)
-            if run is None or not is_new or run.tool is not None or run.root.session is not None:
+        with counted(self._memory, "callback"):
+            block = block_around(self._memory)
+            run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, block=block)
+            if run is None or not is_new or run.tool is not None or run.root.block is not None:
                 return
-            if type(inputs).__name__ == "Command":
+            if isinstance(inputs, Command):
                 run.root.interrupted = False  # resumed below the same root
             thread = (metadata or {}).get("thread_id")
             if thread is not None and run.root.thread_id is None:  # a graph: the outermost run, or a step of it
                 run.root.thread_id = str(thread)
-                self._closing.take_up(run.root, resumes=inputs is None or type(inputs).__name__ == "Command")
+                self._closing.take_up(run.root, resumes=inputs is None or isinstance(inputs, Command))
 
     def on_tool_start(
         self,
@@ -102,8 +97,8 @@ class CascadeCallbackHandler(_Base):
         **more: Any,
     ) -> None:
         """Note a tool call; calls that a tool makes itself are part of it."""
-        with self._guarded():
-            run, _ = self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+        with counted(self._memory, "callback"):
+            run, _ = self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
             if run is None or run.tool is not None:
                 return
             name = str((serialized or {}).get("name") or more.get("name") or "tool")
@@ -128,8 +123,8 @@ class CascadeCallbackHandler(_Base):
         **_: Any,
     ) -> None:
         """Note a model call."""
-        with self._guarded():
-            self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+        with counted(self._memory, "callback"):
+            self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
 
     def on_llm_start(
         self,
@@ -142,8 +137,8 @@ class CascadeCallbackHandler(_Base):
         **_: Any,
     ) -> None:
         """Note a model call."""
-        with self._guarded():
-            self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+        with counted(self._memory, "callback"):
+            self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
 
     def on_retriever_start(
         self,
@@ -156,14 +151,14 @@ class CascadeCallbackHandler(_Base):
         **_: Any,
     ) -> None:
         """Note a retriever."""
-        with self._guarded():
-            self._tree.start(run_id, parent_run_id, metadata, is_chain=False, session=None)
+        with counted(self._memory, "callback"):
+            self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
 
     # -- what happens in them ----------------------------------------------------------------------------------------
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep what the model thought before it called a tool."""
-        with self._guarded():
+        with counted(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is None or run.tool is not None:
                 return
@@ -177,7 +172,7 @@ class CascadeCallbackHandler(_Base):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep what the tool answered."""
-        with self._guarded():
+        with counted(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None and not run.tool.observation:
                 run.tool.observation = answer_in(output)
@@ -187,17 +182,17 @@ class CascadeCallbackHandler(_Base):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Keep how the tool failed; an interrupt is no failure."""
-        with self._guarded():
+        with counted(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None:
-                if _is_interrupt(error):
+                if isinstance(error, GraphInterrupt):
                     run.root.calls = [call for call in run.root.calls if call is not run.tool]  # it starts over when resumed
                 else:
                     run.tool.observation, run.tool.failed = f"{type(error).__name__}: {error}", True
 
     def on_interrupt(self, event: Any) -> None:
         """Know that the graph waits for somebody: the end of this run is not the end of the episode."""
-        with self._guarded():
+        with counted(self._memory, "callback"):
             run = self._tree.find(event.run_id)
             if run is not None and run.tool is None:  # a graph inside a tool may wait for itself
                 run.root.interrupted = True
@@ -210,8 +205,8 @@ class CascadeCallbackHandler(_Base):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """End the episode if this was the outermost run: cancelled and abandoned ones say nothing about the cases."""
-        if _is_interrupt(error):  # a handler that was attached by the context is not told by ``on_interrupt``
-            with self._guarded():
+        if isinstance(error, GraphInterrupt):  # a handler that was attached by the context is not told by ``on_interrupt``
+            with counted(self._memory, "callback"):
                 run = self._tree.find(run_id)
                 if run is not None and run.tool is None:
                     run.root.interrupted = True
@@ -219,9 +214,9 @@ class CascadeCallbackHandler(_Base):
         self._ended(run_id, "cancelled" if thrown_away else "error", None)
 
     def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
-        with self._guarded():
+        with counted(self._memory, "callback"):
             root = self._tree.end(run_id)
-            if root is not None and (root.opened or root.adopted or root.session is not None):
+            if root is not None:
                 self._closing.close(root, status, outputs)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
@@ -235,9 +230,6 @@ class CascadeCallbackHandler(_Base):
         """Number of runs being watched: 0 when nothing runs."""
         return len(self._tree)
 
-    def _guarded(self) -> _Guard:
-        return _Guard(self._memory.note_failure)
-
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeCallbackHandler:
         """Stay one: configurations are copied, what they watch is not."""
         return self
@@ -245,24 +237,3 @@ class CascadeCallbackHandler(_Base):
     def __repr__(self) -> str:
         """Return one line."""
         return f"CascadeCallbackHandler({self._memory!r})"
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    return type(error).__name__ in ("GraphInterrupt", "NodeInterrupt")
-
-
-class _Guard:
-    """Counts what goes wrong inside, and keeps it from the agent."""
-
-    def __init__(self, note: Callable[[str, Exception], None]) -> None:
-        self._note = note
-
-    def __enter__(self) -> None:
-        """Enter."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        """Swallow an ordinary exception."""
-        if isinstance(error, Exception):
-            self._note("callback", error)
-            return True
-        return False

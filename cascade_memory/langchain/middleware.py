@@ -18,7 +18,7 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.closing import abandon
-from cascade_memory.langchain.current import Current, current, within
+from cascade_memory.langchain.current import Current, block_around, within
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
@@ -143,11 +143,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the one of the user's own ``with`` block."""
-        around = current(self._memory)
-        if around is not None and around.session is not None:
-            if around.session.recall.query == task:
-                return around.session.recall, True
-            return self._memory.recall(task, k=self._k, episode_id=around.episode_id, namespace=around.namespace), True
+        if (block := block_around(self._memory)) is not None:
+            if block.recall.query == task:
+                return block.recall, True
+            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=block.recall.namespace), True
         episode_id = None if wanted is None else str(wanted)
         if episode_id is not None and self._memory.knows(episode_id):
             episode_id = None
@@ -270,10 +269,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     def _in_session(self, episode: Mapping[str, Any], solution: Any) -> bool:
         """Leave the end to the user's own block, if there is one."""
-        around = current(self._memory)
-        if not episode["in_session"] or around is None or around.session is None:
+        block = block_around(self._memory)
+        if not episode["in_session"] or block is None:
             return False
-        around.session.watched(solution)
+        block.watched(solution)
         return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:

@@ -13,7 +13,8 @@ from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.closing import abandon
-from cascade_memory.langchain.current import current
+from cascade_memory.langchain.counted import counted
+from cascade_memory.langchain.current import block_around
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.memory.threads import in_thread
 
@@ -44,9 +45,8 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         task, anchor = _task(state, query)
         if not task:
             return {}
-        around = current(memory)
-        if around is not None and around.session is not None:  # the user's block has recalled, and ends the episode
-            return {"id": around.episode_id, "query": task, "context": around.session.render(), "anchor": anchor, "block": True}
+        if (block := block_around(memory)) is not None:  # it has recalled, and ends the episode
+            return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
         recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread))
         if recall.error is not None:
@@ -69,19 +69,15 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
         return _scored(memory, solution=solution, reward=reward, key=key)
 
     def node(state: Any) -> dict[str, Any]:
-        try:
+        with counted(memory, "reward"):  # the answer is there; the episode stays pending
             if (ready := _ready(memory, state, solution, key)) is not None:
                 memory.end(ready[0], solution=ready[1])
-        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
-            memory.note_failure("reward", error)
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:
-        try:
+        with counted(memory, "reward"):
             if (ready := _ready(memory, state, solution, key)) is not None:
                 await memory.aend(ready[0], solution=ready[1])
-        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
-            memory.note_failure("reward", error)
         return {key: {}}
 
     return RunnableLambda(node, anode, name="learn")
@@ -92,7 +88,7 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
 
     def node(state: Any) -> dict[str, Any]:
         value = reward(state)
-        try:
+        with counted(memory, "reward"):
             ready = _ready(memory, state, solution, key)
             episode = None if ready is None else memory.get_episode(ready[0])
             if ready is not None and episode is not None and episode.status == "open":  # else it is a replay
@@ -100,8 +96,6 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
                     memory.finish(ready[0], solution=ready[1])
                 else:
                     memory.reward(ready[0], value, solution=ready[1])
-        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
-            memory.note_failure("reward", error)
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:
@@ -118,9 +112,8 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str) -> tuple[str, S
     if not episode.get("id"):
         return None
     solved = _solved(state, solution, episode)
-    around = current(memory)
-    if episode.get("block") and around is not None and around.session is not None:
-        around.session.watched(solved)
+    if episode.get("block") and (block := block_around(memory)) is not None:
+        block.watched(solved)
         return None
     return str(episode["id"]), solved
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from cascade_memory.langchain.current import Current
+if TYPE_CHECKING:
+    from cascade_memory.langchain.block import Block
 
 EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below inherit
 
@@ -33,7 +34,7 @@ class Root:
     run_id: UUID
     episode_id: str
     thread_id: str | None = None
-    session: Current | None = None  # the user's own block ends the episode
+    block: Block | None = None  # the user's own ``with`` block, which ends the episode
     opened: bool = False  # somebody recalled
     claimed: bool = False  # somebody took the id for an episode that ends itself
     interrupted: bool = False
@@ -65,7 +66,13 @@ class RunTree:
         self._roots: dict[UUID, Root] = {}
 
     def start(
-        self, run_id: UUID, parent: UUID | None, metadata: Mapping[str, Any] | None, *, is_chain: bool, session: Current | None
+        self,
+        run_id: UUID,
+        parent: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        *,
+        is_chain: bool,
+        block: Block | None = None,
     ) -> tuple[Run | None, bool]:
         """Take note of a run; return it, and whether it is new. None where nobody can say what it belongs to."""
         fields = metadata or {}
@@ -80,7 +87,7 @@ class RunTree:
             if parent is not None and not (is_chain and "langgraph_node" not in fields):
                 root = self._live(fields)  # below a run that nobody told us of, such as LangSmith's wrappers
                 return (None if root is None else self._add(run_id, Run(root))), True
-            root = Root(run_id=run_id, episode_id=str(fields.get(EPISODE_KEY) or run_id), session=session)
+            root = Root(run_id=run_id, episode_id=str(fields.get(EPISODE_KEY) or run_id), block=block)
             self._roots[run_id] = root
             return self._add(run_id, Run(root)), True
 

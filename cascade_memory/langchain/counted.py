@@ -1,0 +1,19 @@
+"""Keeping the memory's own failures from the agent."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cascade_memory.memory.memory import Memory
+
+
+@contextlib.contextmanager
+def counted(memory: Memory, step: str) -> Generator[None, None, None]:
+    """Count an exception under the name of a step, instead of raising it; see ``memory.health()``."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is: a failing memory must not break the agent
+        memory.note_failure(step, error)
