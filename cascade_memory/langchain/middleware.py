@@ -228,13 +228,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         episode = self._episode(state)
         if episode is None:
             return None
-        try:
+        with self._ending():
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                with _unobserved():
-                    self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
-        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
-            self._failed("reward", error)
+                self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
         return {**self._nothing(), **_tagged(episode, state)}
 
     @override
@@ -243,14 +240,22 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         episode = self._episode(state)
         if episode is None:
             return None
-        try:
+        with self._ending():
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                with _unobserved():
-                    await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
+                await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
+        return {**self._nothing(), **_tagged(episode, state)}
+
+    @contextlib.contextmanager
+    def _ending(self) -> Generator[None, None, None]:
+        """Keep what a ``reward_fn`` runs out of the agent's stream and traces, and its failures from the agent."""
+        token = var_child_runnable_config.set({})
+        try:
+            yield
         except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
             self._failed("reward", error)
-        return {**self._nothing(), **_tagged(episode, state)}
+        finally:
+            var_child_runnable_config.reset(token)
 
     def _solution(self, episode: Mapping[str, Any], state: Any) -> Any:
         try:
@@ -284,16 +289,6 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if not self._warned:
             self._warned = True
             warnings.warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
-
-
-@contextlib.contextmanager
-def _unobserved() -> Generator[None, None, None]:
-    """Keep what a ``reward_fn`` runs out of the agent's own stream and traces."""
-    token = var_child_runnable_config.set({})
-    try:
-        yield
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 def _config() -> Mapping[str, Any]:
