@@ -112,47 +112,19 @@ class CascadeCallbackHandler(GraphCallbackHandler):
             run.root.thought = ""
             run.root.calls.append(run.tool)
 
-    def on_chat_model_start(
+    def _noted(
         self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
+        *_: Any,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
-        **_: Any,
+        **__: Any,
     ) -> None:
-        """Note a model call."""
+        """Note a run that has no steps of its own."""
         with counted(self._memory, "callback"):
             self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
 
-    def on_llm_start(
-        self,
-        serialized: dict[str, Any],
-        prompts: list[str],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        """Note a model call."""
-        with counted(self._memory, "callback"):
-            self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
-
-    def on_retriever_start(
-        self,
-        serialized: dict[str, Any],
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        """Note a retriever."""
-        with counted(self._memory, "callback"):
-            self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
+    on_chat_model_start = on_llm_start = on_retriever_start = _noted
 
     # -- what happens in them ----------------------------------------------------------------------------------------
 
