@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Any, Literal
 
 from cascade_memory.assembly import folder
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.limits import Limits
 from cascade_memory.memory.memory import Memory
 from cascade_memory.memory.parts import Ranker
 from cascade_memory.memory.verdict import RewardFn
@@ -43,6 +45,8 @@ class CascadeMemory(Memory):
         retain_at: float = 1.0,
         retain_from: Collection[str] = TRUSTED_SOURCES,
         candidates: int = 32,
+        max_cases: int | None = None,
+        ttl: float | timedelta | None = None,
     ) -> None:
         """Open a folder (made if it is not there), or a memory in RAM without one.
 
@@ -62,7 +66,10 @@ class CascadeMemory(Memory):
             retain_at: The reward from which on a solution becomes a case.
             retain_from: Whose rewards may do that.
             candidates: How many nearest cases the ranker chooses among (K in the paper).
+            max_cases: How many cases a namespace may hold; what taught least and was right least goes first.
+            ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go.
         """
+        limits = Limits.of(max_cases, ttl)
         settings = folder.Settings(embedder=embedder, ranker=ranker, matcher=matcher, learn=learn, candidates=candidates)
         engine = folder.acquire(path, settings)
         try:
@@ -75,6 +82,7 @@ class CascadeMemory(Memory):
                 template=template,
                 retain_at=retain_at,
                 retain_from=retain_from,
+                limits=limits,
             )
         except BaseException:
             folder.release(engine)

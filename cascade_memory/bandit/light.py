@@ -159,12 +159,22 @@ class LightPolicy:
         if slate.features.shape[1] != len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
             return  # chosen by another ranker, or by the fallback: it logged nothing to learn from
         agreement = self._known_agreement(outcome)
+        if not len(outcome.chosen):
+            self._learn_without_chosen(outcome, agreement)
+            return
         fitted = None if agreement is None else float(agreement[outcome.chosen].max())
         self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight)
         if agreement is not None:
             self.head.add_hindsight(slate.features, agreement, weight)
         elif outcome.shown:
             self.head.add_bandit(slate.features[credited(outcome)[0]], outcome.reward, weight)
+
+    def _learn_without_chosen(self, outcome: Feedback, agreement: Floats | None) -> None:
+        """Learn what is left when the case that was chosen has been forgotten: a reward with it speaks of nothing any more."""
+        if not outcome.shown:
+            self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=outcome.weight)
+        if agreement is not None:
+            self.head.add_hindsight(outcome.slate.features, agreement, outcome.weight)
 
     def _known_agreement(self, outcome: Feedback) -> Floats | None:
         """Return the hindsight labels if they can be relied on; None where nothing tells.

@@ -21,11 +21,19 @@ class Recalled:
     ids: tuple[str, ...]
 
 
-def recall(query: Query, *, index: CaseIndex, ledger: Ledger, size: int, among: NDArray[np.int64] | None = None) -> Recalled:
+def recall(
+    query: Query,
+    *,
+    index: CaseIndex,
+    ledger: Ledger,
+    size: int,
+    among: NDArray[np.int64] | None = None,
+    verified_after: float = 0.0,
+) -> Recalled:
     """Return the ``size`` nearest cases, with what choosing among them needs."""
     keys, similarity = index.nearest(query.vector, size, among)
-    rows = ledger.candidates(keys)
-    # A case may have been forgotten by another process a moment ago: the ledger decides.
+    rows = ledger.candidates(keys, verified_after)
+    # A case may have been forgotten by another process or grown too old a moment ago: the ledger decides.
     there = np.array([int(key) in rows for key in keys], bool)
     keys, similarity = keys[there], similarity[there]
     found = [rows[int(key)] for key in keys]

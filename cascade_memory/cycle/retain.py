@@ -1,4 +1,4 @@
-"""Step 6, retain: what succeeded becomes a case."""
+"""Step 6, retain: what succeeded becomes a case; where room is limited, another one goes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.records import NewCase
+from cascade_memory.bandit.case_worth import worth
+from cascade_memory.domain.records import CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
+
+_SLACK = 0.05  # of the limit that is cleared at once: judging all cases for each new one would cost more than it is worth
 
 
 def is_worth_retaining(value: float, source: str, *, retain_at: float, retain_from: Collection[str]) -> bool:
@@ -35,6 +39,7 @@ def new_case(
     source: str,
     episode_id: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
+    novelty: float = 1.0,
 ) -> NewCase:
     """Return a case ready to be stored; the same query with an equal solution gets the same ``pair_key``."""
     return NewCase(
@@ -49,7 +54,20 @@ def new_case(
         source=source,
         episode_id=episode_id,
         created_at=time.time(),
+        novelty=novelty,
     )
+
+
+def surplus(records: CaseRecords, *, max_cases: int, ledger: Ledger, namespace: int, window: int) -> list[int]:
+    """Return the keys of the cases that go so that there is room again; those that are worth least.
+
+    Cases that were put in by hand count as new to the memory; among equals the older goes.
+    """
+    if len(records) <= max_cases:
+        return []
+    value = worth(records.keys, records.novelty, records.shown, records.succeeded, ledger.votes(namespace, window))
+    going = len(records) - max_cases + int(_SLACK * max_cases)
+    return sorted(records.keys[np.argsort(value, kind="stable")[:going]].tolist())
 
 
 def _digest(text: str) -> str:

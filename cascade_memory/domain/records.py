@@ -56,6 +56,21 @@ class NewCase:
     source: str = "host"
     episode_id: str | None = None
     created_at: float = 0.0
+    novelty: float = 1.0  # how little the neighbours knew of it; 1 where nobody looked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CaseRecords:
+    """What is known of all cases of a namespace, oldest first; every array has one entry per case."""
+
+    keys: NDArray[np.int64]
+    novelty: NDArray[np.float64]
+    shown: NDArray[np.float64]
+    succeeded: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        """Return the number of cases."""
+        return len(self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,6 +83,7 @@ class Unsettled:
     vector: Vector
     solution: Solution | None  # what was rewarded before, or what the run ended with, if that was noted
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
+    similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,6 +100,7 @@ class Settlement:
     case: NewCase | None
     agreement: Mapping[int, NDArray[np.float32]]  # recall key -> hindsight labels
     overwrite: bool
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +123,13 @@ class Change:
     id: str | None = None  # of a case that is gone
 
 
-CASE_ADDED, CASE_REMOVED, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN = (
+CASE_ADDED, CASE_REMOVED, EVICTED, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN, PURGED = (
     "case+",
     "case-",
+    "evicted",
     "settled",
     "withdrawn",
     "closed",
     "forgotten",
+    "purged",
 )

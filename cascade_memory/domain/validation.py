@@ -121,7 +121,7 @@ def check_callable(value: object, name: str) -> None:
         raise InvalidInput(f"{name} must be a function, not {type(value).__name__}")
 
 
-def check_seconds(value: object) -> float:
+def check_seconds(value: object, name: str = "older_than") -> float:
     """Return a duration in seconds.
 
     >>> check_seconds(timedelta(minutes=1))
@@ -129,7 +129,7 @@ def check_seconds(value: object) -> float:
     """
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-        raise InvalidInput(f"older_than must be a number of seconds or a timedelta, not {value!r}")
+        raise InvalidInput(f"{name} must be a number of seconds or a timedelta, not {value!r}")
     return float(seconds)
 
 

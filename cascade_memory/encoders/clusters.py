@@ -41,7 +41,8 @@ class SolutionClusters:
         self._retained += 1
         known = self._several.get(group)
         if known is None and group in self._single:
-            known = (self._lookup(np.array([self._single.pop(group)]))[0], 1)
+            first = self._lookup(np.array([self._single.pop(group)]))[0]
+            known = (first, 1) if first.any() else None  # else it was evicted meanwhile
         if known is None:
             self._single[group] = key
         else:

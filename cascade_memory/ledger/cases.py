@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, NewCase
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.ledger.filters import compile_where, encode_value
 from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
@@ -20,6 +21,7 @@ from cascade_memory.ports.pair_encoder import Candidates
 HEAD_CHARS = 240
 TEXT_CHARS = 2_000  # of a query, for comparing words
 _CHUNK = 500  # host parameters a statement
+_STILL = "SELECT key FROM cases WHERE key IN ({})"
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
@@ -41,8 +43,8 @@ def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> 
 def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead."""
     known = connection.execute(
-        "UPDATE cases SET copies = copies + 1 WHERE namespace = ? AND pair = ? RETURNING key, id",
-        (case.namespace, case.pair_key),
+        "UPDATE cases SET copies = copies + 1, verified_at = ? WHERE namespace = ? AND pair = ? RETURNING key, id",
+        (case.created_at or time.time(), case.namespace, case.pair_key),
     ).fetchone()
     if known is not None:
         return int(known[0]), str(known[1]), False
@@ -51,8 +53,8 @@ def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, boo
     if case.episode_id is not None:
         episode = connection.execute("SELECT key FROM episode WHERE id = ?", (case.episode_id,)).fetchone()[0]
     key = connection.execute(
-        """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             case.id,
             case.namespace,
@@ -62,6 +64,8 @@ def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, boo
             case.pair_key,
             case.source,
             episode,
+            case.created_at,
+            case.novelty,
             case.created_at,
         ),
     ).lastrowid
@@ -89,8 +93,8 @@ def release(connection: sqlite3.Connection, key: int) -> int:
     return 1
 
 
-def delete(connection: sqlite3.Connection, key: int) -> None:
-    """Remove a case, its text, its vector and its fields."""
+def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -> None:
+    """Remove a case, its text, its vector and its fields. ``kind`` is what the log says about it."""
     row = connection.execute("SELECT namespace, solution, id FROM cases WHERE key = ?", (key,)).fetchone()
     if row is None:
         return
@@ -101,7 +105,35 @@ def delete(connection: sqlite3.Connection, key: int) -> None:
     connection.execute("DELETE FROM cases WHERE key = ?", (key,))
     if connection.execute("SELECT 1 FROM cases WHERE solution = ? LIMIT 1", (solution,)).fetchone() is None:
         connection.execute("DELETE FROM solution WHERE id = ?", (solution,))
-    note(connection, namespace, CASE_REMOVED, key, case_id)
+    note(connection, namespace, kind, key, case_id)
+
+
+def evict(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
+    """Remove cases to make room; their episodes stay. Return how many were still there."""
+    there = [key for part in _parts(keys) for (key,) in connection.execute(_STILL.format(_marks(part)), part)]
+    for key in there:
+        delete(connection, key, EVICTED)
+    return len(there)
+
+
+def records(connection: sqlite3.Connection, namespace: int) -> CaseRecords:
+    """Return novelty and use of all cases of a namespace, in order of age."""
+    rows = connection.execute(
+        "SELECT key, novelty, shown, succeeded FROM cases WHERE namespace = ? ORDER BY key", (namespace,)
+    ).fetchall()
+    table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53
+    return CaseRecords(keys=table[:, 0].astype(np.int64), novelty=table[:, 1], shown=table[:, 2], succeeded=table[:, 3])
+
+
+def verified_before(connection: sqlite3.Connection, namespace: int, moment: float) -> list[int]:
+    """Return the keys of cases whose last verification is older."""
+    query = "SELECT key FROM cases WHERE namespace = ? AND verified_at < ?"
+    return [key for (key,) in connection.execute(query, (namespace, moment))]
+
+
+def oldest_verified(connection: sqlite3.Connection, namespace: int) -> float | None:
+    """Return when the case was verified whose verification is the oldest."""
+    return connection.execute("SELECT min(verified_at) FROM cases WHERE namespace = ?", (namespace,)).fetchone()[0]
 
 
 def by_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Case]:
@@ -122,12 +154,16 @@ def by_ids(connection: sqlite3.Connection, ids: Sequence[str], namespace: int) -
     return found
 
 
-def candidates(connection: sqlite3.Connection, keys: NDArray[np.int64]) -> dict[int, tuple[str, str, int, str]]:
+def candidates(
+    connection: sqlite3.Connection, keys: NDArray[np.int64], verified_after: float = 0.0
+) -> dict[int, tuple[str, str, int, str]]:
     """Return (text, head, group, id) for each key: what choosing needs, without solutions and vectors."""
     found: dict[int, tuple[str, str, int, str]] = {}
     for part in _parts([int(key) for key in keys]):
         rows = connection.execute(
-            f"SELECT key, substr(query, 1, {TEXT_CHARS}), head, solution, id FROM cases WHERE key IN ({_marks(part)})", part
+            f"""SELECT key, substr(query, 1, {TEXT_CHARS}), head, solution, id FROM cases
+                WHERE key IN ({_marks(part)}) AND verified_at >= ?""",
+            [*part, verified_after],
         )
         found.update((row[0], (row[1], row[2], row[3], row[4])) for row in rows)
     return found

@@ -128,6 +128,15 @@ class Connections:
                     connection.execute("ROLLBACK")
                 raise
 
+    def vacuum(self) -> None:
+        """Write the file anew, without the pages that are free, and empty the write-ahead log."""
+        self.check()
+        with self._lock, _explained(self.path):
+            self._durable.execute("VACUUM")
+            busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() if self.path else (0, 0, 0)
+        if busy:
+            raise StoreError(f"deleted, but {self.path}-wal is being read by another process and still holds it; repeat this")
+
     def close(self) -> None:
         """Close every connection. What was committed stays."""
         if os.getpid() != self._pid:

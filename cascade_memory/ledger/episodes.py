@@ -10,6 +10,8 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import FORGOTTEN
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
+from cascade_memory.ledger.compaction import take_out
+from cascade_memory.ledger.filters import OUTCOMES, compile_where
 from cascade_memory.ledger.packing import pack_solution, unpack_solution
 from cascade_memory.ledger.recalls import shown_cases
 
@@ -84,15 +86,27 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
     )
 
 
-def forget(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[str, int]:
+def forget(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) -> dict[str, int]:
     """Delete cases, and the episodes that ended in them: their queries say the same."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
+    take_out(connection, namespace, keys)
     for key in keys:
         for (episode,) in connection.execute("SELECT DISTINCT episode FROM outcome WHERE cases_key = ?", (key,)).fetchall():
             _forget_episode(connection, episode, gone)
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
             cases.delete(connection, key)
             gone["cases"] += 1
+    return gone
+
+
+def forget_where(connection: sqlite3.Connection, namespace: int, where: object) -> dict[str, int]:
+    """Delete the cases with such metadata, and the episodes that were rewarded with such metadata."""
+    keys = [key for (key,) in connection.execute(*compile_where(where, namespace)).fetchall()]
+    outcomes = [key for (key,) in connection.execute(*compile_where(where, namespace, OUTCOMES)).fetchall()]
+    gone = forget(connection, namespace, keys)
+    for outcome in outcomes:
+        for (episode,) in connection.execute("SELECT episode FROM outcome WHERE key = ?", (outcome,)).fetchall():
+            _forget_episode(connection, episode, gone)
     return gone
 
 
@@ -104,15 +118,19 @@ def forget_episode(connection: sqlite3.Connection, episode_id: str) -> dict[str,
         made = connection.execute(
             "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL", (row[0],)
         ).fetchall()
+        (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row[0],)).fetchone()
         _forget_episode(connection, row[0], gone)
         for (key,) in made:
-            gone["cases"] += cases.release(connection, key)
+            if cases.release(connection, key):
+                gone["cases"] += 1
+                take_out(connection, namespace, [key])
     return gone
 
 
 def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
+    connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
     connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
     gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
@@ -122,9 +140,9 @@ def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str
 
 def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str, int]:
     """Delete everything of a namespace except its name, which recall may be using at this moment."""
-    gone = {
-        table: connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount for table in ("field",)
-    }
+    gone: dict[str, int] = {}
+    for table in ("field", "outcome_field"):
+        connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
     keys = "(SELECT key FROM cases WHERE namespace = ?)"
     for table in ("case_text", "case_vector"):
         connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
@@ -132,6 +150,5 @@ def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str
     for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
         gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
     connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
-    del gone["field"]
     cases.note(connection, namespace, FORGOTTEN, 0)
     return gone

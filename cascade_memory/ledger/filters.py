@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
@@ -34,8 +35,21 @@ def encode_value(value: object) -> str | int | float | bytes:
     raise InvalidInput(f"cannot filter by a {type(value).__name__}; compare with str, int, float or bool")
 
 
-def compile_where(where: object, namespace: int) -> tuple[str, list[Any]]:
-    """Return a query for the keys of all matching cases, ascending, and its parameters.
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What is filtered: the table of its metadata, the column there that refers to it, and a query for all of it."""
+
+    fields: str
+    ref: str
+    every: str
+
+
+CASES = Filtered("field", "cases_key", "SELECT key FROM cases WHERE namespace = ?")
+OUTCOMES = Filtered("outcome_field", "outcome", "SELECT DISTINCT outcome AS key FROM outcome_field WHERE namespace = ?")
+
+
+def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[str, list[Any]]:
+    """Return a query for the keys of all matching cases (or outcomes), ascending, and its parameters.
 
     Takes Chroma's operators ``$eq $ne $gt $gte $lt $lte $in $nin $and $or``; as there, ``$ne`` and ``$nin`` also match cases
     that lack the key.
@@ -43,19 +57,19 @@ def compile_where(where: object, namespace: int) -> tuple[str, list[Any]]:
     >>> compile_where({"steps": {"$lte": 5}}, 1)[1]
     [1, 'steps', 5]
     """
-    condition, values = _condition(where, namespace, 0, "cases.key")
+    condition, values = _condition(where, namespace, 0, "key", of)
     first = _first_field(where)
     if first is None:
-        return f"SELECT key FROM cases WHERE namespace = ? AND {condition} ORDER BY key", [namespace, *values]
+        return f"SELECT key FROM ({of.every}) WHERE {condition} ORDER BY key", [namespace, *values]
     # Begin with the rows of one field, which stand together in the order of their keys, and check the rest for each.
     name, operator, operand = first
     sql, some = _operation(operator, operand)
-    query = f"SELECT DISTINCT cases_key AS key FROM field WHERE namespace = ? AND name = ? AND {sql}"
+    query = f"SELECT DISTINCT {of.ref} AS key FROM {of.fields} WHERE namespace = ? AND name = ? AND {sql}"
     values = [namespace, name, *some]
     if rest := _without_field(where, name, operator):
-        condition, more = _condition(rest, namespace, 0, "field.cases_key")
+        condition, more = _condition(rest, namespace, 0, f"{of.fields}.{of.ref}", of)
         query, values = f"{query} AND {condition}", [*values, *more]
-    return f"{query} ORDER BY cases_key", values
+    return f"{query} ORDER BY {of.ref}", values
 
 
 def _first_field(where: object) -> tuple[str, str, object] | None:
@@ -80,7 +94,7 @@ def _without_field(where: object, name: str, operator: str) -> dict[str, object]
     return rest
 
 
-def _condition(where: object, namespace: int, depth: int, column: str) -> tuple[str, list[Any]]:
+def _condition(where: object, namespace: int, depth: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
     if not isinstance(where, Mapping) or not where:
         raise InvalidInput(f"where must be a non-empty mapping, {_EXAMPLE}")
     if depth > _MAX_DEPTH:
@@ -89,9 +103,9 @@ def _condition(where: object, namespace: int, depth: int, column: str) -> tuple[
     values: list[Any] = []
     for key, wanted in cast("Mapping[object, object]", where).items():
         if key in ("$and", "$or"):
-            sql, some = _all_or_any(str(key), wanted, namespace, depth, column)
+            sql, some = _all_or_any(str(key), wanted, namespace, depth, column, of)
         elif isinstance(key, str) and not key.startswith("$"):
-            sql, some = _on_field(key, wanted, namespace, column)
+            sql, some = _on_field(key, wanted, namespace, column, of)
         else:
             raise InvalidInput(f"where has the unknown key {key!r}; {_EXAMPLE}")
         parts.append(sql)
@@ -99,22 +113,23 @@ def _condition(where: object, namespace: int, depth: int, column: str) -> tuple[
     return "(" + " AND ".join(parts) + ")", values
 
 
-def _all_or_any(key: str, wanted: object, namespace: int, depth: int, column: str) -> tuple[str, list[Any]]:
+def _all_or_any(key: str, wanted: object, namespace: int, depth: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
     if not isinstance(wanted, (list, tuple)) or not wanted:
         raise InvalidInput(f"{key} takes a non-empty list of conditions; {_EXAMPLE}")
-    compiled = [_condition(one, namespace, depth + 1, column) for one in cast("Sequence[object]", wanted)]
+    compiled = [_condition(one, namespace, depth + 1, column, of) for one in cast("Sequence[object]", wanted)]
     joined = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
     return f"({joined})", [value for _, some in compiled for value in some]
 
 
-def _on_field(name: str, wanted: object, namespace: int, column: str) -> tuple[str, list[Any]]:
+def _on_field(name: str, wanted: object, namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
     if not isinstance(wanted, Mapping):
         wanted = {"$eq": wanted}
     parts: list[str] = []
     values: list[Any] = []
     for operator, operand in cast("Mapping[object, object]", wanted).items():
         sql, some = _operation(operator, operand)
-        inner = f"SELECT cases_key FROM field AS f WHERE f.namespace = ? AND f.name = ? AND {sql.replace('value', 'f.value')}"
+        compared = sql.replace("value", "f.value")
+        inner = f"SELECT f.{of.ref} FROM {of.fields} AS f WHERE f.namespace = ? AND f.name = ? AND {compared}"
         parts.append(f"{column} {'NOT ' if operator in ('$ne', '$nin') else ''}IN ({inner})")
         values += [namespace, name, *some]
     if not parts:

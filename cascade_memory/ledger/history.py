@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.packing import unpack_floats, unpack_ints
 from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, feedback
 from cascade_memory.ports.policy import Feedback
 
@@ -21,14 +26,30 @@ def of_outcome(connection: sqlite3.Connection, outcome: int) -> list[Feedback]:
     return [feedback(recall, row[1], 1.0 / len(recalls)) for recall in recalls]
 
 
-def recent(connection: sqlite3.Connection, namespace: int, limit: int) -> list[Feedback]:
-    """Return the entries of the last ``limit`` outcomes, oldest first."""
-    keys = connection.execute(
-        """SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL
-           ORDER BY key DESC LIMIT ?""",
-        (namespace, limit),
-    ).fetchall()
-    return [entry for (key,) in reversed(keys) for entry in of_outcome(connection, key)]
+def _last(namespace: int | None, limit: int) -> tuple[str, tuple[int, ...]]:
+    """Return a query for (key, episode) of the last outcomes that are learned from, newest first, and its parameters."""
+    where, values = ("namespace = ? AND", (namespace,)) if namespace is not None else ("", ())
+    query = f"SELECT key, episode FROM outcome WHERE {where} learns = 1 AND withdrawn_at IS NULL ORDER BY key DESC LIMIT ?"
+    return query, (*values, limit)
+
+
+def votes(
+    connection: sqlite3.Connection, namespace: int, limit: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+    """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
+    last, values = _last(namespace, limit)
+    rows = connection.execute(
+        f"""SELECT candidates, numbers, agreement FROM recall
+            WHERE episode IN (SELECT episode FROM ({last})) AND agreement IS NOT NULL AND length(numbers) > 0""",
+        values,
+    )
+    return [(unpack_ints(keys), unpack_floats(numbers, NUMBERS)[:, 0], unpack_floats(agreed)) for keys, numbers, agreed in rows]
+
+
+def recent(connection: sqlite3.Connection, namespace: int | None, limit: int) -> list[Feedback]:
+    """Return the entries of the last ``limit`` outcomes of a namespace, or of all, oldest first."""
+    keys = connection.execute(*_last(namespace, limit)).fetchall()
+    return [entry for key, _ in reversed(keys) for entry in of_outcome(connection, key)]
 
 
 def counts(connection: sqlite3.Connection, namespace: int | None) -> dict[str, float]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+import numpy as np
+
 from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
+from cascade_memory.ledger.compaction import NUMBERS, shrink
+from cascade_memory.ledger.filters import encode_value
 from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints, unpack_solution
 from cascade_memory.ledger.recalls import shown_cases
+
+_NONE = np.zeros(0, np.float32)
 
 
 def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None) -> Unsettled:
@@ -25,14 +31,17 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
         raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
     if namespace is not None and row[1] != namespace:
         raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
-    recalls = connection.execute("SELECT key, groups FROM recall WHERE episode = ? AND kind = 'recall'", (row[0],))
+    recalls = connection.execute(
+        "SELECT key, groups, numbers FROM recall WHERE episode = ? AND kind = 'recall' ORDER BY key", (row[0],)
+    ).fetchall()
     return Unsettled(
         key=row[0],
         namespace=row[1],
         query=row[2],
         vector=unpack_floats(row[3]),
         solution=unpack_solution(row[4], row[5]),
-        groups={key: unpack_ints(groups) for key, groups in recalls},
+        groups={key: unpack_ints(groups) for key, groups, _ in recalls},
+        similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
     )
 
 
@@ -61,6 +70,8 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
         (episode, new.namespace, new.value, new.source, new.at, kind, text, int(new.learns), case_key),
     ).lastrowid
     assert outcome is not None
+    if case_key is None:
+        _keep_fields(connection, new, outcome)
     for recall, labels in new.agreement.items():
         connection.execute("UPDATE recall SET agreement = ? WHERE key = ?", (pack_floats(labels), recall))
     _count_use(connection, episode, new.value, sign=1)
@@ -70,6 +81,15 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
     cases.note(connection, new.namespace, SETTLED, outcome)
     return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+
+
+def _keep_fields(connection: sqlite3.Connection, new: Settlement, outcome: int) -> None:
+    """Keep the metadata of an outcome that made no case: whoever forgets by metadata means its episode as well."""
+    for name, value in new.metadata.items():
+        for one in value if isinstance(value, list) else [value]:
+            connection.execute(
+                "INSERT OR IGNORE INTO outcome_field VALUES (?, ?, ?, ?)", (new.namespace, name, encode_value(one), outcome)
+            )
 
 
 def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
@@ -93,6 +113,7 @@ def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> 
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
     connection.execute("UPDATE outcome SET withdrawn_at = ? WHERE key = ?", (new.at, outcome))
+    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     _count_use(connection, episode, value, sign=-1)
     if case_key is not None:
@@ -117,6 +138,7 @@ def close(connection: sqlite3.Connection, episode_ids: list[str], status: str, a
         ).fetchone()
         if row is not None:
             connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
+            shrink(connection, [row[0]])  # nobody will learn from it
             cases.note(connection, row[1], CLOSED, row[0])
             closed.append(episode_id)
     return closed

@@ -10,6 +10,7 @@ import numpy as np
 
 from cascade_memory.domain.records import RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.packing import (
     pack_floats,
     pack_ints,
@@ -17,8 +18,6 @@ from cascade_memory.ledger.packing import (
     unpack_ints,
 )
 from cascade_memory.ports.policy import Feedback, Slate
-
-NUMBERS = 6  # columns of RecallRecord.numbers; the first one is the similarity
 
 
 def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: tells our ledger from anybody's SQLite file
 
 # Texts and vectors stand in tables of their own: the rows that every recall reads stay small and close together.
@@ -55,6 +55,7 @@ CREATE TABLE recall (
   agreement BLOB                      -- float32 (n,): hindsight labels, once a solution was verified
 );
 CREATE INDEX recall_episode ON recall(episode);
+CREATE INDEX recall_namespace ON recall(namespace);
 
 CREATE TABLE outcome (
   key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -89,9 +90,12 @@ CREATE TABLE cases (
   copies INTEGER NOT NULL DEFAULT 1,
   shown INTEGER NOT NULL DEFAULT 0,
   succeeded REAL NOT NULL DEFAULT 0,
+  novelty REAL NOT NULL DEFAULT 1,    -- how little its neighbours knew of its solution when it came
+  verified_at REAL NOT NULL DEFAULT 0,  -- when it was last verified: what ttl counts from
   UNIQUE (namespace, pair)
 );
 CREATE INDEX cases_namespace ON cases(namespace, key);
+CREATE INDEX cases_verified ON cases(namespace, verified_at);
 CREATE INDEX cases_solution ON cases(solution);
 CREATE INDEX cases_episode ON cases(episode) WHERE episode IS NOT NULL;
 
@@ -103,6 +107,11 @@ CREATE TABLE case_vector (key INTEGER PRIMARY KEY REFERENCES cases(key), vector 
 CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, cases_key INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
 CREATE INDEX field_case ON field(cases_key);
+
+-- The same of outcomes that made no case, so that they can be found and forgotten as well.
+CREATE TABLE outcome_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, outcome INTEGER NOT NULL,
+  PRIMARY KEY (namespace, name, value, outcome)) WITHOUT ROWID;
+CREATE INDEX outcome_field_outcome ON outcome_field(outcome);
 
 -- What happened, in order: whoever follows the ledger reads on from the last line it knows.
 CREATE TABLE change (

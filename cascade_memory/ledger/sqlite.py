@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.records import Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import PURGED, CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import cases, episodes, history, outcomes, recalls, transfer
+from cascade_memory.ledger import cases, compaction, episodes, history, outcomes, recalls, transfer
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
@@ -90,15 +90,20 @@ class SQLiteLedger:
 
     # -- recall ------------------------------------------------------------------------------------------------------
 
+    def recalls(self, namespace: int) -> int:
+        """Return the number of recalls."""
+        with self.connections.read() as connection:
+            return int(connection.execute("SELECT count(*) FROM recall WHERE namespace = ?", (namespace,)).fetchone()[0])
+
     def record(self, entry: RecallRecord) -> int:
         """Store a recall before its id is handed out."""
         with self.connections.write(durable=False) as connection:
             return recalls.record(connection, entry)
 
-    def candidates(self, keys: NDArray[np.int64]) -> dict[int, tuple[str, str, int, str]]:
-        """Return (text, head of the solution, group, id) by key."""
+    def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
+        """Return (text, head of the solution, group, id) by key, of cases that were verified since then."""
         with self.connections.read() as connection:
-            return cases.candidates(connection, keys)
+            return cases.candidates(connection, keys, verified_after)
 
     def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
         """Return the keys of all cases that match a filter."""
@@ -149,10 +154,20 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return history.of_outcome(connection, outcome)
 
-    def history(self, namespace: int, limit: int) -> list[Feedback]:
-        """Return what the last ``limit`` outcomes of a namespace teach, oldest first."""
+    def history(self, namespace: int | None, limit: int) -> list[Feedback]:
+        """Return what the last ``limit`` outcomes of a namespace, or of all, teach, oldest first."""
         with self.connections.read() as connection:
             return history.recent(connection, namespace, limit)
+
+    def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+        """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
+        with self.connections.read() as connection:
+            return history.votes(connection, namespace, limit)
+
+    def compact(self, namespace: int, keep: int, limit: int) -> int:
+        """Shrink recalls that nobody learns from any more, a few at a time; return how many episodes were looked at."""
+        with self.connections.write(durable=False) as connection:
+            return compaction.compact(connection, namespace, keep, limit)
 
     def recalls_of(self, episode_key: int) -> list[int]:
         """Return the keys of an episode's recalls."""
@@ -166,6 +181,32 @@ class SQLiteLedger:
         """Store cases, all or none, durably; return their ids (the known one's for a repeated pair)."""
         with self.connections.write(durable=True) as connection:
             return [cases.insert(connection, case)[1] for case in new]
+
+    def case_count(self, namespace: int | None) -> int:
+        """Return the number of cases."""
+        with self.connections.read() as connection:
+            where, values = ("", ()) if namespace is None else (" WHERE namespace = ?", (namespace,))
+            return int(connection.execute(f"SELECT count(*) FROM cases{where}", values).fetchone()[0])
+
+    def case_records(self, namespace: int) -> CaseRecords:
+        """Return novelty and use of all cases of a namespace."""
+        with self.connections.read() as connection:
+            return cases.records(connection, namespace)
+
+    def evict(self, keys: Sequence[int]) -> int:
+        """Remove cases to make room; their episodes stay. Return how many were still there."""
+        with self.connections.write(durable=False) as connection:
+            return cases.evict(connection, keys)
+
+    def verified_before(self, namespace: int, moment: float) -> list[int]:
+        """Return the keys of cases whose last verification is older."""
+        with self.connections.read() as connection:
+            return cases.verified_before(connection, namespace, moment)
+
+    def oldest_verified(self, namespace: int) -> float | None:
+        """Return the time of the oldest last verification of a case; None without cases."""
+        with self.connections.read() as connection:
+            return cases.oldest_verified(connection, namespace)
 
     def cases(self, keys: Sequence[int]) -> dict[int, Case]:
         """Return whole cases by key."""
@@ -208,10 +249,22 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return cases.solutions(connection, groups)
 
-    def forget(self, keys: Sequence[int]) -> dict[str, int]:
+    def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
         """Delete cases and the episodes that made them; return how many rows went."""
         with self.connections.write(durable=True) as connection:
-            return episodes.forget(connection, keys)
+            return episodes.forget(connection, namespace, keys)
+
+    def forget_where(self, namespace: int, where: object) -> dict[str, int]:
+        """Delete the cases and the rewarded episodes with such metadata."""
+        with self.connections.write(durable=True) as connection:
+            return episodes.forget_where(connection, namespace, where)
+
+    def scrub(self) -> int:
+        """Rewrite the file so that nothing deleted is left in it; return the line of the log that says so."""
+        with self.connections.write(durable=True) as connection:
+            cases.note(connection, 0, PURGED, 0)
+        self.connections.vacuum()
+        return self.head()
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
         """Delete an episode and the case it made."""

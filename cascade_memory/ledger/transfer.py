@@ -16,9 +16,9 @@ from cascade_memory.domain.trajectory import check_solution
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace, check_query, check_reward
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.cases import note, solution_id
+from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.filters import encode_value
 from cascade_memory.ledger.packing import pack_ints, unpack_floats, unpack_ints, unpack_solution
-from cascade_memory.ledger.recalls import NUMBERS
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded"]
 _EPISODE = ["id", "query", "thread", "source", "arm", "status", "opened_at", "closed_at"]

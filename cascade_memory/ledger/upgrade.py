@@ -1,4 +1,4 @@
-"""From older schema versions to the present one."""
+"""From older schema versions to the present one, a step a version."""
 
 from __future__ import annotations
 
@@ -7,9 +7,23 @@ import sqlite3
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
+# What turns a ledger of the version into one of the next. A step is never changed once it was released: folders remember it.
+STEPS: dict[int, tuple[str, ...]] = {
+    1: (
+        "ALTER TABLE cases ADD COLUMN novelty REAL NOT NULL DEFAULT 1",
+        "ALTER TABLE cases ADD COLUMN verified_at REAL NOT NULL DEFAULT 0",
+        "UPDATE cases SET verified_at = created_at",
+        "CREATE INDEX cases_verified ON cases(namespace, verified_at)",
+        """CREATE TABLE outcome_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, outcome INTEGER NOT NULL,
+             PRIMARY KEY (namespace, name, value, outcome)) WITHOUT ROWID""",
+        "CREATE INDEX recall_namespace ON recall(namespace)",
+        "CREATE INDEX outcome_field_outcome ON outcome_field(outcome)",
+    ),
+}
+
 
 def upgrade(connection: sqlite3.Connection, application: int, version: int, path: str) -> None:
-    """Bring a ledger to ``SCHEMA_VERSION``; refuse a newer one. Version 1 is the first: nothing to do yet."""
+    """Bring a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: wholly, or not at all. Refuse a newer one."""
     if application != APPLICATION_ID:
         raise StoreCorrupt(f"{path} is a SQLite file, but no ledger of cascade-memory; choose another folder")
     if version > SCHEMA_VERSION:
@@ -18,4 +32,8 @@ def upgrade(connection: sqlite3.Connection, application: int, version: int, path
         )
     if version < 1:
         raise StoreCorrupt(f"{path} has schema version {version}, which never existed; restore it from a backup")
-    del connection
+    for step in range(version, SCHEMA_VERSION):
+        for statement in STEPS[step]:
+            connection.execute(statement)
+    if version < SCHEMA_VERSION:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

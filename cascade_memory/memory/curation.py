@@ -85,9 +85,9 @@ def forget(
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {namespace!r}")
         gone = ledger.forget_episode(found.id)
     elif where is not None:
-        gone = ledger.forget([int(key) for key in ledger.filtered(number, where)])
+        gone = ledger.forget_where(number, where)
     else:
-        gone = ledger.forget(_keys(engine, case_ids or (), number, namespace))
+        gone = ledger.forget(number, _keys(engine, case_ids or (), number, namespace))
     engine.learn_soon()
     return Receipt(**gone)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import threading
 import time
@@ -11,22 +10,23 @@ import uuid
 import weakref
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.recall import Recalled, recall
+from cascade_memory.cycle.recall import recall
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.cycle.reward import hindsight
-from cascade_memory.cycle.select import Selection, select
+from cascade_memory.cycle.reward import hindsight, novelty_of
+from cascade_memory.cycle.select import select
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement
+from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.records import NewCase, Settled, Settlement
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
+from cascade_memory.memory.chosen import Chosen, recall_record
 from cascade_memory.memory.embedding import embed_with, note_embedder, stored_embedder
 from cascade_memory.memory.feeder import MirrorFeeder
 from cascade_memory.memory.partition import Partition
@@ -36,18 +36,6 @@ from cascade_memory.ports.pair_encoder import Query
 _log = logging.getLogger(__name__)
 
 Learning = Literal["inline", "background", "off"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chosen:
-    """What one recall found and chose, and under which id it was recorded."""
-
-    id: str
-    episode_id: str
-    recalled: Recalled
-    selection: Selection
-    policy: str
-    rewards: int
 
 
 class Engine:
@@ -142,6 +130,10 @@ class Engine:
                     return  # from here on ``follow`` tells it
                 partition.seq = changes[-1].seq
 
+    def limit(self, namespace: str, limits: Limits) -> None:
+        """Keep a namespace within limits from now on."""
+        self.partition(namespace).limits = limits
+
     def number(self, namespace: str) -> int:
         """Return the number of a namespace; 0, which none has, for one that does not exist."""
         found = self._partitions.get(namespace)
@@ -181,6 +173,15 @@ class Engine:
                     partition.learn(outcomes=self.learning != "off")
                 except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
                     self.note_failure("learn", error)
+            if partition.overdue:
+                self._tidy(partition)
+
+    def _tidy(self, partition: Partition) -> None:
+        try:
+            partition.tidy()
+            self.follow()
+        except Exception as error:  # noqa: BLE001 - too many cases are no reason to fail; it will be tried again
+            self.note_failure("evict", error)
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count something that went wrong without anybody being told by an exception."""
@@ -213,8 +214,8 @@ class Engine:
         """Find, choose, and record the choice before it is handed out."""
         partition = self.partition(namespace)
         vector = self.embed([query])[0]
-        if self.follow():
-            self._learn_from_news()  # from what other processes did
+        if self.follow() or partition.overdue:
+            self._learn_from_news()  # from what other processes did, or to make room
         among = None if where is None else self.parts.ledger.filtered(partition.number, where)
         recalled = recall(
             Query(text=query, vector=vector),
@@ -222,6 +223,7 @@ class Engine:
             ledger=self.parts.ledger,
             size=max(self._candidates, k),
             among=among,
+            verified_after=partition.verified_after(),
         )
         policy = self.parts.fallback if search else partition.policy
         number, draw = partition.seed()
@@ -246,6 +248,7 @@ class Engine:
             selection=selection,
             policy=policy.name,
             rewards=policy.rewards,
+            encoder=partition.encoder.identity,
         )
         self._record(partition, chosen, query, vector, k=k, search=search, thread_id=thread_id)
         return chosen
@@ -261,38 +264,11 @@ class Engine:
         search: bool,
         thread_id: str | None,
     ) -> None:
-        slate, choice = chosen.selection.slate, chosen.selection.choice
-        nothing = np.zeros(0, np.float32)
-        columns = (
-            [slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity]
-            if choice is not None
-            else []
-        )
         self.note_embedder()
         key = self.parts.ledger.record(
-            RecallRecord(
-                id=chosen.id,
-                episode_id=None if search else chosen.episode_id,
-                namespace=partition.number,
-                query=query,
-                vector=vector,
-                kind="search" if search else "recall",
-                k=k,
-                at=time.time(),
-                policy=chosen.policy,
-                policy_version=0 if choice is None else choice.version,
-                encoder=partition.encoder.identity,
-                candidates=chosen.recalled.candidates.keys,
-                groups=slate.groups,
-                features=np.asarray(slate.features, np.float32),
-                numbers=np.stack(columns, axis=1).astype(np.float32) if columns else nothing,
-                chosen=np.zeros(0, np.int64) if choice is None else choice.chosen,
-                shown=choice is not None and not choice.abstained,
-                baseline=math.nan if choice is None else choice.baseline,
-                context=nothing if choice is None else np.asarray(choice.context, np.float32),
-                thread=thread_id,
-            )
+            recall_record(chosen, partition.number, query, vector, k=k, search=search, thread_id=thread_id)
         )
+        slate, choice = chosen.selection.slate, chosen.selection.choice
         if choice is not None and chosen.selection.failure is None and not search and self.learning != "off":
             partition.policy.expect(key, slate, choice)
 
@@ -311,6 +287,7 @@ class Engine:
         """Record an outcome and everything that follows from it; durable when this returns."""
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self.number(namespace))
+        vector = episode.vector if len(episode.vector) else self.embed([episode.query])[0]  # settled long ago, and compacted
         solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
@@ -319,13 +296,14 @@ class Engine:
                 agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
             case = new_case(
                 episode.query,
-                episode.vector,
+                vector,
                 solution,
                 namespace=episode.namespace,
                 matcher=self.matcher,
                 source=source,
                 episode_id=episode_id,
                 metadata=metadata,
+                novelty=novelty_of(episode, agreement),
             )
         settled = ledger.settle(
             Settlement(
@@ -339,6 +317,7 @@ class Engine:
                 case=case,
                 agreement=agreement,
                 overwrite=overwrite,
+                metadata=metadata,
             )
         )
         if settled.changed:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, learn
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, FORGOTTEN, Change
+from cascade_memory.cycle.retain import surplus
+from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, Change
 from cascade_memory.memory.parts import Parts
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.snapshots import Snapshot
 
 _SCAN = 4_096  # cases read at once
 _SNAPSHOT_EVERY = 256  # outcomes
+_COMPACT_EVERY = 64  # outcomes
+_COMPACT_BATCHES = 4  # of as many episodes each: a memory that was never compacted catches up
 _log = logging.getLogger(__name__)
 
 
@@ -33,9 +38,11 @@ class Partition:
         self._last_key = 0
         self.seq = parts.ledger.head()
         self._learned_seq = self.seq
-        self._since_snapshot = 0
+        self._since_snapshot = self._since_compaction = self._evicted = 0
+        self.limits: Limits | None = None
+        self._next_expiry = 0.0  # nothing is too old before
         self._load()
-        self._draws = itertools.count(int(parts.ledger.counts(number)["recalls"]))
+        self._draws = itertools.count(parts.ledger.recalls(number))
 
     def seed(self) -> tuple[int, int]:
         """Return the seed of the next choice: the same stream of recalls draws the same numbers."""
@@ -98,11 +105,12 @@ class Partition:
             self._start_over()
         else:
             self._add([change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key])
-        removed = [change.ref for change in changes if change.kind == CASE_REMOVED]
+        removed = [change.ref for change in changes if change.kind in (CASE_REMOVED, EVICTED)]
         if removed:
             self.index.remove(removed)
         with self._noting:
-            self._todo += [change for change in changes if change.kind != CASE_ADDED]
+            self._evicted += sum(change.kind == EVICTED for change in changes)
+            self._todo += [change for change in changes if change.kind not in (CASE_ADDED, EVICTED)]
             self.seq = changes[-1].seq
 
     def _add(self, keys: list[int]) -> None:
@@ -135,7 +143,9 @@ class Partition:
             if not outcomes:
                 todo = [change for change in todo if change.kind in (CASE_REMOVED, FORGOTTEN)]
             forgotten = any(change.kind in (CASE_REMOVED, FORGOTTEN) for change in todo)
-            if forgotten:
+            # What was evicted may live on in a statistic for a while: it was true. Only its weight is kept in bounds.
+            if forgotten or self._evicted > max(self.index.count, _SCAN):
+                self._evicted = 0
                 self._rebuild_encoder()
             else:
                 for rows in new:
@@ -143,10 +153,47 @@ class Partition:
             rebuilt = learn(todo, ledger=self._parts.ledger, policy=self.policy, namespace=self.number)
             self._learned_seq = seq
             self._since_snapshot += len(todo)
+            self._since_compaction += len(todo)
             if rebuilt or forgotten:
                 self._parts.snapshots.drop(self.number)
             if rebuilt or self._since_snapshot >= _SNAPSHOT_EVERY:
                 self.save()
+            if self._since_compaction >= _COMPACT_EVERY:
+                self._compact()
+
+    def _compact(self) -> None:
+        self._since_compaction = 0
+        for _ in range(_COMPACT_BATCHES):
+            if self._parts.ledger.compact(self.number, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
+                return
+
+    # -- limits ------------------------------------------------------------------------------------------------------
+
+    @property
+    def overdue(self) -> bool:
+        """True when there are more or older cases than there may be."""
+        limits = self.limits
+        if limits is None:
+            return False
+        too_many = limits.max_cases is not None and self.index.count > limits.max_cases
+        return too_many or (limits.ttl is not None and time.time() >= self._next_expiry)
+
+    def verified_after(self) -> float:
+        """Return the moment since which a case must have been verified to be recalled."""
+        return 0.0 if self.limits is None or self.limits.ttl is None else time.time() - self.limits.ttl
+
+    def tidy(self) -> None:
+        """Let go of what is too old or too much; the log tells everybody, this partition included."""
+        limits, ledger = self.limits, self._parts.ledger
+        if limits is None:
+            return
+        if limits.ttl is not None:
+            ledger.evict(ledger.verified_before(self.number, time.time() - limits.ttl))
+            oldest = ledger.oldest_verified(self.number)
+            self._next_expiry = (time.time() if oldest is None else oldest) + limits.ttl
+        if limits.max_cases is not None and ledger.case_count(self.number) > limits.max_cases:
+            records = ledger.case_records(self.number)
+            ledger.evict(surplus(records, max_cases=limits.max_cases, ledger=ledger, namespace=self.number, window=WINDOW))
 
     def _rebuild_encoder(self) -> None:
         """Count all remaining cases afresh: what was forgotten must not live on in a statistic."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
-from cascade_memory.memory.engine import Chosen, Engine
+from cascade_memory.memory.chosen import Chosen
+from cascade_memory.memory.engine import Engine
 
 
 def recall_view(engine: Engine, chosen: Chosen, *, query: str, namespace: str, template: Template) -> Recall:

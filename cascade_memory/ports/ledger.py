@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.records import Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
@@ -50,12 +50,16 @@ class Ledger(Protocol):
         """Return the number of the last line of the log."""
         ...
 
+    def recalls(self, namespace: int) -> int:
+        """Return the number of recalls."""
+        ...
+
     def record(self, entry: RecallRecord) -> int:
         """Store a recall before its id is handed out; survives a killed process."""
         ...
 
-    def candidates(self, keys: NDArray[np.int64]) -> dict[int, tuple[str, str, int, str]]:
-        """Return (text, head of the solution, group, id) by key."""
+    def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
+        """Return (text, head of the solution, group, id) by key, of cases that were verified since then."""
         ...
 
     def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
@@ -94,8 +98,16 @@ class Ledger(Protocol):
         """Return what an outcome teaches."""
         ...
 
-    def history(self, namespace: int, limit: int) -> list[Feedback]:
-        """Return what the last outcomes of a namespace teach, oldest first."""
+    def history(self, namespace: int | None, limit: int) -> list[Feedback]:
+        """Return what the last outcomes of a namespace, or of all, teach, oldest first."""
+        ...
+
+    def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+        """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
+        ...
+
+    def compact(self, namespace: int, keep: int, limit: int) -> int:
+        """Shrink recalls beyond the last ``keep`` outcomes; return how many episodes were looked at, at most ``limit``."""
         ...
 
     def recalls_of(self, episode_key: int) -> list[int]:
@@ -104,6 +116,26 @@ class Ledger(Protocol):
 
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none; survives a power cut."""
+        ...
+
+    def case_count(self, namespace: int | None) -> int:
+        """Return the number of cases."""
+        ...
+
+    def case_records(self, namespace: int) -> CaseRecords:
+        """Return novelty and use of all cases of a namespace."""
+        ...
+
+    def evict(self, keys: Sequence[int]) -> int:
+        """Remove cases to make room; their episodes stay. Return how many were still there."""
+        ...
+
+    def verified_before(self, namespace: int, moment: float) -> list[int]:
+        """Return the keys of cases whose last verification is older."""
+        ...
+
+    def oldest_verified(self, namespace: int) -> float | None:
+        """Return the time of the oldest last verification of a case; None without cases."""
         ...
 
     def cases(self, keys: Sequence[int]) -> dict[int, Case]:
@@ -130,8 +162,16 @@ class Ledger(Protocol):
         """Return one stored solution for each group."""
         ...
 
-    def forget(self, keys: Sequence[int]) -> dict[str, int]:
+    def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
         """Delete cases and the episodes that made them."""
+        ...
+
+    def forget_where(self, namespace: int, where: object) -> dict[str, int]:
+        """Delete the cases and the rewarded episodes with such metadata."""
+        ...
+
+    def scrub(self) -> int:
+        """Leave no byte of what was deleted in the file; return the line of the log that says so."""
         ...
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:

@@ -203,7 +203,7 @@ class LedgerContract:
         ledger.settle(self._settlement("e1", 0.0))
         ledger.record(self._recall("e2"))
         ledger.close_episodes(["e2"], "expired")
-        ledger.forget([int(ledger.scan(1, 0, 1).keys[0])])
+        ledger.forget(1, [int(ledger.scan(1, 0, 1).keys[0])])
         changes = ledger.tail(start)
         assert [change.kind for change in changes] == [CASE_ADDED, SETTLED, CLOSED, CASE_REMOVED]
         assert [change.seq for change in changes] == sorted(change.seq for change in changes)
@@ -215,7 +215,7 @@ class LedgerContract:
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
-        gone = ledger.forget([int(ledger.scan(1, 0, 1).keys[0])])
+        gone = ledger.forget(1, [int(ledger.scan(1, 0, 1).keys[0])])
         assert gone == {"cases": 1, "episodes": 1, "recalls": 1, "outcomes": 1}
         assert ledger.episode("e1") is None
         assert ledger.history(1, 10) == []

@@ -1,0 +1,89 @@
+"""Recalls that nobody learns from any more keep what was shown, and lose what it was chosen from."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ledger.packing import pack_floats, pack_ints, unpack_floats, unpack_ints
+
+NUMBERS = 6  # columns of RecallRecord.numbers; the first one is the similarity
+_META = "compacted:{}"
+
+
+def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: int) -> int:
+    """Shrink the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
+
+    Return how many episodes were looked at; fewer than ``limit`` means that there are no more for now.
+    """
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_META.format(namespace),)).fetchone()
+    done = 0 if row is None else int(row[0])
+    boundary = connection.execute(
+        """SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL
+           ORDER BY key DESC LIMIT 1 OFFSET ?""",
+        (namespace, keep),
+    ).fetchone()
+    if boundary is None or boundary[0] <= done:
+        return 0
+    outcomes = connection.execute(
+        """SELECT key, episode, withdrawn_at FROM outcome WHERE namespace = ? AND key > ? AND key <= ? ORDER BY key LIMIT ?""",
+        (namespace, done, boundary[0], limit),
+    ).fetchall()
+    # An episode whose outcome was replaced has a later one, and its turn comes with that.
+    shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META.format(namespace), str(outcomes[-1][0])))
+    return len(outcomes)
+
+
+def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
+    """Keep of these episodes' recalls only the candidates that were shown, and of the episodes no vector."""
+    for episode in episodes:
+        connection.execute("UPDATE episode SET vector = x'' WHERE key = ?", (episode,))
+        rows = connection.execute(
+            """SELECT key, candidates, groups, chosen, numbers, agreement, shown FROM recall
+               WHERE episode = ? AND length(features) + length(context) > 0""",
+            (episode,),
+        ).fetchall()
+        connection.executemany(
+            """UPDATE recall SET candidates = ?, groups = ?, chosen = ?, numbers = ?, agreement = ?, features = x'',
+               context = x'' WHERE key = ?""",
+            [(*_only(row, unpack_ints(row[3]) if row[6] else np.zeros(0, np.int64)), row[0]) for row in rows],
+        )
+
+
+def take_out(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) -> None:
+    """Take cases that are being forgotten out of the logged candidates of every recall of their namespace."""
+    gone = np.array(sorted(keys), np.int64)
+    rows = connection.execute(
+        "SELECT key, candidates, groups, chosen, numbers, agreement, features FROM recall WHERE namespace = ?", (namespace,)
+    ).fetchall()
+    for row in rows:
+        candidates = unpack_ints(row[1])
+        stays = np.flatnonzero(~np.isin(candidates, gone))
+        if len(stays) == len(candidates):
+            continue
+        features = unpack_floats(row[6])
+        kept = features.reshape(len(candidates), -1)[stays] if len(features) else features
+        connection.execute(
+            """UPDATE recall SET candidates = ?, groups = ?, chosen = ?, numbers = ?, agreement = ?, features = ?
+               WHERE key = ?""",
+            (*_only(row, stays), pack_floats(kept), row[0]),
+        )
+
+
+def _only(row: Sequence[Any], places: NDArray[np.int64]) -> tuple[bytes, bytes, bytes, bytes, bytes | None]:
+    """Return (candidates, groups, chosen, numbers, agreement) of a recall with the candidates at these places alone."""
+    _, candidates, groups, chosen, numbers, agreement = row[:6]
+    new_place = {int(place): new for new, place in enumerate(places)}
+    still = [new_place[int(place)] for place in unpack_ints(chosen) if int(place) in new_place]
+    return (
+        pack_ints(unpack_ints(candidates)[places]),
+        pack_ints(unpack_ints(groups)[places]),
+        pack_ints(np.array(still, np.int64)),
+        pack_floats(unpack_floats(numbers, NUMBERS)[places]) if numbers else b"",
+        None if agreement is None else pack_floats(unpack_floats(agreement)[places]),
+    )

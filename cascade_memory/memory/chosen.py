@@ -1,0 +1,66 @@
+"""What a recall found and chose, and the row in which that is written down."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.recall import Recalled
+from cascade_memory.cycle.select import Selection
+from cascade_memory.domain.records import RecallRecord
+from cascade_memory.ports.policy import Choice, Slate
+
+_NOTHING = np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """What one recall found and chose, and under which id it was recorded."""
+
+    id: str
+    episode_id: str
+    recalled: Recalled
+    selection: Selection
+    policy: str
+    rewards: int
+    encoder: str
+
+
+def recall_record(
+    chosen: Chosen, namespace: int, query: str, vector: NDArray[np.float32], *, k: int, search: bool, thread_id: str | None
+) -> RecallRecord:
+    """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
+    slate, choice = chosen.selection.slate, chosen.selection.choice
+    shown = np.zeros(0, np.int64) if choice is None else choice.chosen
+    kept = np.arange(len(slate)) if not search else shown
+    return RecallRecord(
+        id=chosen.id,
+        episode_id=None if search else chosen.episode_id,
+        namespace=namespace,
+        query=query,
+        vector=vector,
+        kind="search" if search else "recall",
+        k=k,
+        at=time.time(),
+        policy=chosen.policy,
+        policy_version=0 if choice is None else choice.version,
+        encoder=chosen.encoder,
+        candidates=chosen.recalled.candidates.keys[kept],
+        groups=slate.groups[kept],
+        features=_NOTHING if search else np.asarray(slate.features, np.float32),
+        numbers=_NOTHING if choice is None else _numbers(slate, choice)[kept],
+        chosen=np.arange(len(shown)) if search else shown,
+        shown=choice is not None and not choice.abstained,
+        baseline=math.nan if choice is None else choice.baseline,
+        context=_NOTHING if search or choice is None else np.asarray(choice.context, np.float32),
+        thread=thread_id,
+    )
+
+
+def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
+    columns = [slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity]
+    return np.stack(columns, axis=1).astype(np.float32)

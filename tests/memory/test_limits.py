@@ -1,0 +1,114 @@
+"""A namespace may be kept small: what taught least goes first, what is too old goes anyway."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.bandit.case_worth import worth
+from cascade_memory.errors import InvalidInput
+
+
+def _solve(memory: CascadeMemory, query: str, solution: str, value: float = 1.0) -> str | None:
+    return memory.reward(memory.recall(query).episode_id, value, solution=solution)
+
+
+def test_a_full_namespace_makes_room_for_a_new_case(on_disk):
+    memory = on_disk(max_cases=40)
+    for i in range(100):
+        case = _solve(memory, f"task {i} of kind {i % 7}", f"solution {i % 7}")
+        assert memory.stats().cases <= 40
+        assert case is not None
+    assert memory.recall("task 99 of kind 1").cases[0].solution == "solution 1"
+    memory.sync()
+    assert all(check.ok for check in memory.examine())
+    assert memory.stats().rewards == 100  # what happened stays written down
+
+
+def test_the_limit_of_one_namespace_is_not_that_of_another(ram: CascadeMemory):
+    small = CascadeMemory(embedder="hashing", learn="inline", max_cases=5)
+    with small:
+        for name in ("a", "b"):
+            for i in range(12):
+                small.add(f"task {i}", f"solution {i}", namespace=name)
+        assert [small.stats(namespace=name).cases for name in ("a", "b")] == [5, 5]
+
+
+def test_redundant_cases_go_before_the_only_one_of_their_kind():
+    with CascadeMemory(embedder="hashing", learn="inline", max_cases=20) as memory:
+        _solve(memory, "defragment the warp drive", "warp")
+        for i in range(60):
+            _solve(memory, f"please reset the password of user {i}", "reset it")
+        assert memory.search("defragment the warp drive").cases[0].solution == "warp"
+
+
+def test_a_case_that_is_always_wrong_goes_before_one_that_is_right():
+    keys = np.array([1, 2, 3])
+    right_twice = (np.array([1, 2]), np.array([0.9, 0.9]), np.array([1.0, 0.0]))
+    value = worth(keys, np.ones(3), np.zeros(3), np.zeros(3), [right_twice, right_twice])
+    assert np.argsort(value).tolist() == [1, 2, 0]  # the wrong one, the one nobody asked about, the right one
+
+
+def test_outcomes_in_which_no_solution_agrees_say_nothing_about_the_cases():
+    keys = np.array([1, 2])
+    told_nothing = (np.array([1]), np.array([0.9]), np.array([0.0]))
+    value = worth(keys, np.ones(2), np.zeros(2), np.zeros(2), [told_nothing] * 9)
+    assert value[0] == value[1]
+
+
+def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk):
+    memory = on_disk(ttl=timedelta(days=1))
+    memory.add([("old task", "old"), ("task verified again", "renewed"), ("new task", "new")])
+    ledger = memory._engine.parts.ledger
+    with ledger.connections.write(durable=True) as connection:
+        connection.execute("UPDATE cases SET verified_at = ? WHERE query <> 'new task'", (time.time() - 90_000,))
+    memory.add("task verified again", "renewed")
+    assert {case.solution for case in memory.search("task", k=3).cases} == {"renewed", "new"}
+    memory._engine.partition("default")._next_expiry = 0.0
+    memory.recall("task")
+    assert memory.stats().cases == 2
+
+
+def test_limits_that_make_no_sense_are_refused(tmp_path):
+    for options in ({"max_cases": 0}, {"max_cases": 1.5}, {"ttl": -1}, {"ttl": "a day"}):
+        with pytest.raises(InvalidInput, match=r"max_cases|ttl"):
+            CascadeMemory(embedder="hashing", **options)
+
+
+def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(on_disk, monkeypatch):
+    monkeypatch.setattr("cascade_memory.memory.partition.WINDOW", 100)
+    monkeypatch.setattr("cascade_memory.cycle.learn.WINDOW", 100)
+    memory = on_disk()
+    episodes = []
+    for i in range(300):
+        recall = memory.recall(f"task {i} of kind {i % 7}")
+        episodes.append((recall.episode_id, [case.id for case in recall.cases]))
+        memory.reward(recall.episode_id, float(i % 5 != 0), solution=f"solution {i % 7}", metadata={"i": i})
+    ledger = memory._engine.parts.ledger
+    with ledger.connections.read() as connection:
+        sizes = [row[0] for row in connection.execute("SELECT length(features) FROM recall ORDER BY key")]
+    assert not any(sizes[:150])
+    assert all(sizes[200:])
+    for episode_id, shown in episodes[:100]:
+        assert list(memory.get_episode(episode_id).cases) == shown
+    # A late change of mind still works: the episode's vector is made anew.
+    assert memory.reward(episodes[0][0], 1.0, solution="at last", overwrite=True)
+    assert memory.search("task 0 of kind 0").cases[0].solution == "at last"
+    state = memory._engine.partition("default").policy.rewards
+    memory.close()
+    assert on_disk()._engine.partition("default").policy.rewards == state
+
+
+def test_a_discarded_episode_keeps_no_candidates(on_disk):
+    memory = on_disk()
+    memory.add([(f"task {i}", "s") for i in range(40)])
+    episode = memory.recall("task 3").episode_id
+    memory.discard(episode)
+    with memory._engine.parts.ledger.connections.read() as connection:
+        (size,) = connection.execute("SELECT sum(length(features) + length(context)) FROM recall").fetchone()
+    assert size == 0
+    assert len(memory.get_episode(episode).cases) <= 1

@@ -1,0 +1,84 @@
+"""A folder that an older version wrote opens in this one, with everything in it."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import SchemaTooNew
+from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
+
+_VERSION_1 = Path(__file__).parent / "fixtures" / "ledger-v1.sqlite3.gz"
+
+
+@pytest.fixture
+def old_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    (folder / "ledger.sqlite3").write_bytes(gzip.decompress(_VERSION_1.read_bytes()))
+    return folder
+
+
+def _schema(connection: sqlite3.Connection) -> dict[str, set[str]]:
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = {table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in tables}
+    indexes = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")}
+    return {**found, "indexes": indexes}
+
+
+def test_a_folder_of_version_1_opens_with_everything_in_it(old_folder: Path):
+    with CascadeMemory(old_folder, learn="inline") as memory:
+        stats = memory.stats(everywhere=True)
+        assert (stats.cases, stats.episodes, stats.rewards, stats.open) == (38, 52, 48, 3)
+        assert stats.embedder == "hashing-1:16"
+        first = memory.recall("task 3 of kind 3").explain().candidates[0]
+        assert (first.query, round(first.similarity, 4)) == ("task 3 of kind 3", 1.0)
+        assert memory._engine.partition("default").policy.rewards == 42
+        assert memory.reward("open-one", 1.0)  # with the solution that was noted then
+        assert memory.search("other 3", namespace="tenant/42").cases[0].solution == "other solution 3"
+        assert len(memory.search("task", k=32, where={"user": "u1"}).cases) > 5
+        memory.sync()
+        assert all(check.ok for check in memory.examine())
+
+
+def test_an_upgraded_ledger_is_built_like_a_new_one(old_folder: Path):
+    CascadeMemory(old_folder).close()
+    new = sqlite3.connect(":memory:")
+    new.executescript(TABLES)
+    upgraded = sqlite3.connect(old_folder / "ledger.sqlite3")
+    try:
+        assert _schema(upgraded) == _schema(new)
+        assert upgraded.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+        ages = "SELECT count(*) FROM cases WHERE verified_at = created_at AND verified_at > 0"
+        assert upgraded.execute(ages).fetchone()[0] == 38
+    finally:
+        new.close()
+        upgraded.close()
+
+
+def test_an_upgrade_that_is_interrupted_leaves_the_old_ledger(old_folder: Path, monkeypatch):
+    before = (old_folder / "ledger.sqlite3").read_bytes()
+    from cascade_memory.ledger import upgrade
+
+    broken = {1: (*upgrade.STEPS[1][:3], "SELECT no_such_column FROM cases")}
+    monkeypatch.setattr(upgrade, "STEPS", broken)
+    with pytest.raises(OSError, match="no_such_column"):
+        CascadeMemory(old_folder)
+    assert (old_folder / "ledger.sqlite3").read_bytes() == before
+    monkeypatch.undo()
+    with CascadeMemory(old_folder) as memory:
+        assert memory.stats().cases == 33
+
+
+def test_a_ledger_of_a_newer_version_is_refused_untouched(old_folder: Path):
+    connection = sqlite3.connect(old_folder / "ledger.sqlite3")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    before = (old_folder / "ledger.sqlite3").read_bytes()
+    with pytest.raises(SchemaTooNew, match="upgrade cascade-memory"):
+        CascadeMemory(old_folder)
+    assert (old_folder / "ledger.sqlite3").read_bytes() == before
