@@ -131,10 +131,13 @@ def forget(options: argparse.Namespace) -> int:
             episode_id=options.episode,
             namespace=options.namespace,
             everything=options.everything,
+            purge=options.purge,
         )
-    counts = receipt.as_dict()
-    _done(options, counts, "forgotten: " + ", ".join(f"{count:,} {what}" for what, count in counts.items()))
-    return 0
+    lines = [f"forgotten: {receipt.summary()}"]
+    if options.purge:
+        lines.append("purged: no file of the memory holds a byte of it" if receipt.purged else "not everything could be purged")
+    _done(options, receipt.as_dict(), "\n".join([*lines, *(f"still to do: {one}" for one in receipt.stale)]))
+    return 0 if receipt.purged or not options.purge else 1
 
 
 def _readable(file: str) -> IO[str]:

@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
     forget = _on_folder(verbs, "forget", commands.forget, "delete cases, an episode, or a whole namespace")
     forget.add_argument("--namespace", default="default")
+    forget.add_argument("--purge", action="store_true", help="leave no byte of it in any file of the memory")
     what = forget.add_mutually_exclusive_group(required=True)
     what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
     what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')

@@ -259,10 +259,14 @@ class SQLiteLedger:
         with self.connections.write(durable=True) as connection:
             return episodes.forget_where(connection, namespace, where)
 
-    def scrub(self) -> int:
-        """Rewrite the file so that nothing deleted is left in it; return the line of the log that says so."""
+    def scrub(self, namespace: int) -> int:
+        """Leave no byte of what was deleted in the file; return the line of the log that says so.
+
+        The namespace's log of searches goes as well: their queries belong to no episode by which they could be found.
+        """
         with self.connections.write(durable=True) as connection:
-            cases.note(connection, 0, PURGED, 0)
+            connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
+            cases.note(connection, namespace, PURGED, 0)
         self.connections.vacuum()
         return self.head()
 

@@ -20,7 +20,7 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.filters import encode_value
 from cascade_memory.ledger.packing import pack_ints, unpack_floats, unpack_ints, unpack_solution
 
-_CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded"]
+_CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
 _EPISODE = ["id", "query", "thread", "source", "arm", "status", "opened_at", "closed_at"]
 _RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement"]
@@ -63,13 +63,14 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
             "episode": episodes.get(row["episode"]),
             "namespace": names[row["namespace"]],
         }
-    for row in _rows(connection, "outcome", [*_OUTCOME, "episode", "namespace", "cases_key"]):
+    for row in _rows(connection, "outcome", ["key", *_OUTCOME, "episode", "namespace", "cases_key"]):
         yield {
             "kind": "outcome",
             **{name: row[name] for name in _OUTCOME},
             "episode": episodes[row["episode"]],
             "namespace": names[row["namespace"]],
             "case": cases.get(row["cases_key"]),
+            "fields": _fields(connection, row["key"]),
         }
 
 
@@ -85,6 +86,14 @@ def _rows(connection: sqlite3.Connection, table: str, columns: list[str], key: s
         for row in rows:
             yield dict(zip(names, row[:-1], strict=True))
         after = rows[-1][-1]
+
+
+def _fields(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
+    """Return the metadata of an outcome that made no case."""
+    fields: dict[str, list[Any]] = {}
+    for name, value in connection.execute("SELECT name, value FROM outcome_field WHERE outcome = ?", (outcome,)):
+        fields.setdefault(name, []).append(bool(value[0]) if isinstance(value, bytes) else value)
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
 
 
 def load(connection: sqlite3.Connection, records: Iterable[dict[str, Any]], dimension: int) -> int:
@@ -141,7 +150,8 @@ class _Reader:
         check_query(record["query"])
         _check_one_of(record["status"], get_args(Status), "status")
         _check_one_of(record["arm"], get_args(Arm), "arm")
-        self._insert("episode", {**values, "namespace": namespace, "vector": self._vector(record["vector"])})
+        vector = self._vector(record["vector"]) if record["vector"] else b""  # settled long ago, and compacted
+        self._insert("episode", {**values, "namespace": namespace, "vector": vector})
         return 1
 
     def _attempt(self, record: dict[str, Any], namespace: int) -> int:
@@ -167,7 +177,8 @@ class _Reader:
         key = self._insert(
             "cases",
             {
-                **{name: record[name] for name in _CASE},
+                **{name: record[name] for name in _CASE if name in record},
+                "verified_at": record.get("verified_at", record["created_at"]),  # exports of 0.1 do not say
                 "namespace": namespace,
                 "solution": solution_id(self._connection, namespace, record["solution"]),
                 "episode": self._key("episode", record["episode"]),
@@ -224,6 +235,10 @@ class _Reader:
                 "cases_key": self._key("cases", record["case"]),
             },
         )
+        for name, value in check_metadata(record.get("fields")).items():
+            for one in value if isinstance(value, list) else [value]:
+                fields = (namespace, name, encode_value(one), key)
+                self._connection.execute("INSERT OR IGNORE INTO outcome_field VALUES (?, ?, ?, ?)", fields)
         note(self._connection, namespace, SETTLED, key)
         return 1
 

@@ -71,12 +71,14 @@ def forget(
     episode_id: str | None,
     everything: bool,
     namespace: str,
+    purge: bool,
 ) -> Receipt:
     """Delete what exactly one of the arguments names, and learn afresh from what remains."""
     if sum([case_ids is not None, where is not None, episode_id is not None, everything]) != 1:
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True")
     ledger = engine.parts.ledger
     number = engine.number(namespace)
+    stale = engine.partition(namespace).stale() if number else ()
     if everything:
         gone = ledger.forget_namespace(number)
     elif episode_id is not None:
@@ -89,7 +91,8 @@ def forget(
     else:
         gone = ledger.forget(number, _keys(engine, case_ids or (), number, namespace))
     engine.learn_soon()
-    return Receipt(**gone)
+    left = engine.purge(number) if purge else ()
+    return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))
 
 
 def _keys(engine: Engine, case_ids: str | Iterable[str], number: int, namespace: str) -> list[int]:

@@ -324,6 +324,13 @@ class Engine:
             self.learn_soon()
         return settled
 
+    def purge(self, namespace: int) -> tuple[str, ...]:
+        """Leave no byte of what was forgotten in any file; return what could not be cleaned, in words."""
+        self.follow()
+        self.learn_now()  # which makes the snapshots anew
+        line = self.parts.ledger.scrub(namespace)
+        return () if self.feeder is None else self.feeder.purge(line)
+
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:

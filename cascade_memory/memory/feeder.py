@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN
+from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, PURGED
 from cascade_memory.errors import StoreError
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -20,6 +20,7 @@ from cascade_memory.ports.case_mirror import CaseMirror
 _META = "mirror"
 _BATCH = 64
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
+_PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
 _WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
@@ -170,8 +171,11 @@ class MirrorFeeder:
         rows = ledger.cases_after(self._mark.key, _BATCH)
         if not (changes or rows):
             return False
+        if any(change.kind == PURGED for change in changes):
+            self._start_over()  # its files keep what was deleted from them
+            return self._building is None
         seq = changes[-1].seq if changes else self._mark.seq
-        gone = [change for change in changes if change.kind == CASE_REMOVED and change.id is not None]
+        gone = [change for change in changes if change.kind in (CASE_REMOVED, EVICTED) and change.id is not None]
         wiped = [change for change in changes if change.kind == FORGOTTEN and not change.ref]
         if not (rows or gone or wiped):
             self._mark = Mark(self._mark.key, seq, clean=self._mark.clean)
@@ -234,6 +238,20 @@ class MirrorFeeder:
             self._abandon_build()
             self._empty()
             self.flush()
+
+    def purge(self, line: int) -> tuple[str, ...]:
+        """See to it that the mirror forgets everything up to a line of the log; return what may be left, in words."""
+        if self.owner:
+            with self._hurried():
+                if self._mark.seq < line:
+                    self._abandon_build()
+                    self._start_over()
+        deadline = time.monotonic() + _PATIENCE
+        while Mark.read(self._parts.ledger.meta(_META)).seq < line:
+            if time.monotonic() > deadline:
+                return ("Chroma, which another process feeds and has not made anew yet",)
+            time.sleep(0.05)
+        return (self._mirror.residue,) if self._mirror.residue else ()
 
     @contextlib.contextmanager
     def _hurried(self) -> Generator[None, None, None]:

@@ -201,11 +201,21 @@ class Memory(EpisodeVerbs):
         episode_id: str | None = None,
         namespace: str | None = None,
         everything: bool = False,
+        purge: bool = False,
     ) -> Receipt:
         """Delete cases (by id or metadata), an episode, or ``everything`` of a namespace; return what went.
 
-        A case takes the episode that made it along: its text says the same. What was learned is then learned afresh from
-        what remains.
+        A case takes the episode that made it along: its text says the same; so does metadata with an episode that was rewarded
+        with it and made no case. What was learned is then learned afresh from what remains.
+
+        Args:
+            case_ids: One case, or several.
+            where: All with such metadata, with Chroma's operators.
+            episode_id: An episode, and the case that came of it.
+            namespace: Where; the memory's own namespace by default.
+            everything: All cases and episodes of the namespace.
+            purge: Return only when no file of the memory holds a byte of it any more: rewrites the ledger, the snapshots and
+                Chroma, which takes seconds per 100,000 cases.
         """
         return curation.forget(
             self._open(),
@@ -214,6 +224,7 @@ class Memory(EpisodeVerbs):
             episode_id=episode_id,
             everything=everything,
             namespace=self._in(namespace),
+            purge=purge,
         )
 
     # -- moving ------------------------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ class Partition:
 
     @property
     def busy(self) -> bool:
-        """True while there is something to learn."""
-        return bool(self._todo or self._new_cases)
+        """True while there is something to learn, or it is being learned."""
+        return bool(self._todo or self._new_cases) or self._learning.locked()
 
     # -- loading -----------------------------------------------------------------------------------------------------
 
@@ -194,6 +194,13 @@ class Partition:
         if limits.max_cases is not None and ledger.case_count(self.number) > limits.max_cases:
             records = ledger.case_records(self.number)
             ledger.evict(surplus(records, max_cases=limits.max_cases, ledger=ledger, namespace=self.number, window=WINDOW))
+
+    def stale(self) -> tuple[str, ...]:
+        """Say what forgetting cannot reach: weights that were fitted to more than can be refitted here."""
+        fitted = getattr(self.encoder, "fitted_outcomes", 0)
+        if not fitted:
+            return ()
+        return (f"the weights of {self.encoder.identity} in {self.name!r}, fitted to {fitted:,} outcomes: fit them again",)
 
     def _rebuild_encoder(self) -> None:
         """Count all remaining cases afresh: what was forgotten must not live on in a statistic."""

@@ -98,13 +98,23 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What ``forget`` deleted."""
+    """What ``forget`` deleted.
+
+    ``purged`` says that no file of the memory holds a byte of it any more; ``stale`` names what may still know of it, and what
+    to do about that.
+    """
 
     cases: int = 0
     episodes: int = 0
     recalls: int = 0
     outcomes: int = 0
+    purged: bool = False
+    stale: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, int]:
+    def summary(self) -> str:
+        """Return the counts in words."""
+        return f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
+
+    def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self)

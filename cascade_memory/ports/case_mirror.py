@@ -14,6 +14,11 @@ from cascade_memory.domain.case import Case
 class CaseMirror(Protocol):
     """Holds every case of every namespace, a little late. It may fail in any way; then it is thrown away and fed again."""
 
+    @property
+    def residue(self) -> str:
+        """Say, in words, where something may be left after ``discard``; empty when nothing can be."""
+        ...
+
     def exists(self) -> bool:
         """Say whether there is anything, without looking at it."""
         ...

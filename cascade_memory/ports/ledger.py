@@ -170,8 +170,8 @@ class Ledger(Protocol):
         """Delete the cases and the rewarded episodes with such metadata."""
         ...
 
-    def scrub(self) -> int:
-        """Leave no byte of what was deleted in the file; return the line of the log that says so."""
+    def scrub(self, namespace: int) -> int:
+        """Leave no byte of what was deleted in the file, nor of a namespace's searches; return the line of the log about it."""
         ...
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:

@@ -56,6 +56,11 @@ class ChromaFolder:
         self._client: Any = None
         self._collections: dict[str, Any] = {}
 
+    @property
+    def residue(self) -> str:
+        """Nothing: the whole folder goes."""
+        return ""
+
     def exists(self) -> bool:
         """Say whether there is a Chroma in the folder."""
         return (self.path / "chroma.sqlite3").exists()

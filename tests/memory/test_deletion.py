@@ -1,0 +1,201 @@
+"""What was forgotten is gone: from every file, and from what was learned."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import InvalidInput
+
+_SECRET_QUERY = "zygomorphic quandary of xanthippe"
+_SECRET_SOLUTION = "flibbertigibbet protocol nine"
+_SECRET_FAILURE = "ytterbium lullaby that failed"
+
+
+def _live(memory: CascadeMemory, n: int = 60) -> None:
+    """Ann's episodes among those of others; some of hers fail."""
+    for i in range(n):
+        user = "ann" if i % 5 == 0 else f"user{i % 3}"
+        query = f"{_SECRET_QUERY} {i}" if user == "ann" else f"task {i} of kind {i % 7}"
+        solution = f"{_SECRET_SOLUTION} {i % 2}" if user == "ann" else f"solution {i % 7}"
+        if user == "ann" and i % 10 == 0:
+            query = f"{_SECRET_FAILURE} {i}"
+        recall = memory.recall(query)
+        memory.reward(recall.episode_id, float(i % 10 != 0), solution=solution, metadata={"user": user})
+
+
+def _traces(folder: Path, memory_vectors: list[bytes]) -> list[str]:
+    needles = [text.encode() for text in (_SECRET_QUERY, _SECRET_SOLUTION, _SECRET_FAILURE)]
+    # Any run of four numbers of a vector would give it away.
+    needles += [vector[i : i + 16] for vector in memory_vectors for i in range(0, len(vector), 16) if any(vector[i : i + 16])]
+    found = []
+    for file in folder.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            found += [f"{file.relative_to(folder)}: {needle!r}" for needle in needles if needle in content]
+    return found
+
+
+def _vectors(memory: CascadeMemory) -> list[bytes]:
+    texts = [f"{_SECRET_QUERY} 5", f"{_SECRET_FAILURE} 10"]
+    return [vector.astype("<f4").tobytes() for vector in memory._engine.embed(texts)]
+
+
+@pytest.mark.parametrize("learn", ["inline", "background"])
+def test_after_a_purge_no_file_holds_a_byte_of_it(on_disk: Callable[..., CascadeMemory], tmp_path: Path, learn: str):
+    memory = on_disk(learn=learn)
+    _live(memory)
+    memory.search(_SECRET_QUERY)
+    memory.sync()
+    folder, vectors = tmp_path / "memory", _vectors(memory)
+    assert len(_traces(folder, vectors)) > 5  # the search itself works: the ledger and Chroma know her
+    receipt = memory.forget(where={"user": "ann"}, purge=True)
+    assert (receipt.episodes, receipt.purged, receipt.stale) == (12, True, ())
+    assert _traces(folder, vectors) == []
+    assert all(check.ok for check in memory.examine())
+    assert _traces(folder, vectors) == []
+    assert memory.search("task 3 of kind 3").cases[0].solution == "solution 3"
+    memory.close()
+    assert _traces(folder, vectors) == []
+
+
+def test_without_purge_the_rows_are_gone_and_the_receipt_does_not_claim_more(on_disk: Callable[..., CascadeMemory]):
+    memory = on_disk()
+    _live(memory)
+    receipt = memory.forget(where={"user": "ann"})
+    assert (receipt.cases, receipt.episodes, receipt.purged) == (6, 12, False)
+    assert not [case for case in memory.search(_SECRET_QUERY, k=50).cases if "xanthippe" in case.query]
+    with memory._engine.parts.ledger.connections.read() as connection:
+        assert connection.execute("SELECT count(*) FROM episode WHERE query LIKE '%ytterbium%'").fetchone()[0] == 0
+        assert connection.execute("SELECT count(*) FROM outcome_field WHERE value = 'ann'").fetchone()[0] == 0
+
+
+def test_forgotten_cases_are_taken_out_of_what_others_were_offered(on_disk: Callable[..., CascadeMemory]):
+    memory = on_disk()
+    _live(memory)
+    ledger = memory._engine.parts.ledger
+    hers = set(ledger.filtered(1, {"user": "ann"}).tolist())
+    memory.forget(where={"user": "ann"})
+    with ledger.connections.read() as connection:
+        rows = connection.execute("SELECT candidates, groups, numbers, features, agreement, chosen FROM recall").fetchall()
+    for candidates, groups, numbers, features, agreement, chosen in rows:
+        keys = np.frombuffer(candidates, "<i8")
+        assert not hers & set(keys.tolist())
+        assert len(groups) == len(candidates)
+        assert len(numbers) == 24 * len(keys)
+        assert len(features) == 20 * len(keys)
+        assert agreement is None or len(agreement) == 4 * len(keys)
+        assert all(0 <= place < len(keys) for place in np.frombuffer(chosen, "<i8"))
+
+
+def _without(lines: Iterator[str], user: str) -> Iterator[str]:
+    """Drop from an export everything that concerns a user: what a memory that never met her would have written."""
+    header, *records = [json.loads(line) for line in lines]
+    cases = {one["id"] for one in records if one["kind"] == "case" and one["metadata"].get("user") == user}
+    episodes = {one["episode"] for one in records if one["kind"] == "outcome" and one["case"] in cases}
+    episodes |= {one["episode"] for one in records if one["kind"] == "outcome" and one["fields"].get("user") == user}
+    yield json.dumps(header)
+    for one in records:
+        mine = one["id"] if one["kind"] in ("case", "episode") else one["episode"]
+        if mine in cases or mine in episodes:
+            continue
+        yield json.dumps(_cut(one, cases) if one["kind"] == "recall" else one)
+
+
+def _cut(recall: dict[str, Any], cases: set[str]) -> dict[str, Any]:
+    """Take the candidates out by hand, array by array: not the way the library does it."""
+    import base64
+
+    n = len(recall["candidates"])
+    keep = [i for i, case in enumerate(recall["candidates"]) if case not in cases]
+
+    def rows(name: str, width: int) -> str | None:
+        if recall[name] is None or not n:
+            return recall[name]
+        raw = base64.b64decode(recall[name])
+        return base64.b64encode(b"".join(raw[i * width : (i + 1) * width] for i in keep)).decode()
+
+    chosen = np.frombuffer(base64.b64decode(recall["chosen"]), "<i8").tolist()
+    return {
+        **recall,
+        "candidates": [recall["candidates"][i] for i in keep],
+        "groups": [recall["groups"][i] for i in keep],
+        "numbers": rows("numbers", 24),
+        "features": rows("features", 20),
+        "agreement": rows("agreement", 4),
+        "chosen": base64.b64encode(np.array([keep.index(i) for i in chosen if i in keep], "<i8").tobytes()).decode(),
+    }
+
+
+def _predictions(memory: CascadeMemory) -> np.ndarray:
+    rows = []
+    for i in range(20):
+        recall = memory.recall(f"task {i} of kind {(3 * i) % 7}")
+        memory.discard(recall.episode_id)  # an open episode would count as explored
+        explained = recall.explain()
+        rows += [one.utility for one in explained.candidates]
+        rows.append(explained.baseline)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
+    on_disk: Callable[..., CascadeMemory], tmp_path: Path, purge: bool
+):
+    memory = on_disk()
+    _live(memory, 150)
+    with (tmp_path / "all.jsonl").open("w") as file:
+        memory.export(file, progress=False)
+    known = _predictions(memory)
+    memory.forget(where={"user": "ann"}, purge=purge)
+    with CascadeMemory(embedder="hashing", learn="inline") as innocent:
+        with (tmp_path / "all.jsonl").open() as lines:
+            innocent.import_(list(_without(iter(lines), "ann")), progress=False)
+        expected, learned = _predictions(innocent), innocent._engine.partition("default").policy.state_dict()
+    after = _predictions(memory)
+    np.testing.assert_allclose(after, expected, rtol=0, atol=1e-6)
+    for name, array in memory._engine.partition("default").policy.state_dict().items():
+        np.testing.assert_allclose(array, learned[name], rtol=1e-9, atol=1e-12, err_msg=name)
+    assert known.shape != after.shape or np.abs(known - after).max() > 1e-3  # she had made a difference
+
+
+def test_a_failed_episode_is_forgotten_by_the_metadata_it_was_rewarded_with(ram: CascadeMemory):
+    failed = ram.recall("ann's secret").episode_id
+    ram.reward(failed, 0.0, metadata={"user": "ann", "tags": ["a", "b"]})
+    other = ram.recall("bob's secret").episode_id
+    ram.reward(other, 0.0, metadata={"user": "bob"})
+    assert ram.forget(where={"tags": "b"}).episodes == 1
+    assert ram.get_episode(failed) is None
+    assert ram.get_episode(other) is not None
+    assert ram.forget(where={"user": {"$ne": "ann"}}).episodes == 1
+
+
+def test_forgetting_by_what_is_not_there_deletes_nothing(ram: CascadeMemory):
+    ram.add("q", "s")
+    ram.reward(ram.recall("r").episode_id, 0.0)
+    assert ram.forget(where={"user": {"$ne": "ann"}}).as_dict() == {
+        "cases": 1,  # a case without the key differs from ann's, as in Chroma
+        "episodes": 0,  # an episode without any metadata does not
+        "recalls": 0,
+        "outcomes": 0,
+        "purged": False,
+        "stale": (),
+    }
+    for arguments in itertools.combinations(({"where": {"a": 1}}, {"episode_id": "e"}, {"everything": True}), 2):
+        with pytest.raises(InvalidInput, match="exactly one"):
+            ram.forget(**{**arguments[0], **arguments[1]})
+
+
+def test_weights_that_were_fitted_to_what_is_forgotten_are_named(ram: CascadeMemory, monkeypatch):
+    case = ram.add("q", "s")
+    encoder = ram._engine.partition("default").encoder
+    monkeypatch.setattr(encoder, "fitted_outcomes", 96, raising=False)
+    (stale,) = ram.forget(case).stale
+    assert "fitted to 96 outcomes" in stale
