@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cascade_memory.assembly.cascade import CascadeMemory
+    from cascade_memory.assembly.restore import restore
     from cascade_memory.domain.case import Case
     from cascade_memory.domain.episode import Episode
     from cascade_memory.domain.recall import Recall, RecalledCase
@@ -30,6 +31,7 @@ __all__ = [
     "Step",
     "Trajectory",
     "clean_text",
+    "restore",
 ]
 
 # Loaded at first use (PEP 562): importing the package alone costs nothing.
@@ -43,6 +45,7 @@ _HOMES = {
     "Step": "domain.trajectory",
     "Trajectory": "domain.trajectory",
     "clean_text": "domain.validation",
+    "restore": "assembly.restore",
 }
 
 

@@ -19,6 +19,7 @@ from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
 from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.memory.embedding import stored_embedder
 from cascade_memory.memory.engine import Engine, Learning
 from cascade_memory.memory.parts import Parts, Ranker
@@ -28,7 +29,8 @@ from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.tiered import TieredIndex
 
-LEDGER, CHROMA, SNAPSHOTS, LOCK = "ledger.sqlite3", "chroma", "snapshots", "owner.lock"
+CHROMA, LOCK = "chroma", "owner.lock"
+RESTORING = f"{LEDGER}.restoring"
 
 Matcher = SolutionMatcher | Callable[[Any, Any], "float | bool | None"] | None
 
@@ -187,6 +189,8 @@ def _ledger_path(folder: Path) -> Path:
         raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
     path = folder / LEDGER
     lost = not path.exists() or path.stat().st_size == 0
+    if lost and (folder / RESTORING).exists():
+        raise StoreCorrupt(f"restoring {folder} was interrupted; repeat: cascade-memory restore BACKUP {folder} --replace")
     if lost and any((folder / name).exists() for name in (SNAPSHOTS, CHROMA)):
         raise StoreCorrupt(
             f"{path} is missing or empty although {folder} was in use; restore it from a backup, or move the folder away"

@@ -14,6 +14,7 @@ from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.assembly.embedders import StoredVectors
 from cascade_memory.assembly.folder import LEDGER
 from cascade_memory.assembly.reindex import reindex as reindex_folder
+from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.tables import LiveDemo, print_table
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
@@ -114,6 +115,25 @@ def import_(options: argparse.Namespace) -> int:
             taken = memory.import_(itertools.chain([first], lines))
     _done(options, {"imported": taken}, f"{taken:,} records imported")
     return 0
+
+
+def backup(options: argparse.Namespace) -> int:
+    """Copy."""
+    with _existing(options.path) as memory:
+        held = memory.backup(options.target)
+    _done(options, held, f"backed up: {_counted(held)}")
+    return 0
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Put a copy back."""
+    held = restore_folder(options.backup, options.path, replace=options.replace)
+    _done(options, held, f"restored: {_counted(held)}")
+    return 0
+
+
+def _counted(held: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in held.items())
 
 
 def forget(options: argparse.Namespace) -> int:

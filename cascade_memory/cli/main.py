@@ -33,6 +33,14 @@ def parser() -> argparse.ArgumentParser:
     reindex = _on_folder(verbs, "reindex", commands.reindex, "embed every case anew with another embedder")
     reindex.add_argument("--embedder", required=True, choices=["minilm", "hashing"])
 
+    backup = _on_folder(verbs, "backup", commands.backup, "copy the memory, as it is now, into a new folder; it may be in use")
+    backup.add_argument("target", help="the new folder")
+
+    restore = _command(verbs, "restore", commands.restore, "put a backup in place; nothing goes before the copy is checked")
+    restore.add_argument("backup", help="the folder that backup made")
+    restore.add_argument("path", help="the folder of the memory, not open anywhere")
+    restore.add_argument("--replace", action="store_true", help="take the place of the memory that is there")
+
     export = _on_folder(verbs, "export", commands.export, "write everything as JSON lines")
     export.add_argument("file", help="target file, or - for standard output")
 

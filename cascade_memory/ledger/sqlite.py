@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import PURGED, CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import cases, compaction, episodes, history, outcomes, recalls, transfer
+from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
@@ -305,6 +305,11 @@ class SQLiteLedger:
         """Take records that are not there yet: all, or (on an error) none."""
         with self.connections.write(durable=True) as connection:
             return transfer.load(connection, records, dimension)
+
+    def copy_to(self, target: Path) -> dict[str, int]:
+        """Write one consistent state into a new file, check it, and return what it holds."""
+        with self.connections.read() as connection:
+            return copying.copy_into(connection, target)
 
     def integrity(self) -> str:
         """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""

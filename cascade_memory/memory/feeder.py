@@ -96,13 +96,14 @@ class MirrorFeeder:
             return
         self.owner = True
         self._mark = Mark.read(self._parts.ledger.meta(_META))
-        if not self._mark.clean or (self._mark.key > 0) != self._mirror.exists():
+        if not self._mark.clean or not self._mark.key or not self._mirror.exists():
             self._start_over()
 
     def _start_over(self) -> None:
-        """Throw the mirror away and feed a new one from the ledger."""
+        """Throw the mirror away and feed a new one from the ledger, in another process where there is much to feed."""
+        self._abandon_build()
         self._empty()
-        cases = self._parts.ledger.counts(None)["cases"]
+        cases = self._parts.ledger.case_count(None)
         if self._build is not None and cases >= _BUILD_ELSEWHERE:
             self._building = self._build()
 
@@ -217,10 +218,9 @@ class MirrorFeeder:
         """Feed everything there is, now."""
         with self._hurried():
             self._check_owner()
-            self._abandon_build()
             try:
-                while self._feed_once():
-                    pass
+                while not self._built() or self._feed_once():
+                    time.sleep(0.02 if self._building is not None else 0)
             except Exception as error:
                 self._failed(error)
                 raise StoreError(
@@ -235,8 +235,7 @@ class MirrorFeeder:
         """Throw the mirror away and feed it again, here and now."""
         with self._hurried():
             self._check_owner()
-            self._abandon_build()
-            self._empty()
+            self._start_over()
             self.flush()
 
     def purge(self, line: int) -> tuple[str, ...]:
@@ -244,7 +243,6 @@ class MirrorFeeder:
         if self.owner:
             with self._hurried():
                 if self._mark.seq < line:
-                    self._abandon_build()
                     self._start_over()
         deadline = time.monotonic() + _PATIENCE
         while Mark.read(self._parts.ledger.meta(_META)).seq < line:

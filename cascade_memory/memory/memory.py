@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from cascade_memory.errors import (
     UnknownEpisode,
 )
 from cascade_memory.memory import curation, transfer
+from cascade_memory.memory.backup import backup
 from cascade_memory.memory.episodes import EpisodeVerbs
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_thread
@@ -232,6 +234,13 @@ class Memory(EpisodeVerbs):
     def export(self, target: str | Path | IO[str], *, progress: bool | None = None) -> int:
         """Write everything as JSON lines (to a path or an open file); return the number of lines."""
         return transfer.export(self._open(), target, progress=progress)
+
+    def backup(self, target: str | os.PathLike[str]) -> dict[str, int]:
+        """Copy the memory, as it is now, into a new folder, while everybody goes on working; return what the copy holds.
+
+        The copy is checked before it gets its name. It is a memory itself: open it, or put it back with ``restore``.
+        """
+        return backup(self._open(), target)
 
     def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
         """Read what ``export`` wrote, adding what is not there yet; return the number of lines taken."""

@@ -57,7 +57,9 @@ class Partition:
 
     def _load(self) -> None:
         self._load_cases()
-        snapshot = self._parts.snapshots.latest(self.number, policy=self.policy.name, encoder=self.encoder.identity)
+        snapshot = self._parts.snapshots.latest(
+            self.number, policy=self.policy.name, encoder=self.encoder.identity, until=self.seq
+        )
         later = self._changes_after(snapshot.seq) if snapshot is not None else []
         if snapshot is None or any(change.kind == FORGOTTEN for change in later):
             self.policy.rebuild(self._parts.ledger.history(self.number, WINDOW))

@@ -198,6 +198,10 @@ class Ledger(Protocol):
         """Take records that are not there yet: all, or none."""
         ...
 
+    def copy_to(self, target: Path) -> dict[str, int]:
+        """Write one consistent state into a new file, check it, and return what it holds."""
+        ...
+
     def integrity(self) -> str:
         """Return ``ok`` or what is wrong with the file."""
         ...

@@ -64,8 +64,8 @@ class SnapshotStore:
         for old in self._files(snapshot.namespace)[_KEEP:]:
             old.unlink(missing_ok=True)
 
-    def latest(self, namespace: int, *, policy: str, encoder: str) -> Snapshot | None:
-        """Return the newest readable snapshot of this policy on this encoder; None when there is none."""
+    def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
+        """Return the newest readable snapshot of this policy on this encoder, not newer than a line of the log, or None."""
         for file in self._files(namespace):
             try:
                 with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
@@ -74,7 +74,8 @@ class SnapshotStore:
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
                 _log.warning("snapshot %s is unreadable (%s); taking an older one", file, error)
                 continue
-            if (manifest["policy"], manifest["encoder"]) == (policy, encoder):
+            # A later one was learned from another ledger: somebody has put back an old copy of this one.
+            if (manifest["policy"], manifest["encoder"]) == (policy, encoder) and manifest["seq"] <= until:
                 return Snapshot(namespace=namespace, seq=manifest["seq"], policy=policy, encoder=encoder, state=state)
         return None
 

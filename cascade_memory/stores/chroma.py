@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.validation import RESERVED_PREFIX
+from cascade_memory.stores.clean_memory import zeroed_allocations
 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"
@@ -82,12 +83,15 @@ class ChromaFolder:
         with self._lock:
             self.open()
             if namespace not in self._collections:
-                self._collections[namespace] = self._client.get_or_create_collection(
-                    collection_name(namespace),
-                    embedding_function=None,
-                    configuration={"hnsw": {"space": "cosine"}},
-                    metadata={f"{RESERVED_PREFIX}namespace": namespace},
-                )
+                with zeroed_allocations():
+                    collection = self._client.get_or_create_collection(
+                        collection_name(namespace),
+                        embedding_function=None,
+                        configuration={"hnsw": {"space": "cosine"}},
+                        metadata={f"{RESERVED_PREFIX}namespace": namespace},
+                    )
+                    collection.count()  # which makes the index files, if they are not there
+                self._collections[namespace] = collection
             return self._collections[namespace]
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
@@ -95,12 +99,13 @@ class ChromaFolder:
         collection = self.collection(namespace)
         for start in range(0, len(cases), BATCH):
             part = cases[start : start + BATCH]
-            collection.upsert(
-                ids=[case.id for case in part],
-                embeddings=vectors[start : start + BATCH],
-                documents=[case.query for case in part],
-                metadatas=[chroma_metadata(case) for case in part],
-            )
+            with zeroed_allocations():
+                collection.upsert(
+                    ids=[case.id for case in part],
+                    embeddings=vectors[start : start + BATCH],
+                    documents=[case.query for case in part],
+                    metadatas=[chroma_metadata(case) for case in part],
+                )
 
     def delete(self, namespace: str, ids: Sequence[str]) -> None:
         """Remove cases; unknown ids are ignored."""

@@ -3,7 +3,7 @@
 The tasks of six streams in the folder that CASCADE_DATA names, then windows of 24 words over its encyclopedia paragraphs,
 the stride as wide as the number allows; distinct, shuffled with a seed. Vectors are computed once and kept in ``results/``.
 
-    python examples/benchmarks/real_texts.py 103000        # compute the vectors of so many texts now
+    python examples/benchmarks/real_texts.py 104000        # compute the vectors of so many texts now
 """
 
 from __future__ import annotations
@@ -130,5 +130,5 @@ def _embedded(embedder: Embedder, texts: Sequence[str], bar: tqdm[Any]) -> NDArr
 
 
 if __name__ == "__main__":
-    selection = load(int(sys.argv[1]) if len(sys.argv) > 1 else 103_000)
+    selection = load(int(sys.argv[1]) if len(sys.argv) > 1 else POOL)
     print(f"{len(selection.texts):,} texts, {selection.vectors.nbytes / 2**20:.0f} MiB of vectors")

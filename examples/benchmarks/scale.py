@@ -174,7 +174,7 @@ def episodes(bench: Bench, n: int, number: int, block: int) -> None:
     with bench.copy(n) as folder:
         row = bench.run("episodes", n, folder, episodes=number, block=min(block, max(1, number // 4)))
         bench.rows += row.pop("blocks")  # the worker wrote them down as it went
-        bench.note("after episodes", n, {"episodes": number, **row, **bench.run("serve", row["cases"], folder)})
+        bench.note("after episodes", n, {"episodes": number, **bench.run("serve", row["cases"], folder), **row})
 
 
 def options() -> argparse.Namespace:

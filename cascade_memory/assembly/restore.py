@@ -1,0 +1,93 @@
+"""From a backup to a memory again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+
+from cascade_memory.assembly import folder
+from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.ledger.copying import verified
+from cascade_memory.memory.backup import sync_to_disk
+
+
+def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False) -> dict[str, int]:
+    """Put a backup back in place; return what it holds. Nothing is removed before the copy was read from end to end.
+
+    Args:
+        backup: What ``CascadeMemory.backup`` made.
+        path: The folder of the memory; it must not be open anywhere.
+        replace: Take the place of the memory that is there. A damaged ledger is kept beside the restored one.
+
+    >>> import tempfile
+    >>> from cascade_memory import CascadeMemory
+    >>> place = tempfile.mkdtemp()
+    >>> with CascadeMemory(embedder="hashing") as memory:
+    ...     _ = memory.add("reset a password", "press reset")
+    ...     _ = memory.backup(f"{place}/backup")
+    >>> restore(f"{place}/backup", f"{place}/memory")
+    {'cases': 1, 'episodes': 0, 'outcomes': 0}
+    """
+    source, root = Path(backup).expanduser(), Path(path).expanduser()
+    if not (source / folder.LEDGER).is_file():
+        raise InvalidInput(f"there is no backup in {str(backup)!r}")
+    target = root / folder.LEDGER
+    if target.exists() and not replace:
+        raise InvalidInput(f"there is a memory in {str(path)!r} already; pass replace=True to put the backup in its place")
+    held = verified(source / folder.LEDGER)
+    lock = OwnerLock(root / folder.LOCK)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if folder.is_open(root) or not lock.try_acquire():
+            raise StoreError(f"{root} is open; close it everywhere before it is restored")  # noqa: TRY301 - see below
+        try:
+            _put_in_place(source, root, held)
+        finally:
+            lock.release()
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreUnwritable(f"cannot restore to {root}: {error}; repeat it when there is room") from error
+    return held
+
+
+def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
+    target, unfinished = root / folder.LEDGER, root / folder.RESTORING
+    shutil.copyfile(source / folder.LEDGER, unfinished)
+    sync_to_disk(unfinished)
+    if verified(unfinished) != held:
+        raise StoreCorrupt(f"{unfinished} is not what was copied; nothing was replaced")
+    _let_go_of(target)
+    shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)  # learned from another ledger, and can be learned from it again
+    unfinished.replace(target)
+    sync_to_disk(root)
+    shutil.rmtree(root / folder.CHROMA, ignore_errors=True)
+    if (source / folder.SNAPSHOTS).is_dir():
+        shutil.copytree(source / folder.SNAPSHOTS, root / folder.SNAPSHOTS)
+
+
+def _let_go_of(ledger: Path) -> None:
+    """Bring a ledger that is about to be replaced into one file: SQLite would take its write-ahead log for the new one's.
+
+    That also shows whether another process has it open. One that cannot be read is moved aside, for whoever wants to look.
+    """
+    if not ledger.exists():
+        return
+    try:
+        with contextlib.closing(sqlite3.connect(ledger, isolation_level=None, timeout=2)) as connection:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"{ledger} is in use ({error}); close it everywhere before it is restored") from error
+    except sqlite3.DatabaseError:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for file in ledger.parent.glob(f"{ledger.name}*"):
+            if file.name in (ledger.name, f"{ledger.name}-wal", f"{ledger.name}-shm"):
+                file.rename(file.with_name(f"{file.name}.damaged-{stamp}"))
