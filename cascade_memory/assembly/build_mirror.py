@@ -1,10 +1,11 @@
-"""``python -m cascade_memory.assembly.build_mirror LEDGER TARGET``: feed a new Chroma folder, print the last case key."""
+"""The child process that feeds a new Chroma folder from a ledger and prints the last case key."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +31,20 @@ def build(ledger_path: Path, target: Path) -> int:
     return key
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
+    """End when the parent has ended, also when another child of it keeps its end of the pipe open."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+def _die_with_pipe() -> None:
     sys.stdin.read()  # returns when the parent's end of the pipe closes
     os._exit(1)
 
 
-if __name__ == "__main__":
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    os.nice(5)  # the agent comes first
+def main() -> None:
+    """Build, as long as the parent lives."""
+    threading.Thread(target=_die_with_pipe, daemon=True).start()
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     sys.stdout.write(str(build(Path(sys.argv[1]), Path(sys.argv[2]))))

@@ -47,6 +47,7 @@ class CascadeMemory(Memory):
         candidates: int = 32,
         max_cases: int | None = None,
         ttl: float | timedelta | None = None,
+        chroma: str | None = None,
     ) -> None:
         """Open a folder (made if it is not there), or a memory in RAM without one.
 
@@ -68,10 +69,14 @@ class CascadeMemory(Memory):
             candidates: How many nearest cases the ranker chooses among (K in the paper).
             max_cases: How many cases a namespace may hold; what taught least and was right least goes first.
             ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go.
+            chroma: The address of a Chroma server ("http://host:8000") that takes the place of the folder's own Chroma: any
+                number of processes can then search it, and its writes do not hold this one up.
         """
         limits = Limits.of(max_cases, ttl)
-        settings = folder.Settings(embedder=embedder, ranker=ranker, matcher=matcher, learn=learn, candidates=candidates)
-        engine = folder.acquire(path, settings)
+        settings = folder.Settings(
+            embedder=embedder, ranker=ranker, matcher=matcher, learn=learn, candidates=candidates, chroma=chroma
+        )
+        engine = folder.acquire(path, settings, self)
         try:
             super().__init__(
                 engine,
@@ -85,8 +90,8 @@ class CascadeMemory(Memory):
                 limits=limits,
             )
         except BaseException:
-            folder.release(engine)
+            folder.release(engine, self)
             raise
 
     def _release(self) -> None:
-        folder.release(self._engine)
+        folder.release(self._engine, self)

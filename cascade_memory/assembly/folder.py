@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import uuid
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +26,11 @@ from cascade_memory.memory.embedding import stored_embedder
 from cascade_memory.memory.engine import Engine, Learning
 from cascade_memory.memory.parts import Parts, Ranker
 from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.chroma import ChromaFolder
+from cascade_memory.stores.chroma_server import ChromaServer, parsed
 from cascade_memory.stores.tiered import TieredIndex
 
 CHROMA, LOCK = "chroma", "owner.lock"
@@ -44,28 +48,42 @@ class Settings:
     matcher: Any
     learn: Learning
     candidates: int
+    chroma: str | None = None
 
 
-_open: dict[str, tuple[Engine, Settings, int]] = {}  # folder -> (engine, settings, number of handles)
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """An engine and the handles on it. One that was dropped without being closed, by a notebook cell run twice, is none."""
+
+    engine: Engine
+    settings: Settings
+    holders: weakref.WeakSet[object]
+
+
+_open: dict[str, _Opened] = {}
 _opening = threading.RLock()
 
 
-def acquire(path: str | os.PathLike[str] | None, settings: Settings) -> Engine:
-    """Return the engine of a folder, opened at first use and shared from then on; a new one in RAM without a path."""
+def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: object) -> Engine:
+    """Return the engine of a folder for a handle: opened at first use and shared from then on; in RAM a new one."""
     _check(settings)
+    if path is None and settings.chroma is not None:
+        raise InvalidInput("chroma= needs a path: a memory in RAM is searched in RAM")
     if path is None:
         return _assemble(None, settings)
     folder = _folder(path)
     with _opening:
         key = os.path.realpath(folder)
-        if key in _open:
-            engine, first, handles = _open[key]
-            _check_same(first, settings, folder)
-            _open[key] = (engine, first, handles + 1)
-            return engine
-        engine = _assemble(folder, settings)
-        _open[key] = (engine, settings, 1)
-        return engine
+        known = _open.get(key)
+        if known is not None and not known.holders and not _same(known.settings, settings):
+            _close(key)
+            known = None
+        if known is None:
+            known = _open[key] = _Opened(_assemble(folder, settings), settings, weakref.WeakSet())
+        else:
+            _check_same(known.settings, settings, folder)
+        known.holders.add(holder)
+        return known.engine
 
 
 def _folder(path: object) -> Path:
@@ -79,7 +97,7 @@ def is_open(path: Path) -> bool:
     return os.path.realpath(path) in _open
 
 
-def release(engine: Engine) -> None:
+def release(engine: Engine, holder: object) -> None:
     """Give a handle back; the last one closes the engine."""
     path = engine.parts.ledger.path
     if path is None:
@@ -87,21 +105,22 @@ def release(engine: Engine) -> None:
         return
     with _opening:
         key = os.path.realpath(path.parent)
-        held = _open.get(key)
-        if held is None or held[0] is not engine:
-            return
-        if held[2] > 1:
-            _open[key] = (held[0], held[1], held[2] - 1)
-        else:
-            del _open[key]
-            engine.close()
+        known = _open.get(key)
+        if known is not None and known.engine is engine:
+            known.holders.discard(holder)
+            if not known.holders:
+                _close(key)
+
+
+def _close(key: str) -> None:
+    _open.pop(key).engine.close()
 
 
 @atexit.register
 def _close_all() -> None:
     """Save what was learned and leave Chroma clean, without the time that feeding the rest of it would take."""
-    for engine, _, _ in list(_open.values()):
-        engine.close(feed=False)
+    for known in list(_open.values()):
+        known.engine.close(feed=False)
 
 
 def _forget_after_fork() -> None:
@@ -117,10 +136,20 @@ def _check(settings: Settings) -> None:
     if settings.learn not in ("inline", "background", "off"):
         raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
     check_k(settings.candidates, "candidates")
+    if settings.chroma is not None:
+        parsed(settings.chroma)
+
+
+def _same(first: Settings, settings: Settings) -> bool:
+    try:
+        _check_same(first, settings, Path())
+    except InvalidInput:
+        return False
+    return True
 
 
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
-    for name in ("embedder", "ranker", "matcher", "learn", "candidates"):
+    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma"):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
         if not alike and now != "auto":
@@ -153,7 +182,8 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
 
 
 def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
-    mirror = ChromaFolder(folder / CHROMA)
+    server = settings.chroma
+    mirror = ChromaFolder(folder / CHROMA) if server is None else ChromaServer(server, _identity(parts.ledger))
     engine: Engine | None = None
 
     def covered() -> int:
@@ -174,12 +204,20 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
             snapshots=SnapshotStore(folder / SNAPSHOTS),
             mirror=mirror,
             lock=OwnerLock(folder / LOCK),
-            build=lambda: ChildBuild(folder / LEDGER, folder / CHROMA),
+            build=None if mirror.shared else lambda: ChildBuild(folder / LEDGER, folder / CHROMA),
         ),
         learn=settings.learn,
         candidates=settings.candidates,
     )
     return engine
+
+
+def _identity(ledger: Ledger) -> str:
+    """Return what tells this memory's collections from others on the same Chroma server."""
+    known = ledger.meta("identity")
+    if known is None:
+        ledger.set_meta("identity", known := uuid.uuid4().hex[:12])
+    return known
 
 
 def _ledger_path(folder: Path) -> Path:

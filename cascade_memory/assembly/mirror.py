@@ -13,6 +13,17 @@ from numpy.typing import NDArray
 
 from cascade_memory.ports.case_mirror import CaseMirror
 from cascade_memory.ports.ledger import Ledger
+from cascade_memory.stores.chroma import unfinished
+
+# With "-m" a file in whoever's working directory could take the place of a module; like this, imports are the parent's.
+_PROGRAM = """
+import os, sys
+sys.path[:] = sys.argv[3:]
+if hasattr(os, "nice"):
+    os.nice(5)  # the agent comes first, from the imports on
+from cascade_memory.assembly.build_mirror import main
+main()
+"""
 
 
 class MirrorBulk:
@@ -40,10 +51,10 @@ class ChildBuild:
 
     def __init__(self, ledger: Path, target: Path) -> None:
         self._target = target
-        self._unfinished = target.with_name(target.name + ".building")
+        self._unfinished = unfinished(target)
         shutil.rmtree(self._unfinished, ignore_errors=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cascade_memory.assembly.build_mirror", str(ledger), str(self._unfinished)],
+            [sys.executable, "-c", _PROGRAM, str(ledger), str(self._unfinished), *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -150,7 +150,8 @@ class LightPolicy:
             self._publish(self._ready.posterior)
 
     def _learn(self, outcome: Feedback) -> None:
-        self._expected.pop(outcome.key, None)
+        with self._publishing:
+            self._expected.pop(outcome.key, None)
         slate, weight = outcome.slate, outcome.weight
         self._rewards += weight  # an episode of several recalls counts once
         if not len(slate):

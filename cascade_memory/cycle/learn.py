@@ -8,18 +8,16 @@ from cascade_memory.domain.records import CLOSED, FORGOTTEN, SETTLED, WITHDRAWN,
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Policy
 
-WINDOW = 2048  # outcomes that a policy is rebuilt from: bounded, however long the history
+WINDOW = 2048  # outcomes that a policy is made from afresh: bounded, however long the history
 
 
-def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy, namespace: int) -> bool:
-    """Apply changes to a policy. Return True when it had to be rebuilt: what it knew before must not be kept anywhere.
+def unlearns(changes: Sequence[Change]) -> bool:
+    """Say whether something was taken back. It cannot be subtracted from what was learned; learning afresh can leave it out."""
+    return any(change.kind in (WITHDRAWN, FORGOTTEN) for change in changes)
 
-    An outcome that was withdrawn or forgotten cannot be subtracted from what was learned; learning afresh from the bounded
-    window of what remains can.
-    """
-    if any(change.kind in (WITHDRAWN, FORGOTTEN) for change in changes):
-        policy.rebuild(ledger.history(namespace, WINDOW))
-        return True
+
+def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy) -> None:
+    """Apply changes to a policy."""
     failure: Exception | None = None
     for change in changes:
         try:
@@ -28,7 +26,6 @@ def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy, namespac
             failure = error
     if failure is not None:
         raise failure
-    return False
 
 
 def _apply(change: Change, ledger: Ledger, policy: Policy) -> None:

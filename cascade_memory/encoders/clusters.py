@@ -36,8 +36,15 @@ class SolutionClusters:
         self._retained = 0
         self._whitening: Vectors | None = None
 
-    def retain(self, key: int, group: int, vector: Vectors) -> None:
-        """Add a case to the cluster of its solution."""
+    def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
+        """Add cases to the clusters of their solutions; look at the covariance once, however many they are."""
+        before = self._retained // _REFRESH_EVERY
+        for key, group, vector in zip(keys.tolist(), groups.tolist(), vectors, strict=True):
+            self._add(key, group, vector)
+        if self._retained // _REFRESH_EVERY > before:
+            self._whiten()
+
+    def _add(self, key: int, group: int, vector: Vectors) -> None:
         self._retained += 1
         known = self._several.get(group)
         if known is None and group in self._single:
@@ -49,15 +56,13 @@ class SolutionClusters:
             total, n = known
             self._deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
             self._several[group] = (total + vector, n + 1)
-        if self._retained % _REFRESH_EVERY == 0:
-            self._refresh()
-
-    def _refresh(self) -> None:
-        if self._deviations:
+        if self._retained % _REFRESH_EVERY == 0 and self._deviations:
             rows = np.stack(self._deviations)
             self._scatter += product(rows.T, rows)
             self._count += len(rows)
             self._deviations = []
+
+    def _whiten(self) -> None:
         if self._count > _ENOUGH:
             self._whitening = whitening(self._scatter / self._count, self._count)
 

@@ -21,5 +21,6 @@ class CosineEncoder:
     def retain(self, cases: Candidates) -> None:
         """Keep nothing."""
 
-    def reset(self) -> None:
-        """Forget nothing."""
+    def emptied(self) -> CosineEncoder:
+        """Return this one."""
+        return self

@@ -27,12 +27,12 @@ class LightEncoder:
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all cases."""
-        self._clusters = SolutionClusters(self._dimension, self._lookup)
+        self._clusters = SolutionClusters(dimension, lookup)
         self._words, self._letters = Rarity(), Rarity()
+
+    def emptied(self) -> LightEncoder:
+        """Return an encoder that knows no case."""
+        return LightEncoder(self._dimension, self._lookup)
 
     def retain(self, cases: Candidates) -> None:
         """Count the words of new cases and add them to the clusters of their solutions."""
@@ -40,8 +40,7 @@ class LightEncoder:
             texts = [text[:TEXT_CHARS] for text in cases.texts[start : start + _BATCH]]
             self._words.add(word_terms(texts), len(texts))
             self._letters.add(letter_terms(texts), len(texts))
-        for key, group, vector in zip(cases.keys.tolist(), cases.groups.tolist(), cases.vectors, strict=True):
-            self._clusters.retain(key, group, vector)
+        self._clusters.retain(cases.keys, cases.groups, cases.vectors)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 5) features, the standardised cosine first."""

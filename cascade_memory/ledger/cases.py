@@ -205,8 +205,8 @@ def replace_vectors(
     connection: sqlite3.Connection, vectors: Mapping[str, NDArray[np.float32]], embedder: tuple[str, str]
 ) -> int:
     """Give every query its new vector, note the embedder, and forget how far the mirror was fed."""
-    for table, target in (("cases", "case_vector"), ("episode", "episode")):
-        for key, query in connection.execute(f"SELECT key, query FROM {table}").fetchall():
+    for table, target in (("cases", "case_vector"), ("episode", "episode_vector")):
+        for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():
             connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", embedder)
     connection.execute("DELETE FROM meta WHERE key = 'mirror'")

@@ -13,6 +13,8 @@ from cascade_memory.ledger.packing import pack_floats, pack_ints, unpack_floats,
 
 NUMBERS = 6  # columns of RecallRecord.numbers; the first one is the similarity
 _META = "compacted:{}"
+_OTHERS = "id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, baseline"
+_NONE = np.zeros(0, np.int64)
 
 
 def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: int) -> int:
@@ -42,16 +44,18 @@ def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: in
 def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
     """Keep of these episodes' recalls only the candidates that were shown, and of the episodes no vector."""
     for episode in episodes:
-        connection.execute("UPDATE episode SET vector = x'' WHERE key = ?", (episode,))
+        connection.execute("DELETE FROM episode_vector WHERE key = ?", (episode,))
         rows = connection.execute(
-            """SELECT key, candidates, groups, chosen, numbers, agreement, shown FROM recall
-               WHERE episode = ? AND length(features) + length(context) > 0""",
+            f"""SELECT key, candidates, groups, chosen, numbers, agreement, shown, {_OTHERS} FROM recall
+                WHERE episode = ? AND length(features) + length(context) > 0""",
             (episode,),
         ).fetchall()
+        # A row that is made smaller leaves a hole in its page; one that is put in again lets pages be joined.
+        connection.executemany("DELETE FROM recall WHERE key = ?", [(row[0],) for row in rows])
         connection.executemany(
-            """UPDATE recall SET candidates = ?, groups = ?, chosen = ?, numbers = ?, agreement = ?, features = x'',
-               context = x'' WHERE key = ?""",
-            [(*_only(row, unpack_ints(row[3]) if row[6] else np.zeros(0, np.int64)), row[0]) for row in rows],
+            f"""INSERT INTO recall (key, candidates, groups, chosen, numbers, agreement, shown, {_OTHERS}, features, context)
+                VALUES ({",".join("?" * (7 + _OTHERS.count(",") + 1))}, x'', x'')""",
+            [(row[0], *_only(row, unpack_ints(row[3]) if row[6] else _NONE), *row[6:]) for row in rows],
         )
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Generator
@@ -56,7 +57,7 @@ class Connections:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA temp_store = MEMORY")
             if self.path is not None:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _enter_wal(connection)
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
         except BaseException:
             connection.close()
@@ -144,6 +145,19 @@ class Connections:
         with self._lock:
             self._closed = True
             self._close_all()
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log. SQLite does not wait here for another process that is about to do the same."""
+    deadline = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 def _close(pid: int, held: tuple[sqlite3.Connection, ...], idle: deque[sqlite3.Connection]) -> None:

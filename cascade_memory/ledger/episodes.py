@@ -92,7 +92,13 @@ def forget(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) 
     take_out(connection, namespace, keys)
     for key in keys:
         for (episode,) in connection.execute("SELECT DISTINCT episode FROM outcome WHERE cases_key = ?", (key,)).fetchall():
+            # Its last word may have made another case than the one it took back.
+            others = connection.execute(
+                "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key <> ?", (episode, key)
+            ).fetchall()
             _forget_episode(connection, episode, gone)
+            for (other,) in others:
+                _release(connection, namespace, other, gone)
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
             cases.delete(connection, key)
             gone["cases"] += 1
@@ -121,10 +127,14 @@ def forget_episode(connection: sqlite3.Connection, episode_id: str) -> dict[str,
         (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row[0],)).fetchone()
         _forget_episode(connection, row[0], gone)
         for (key,) in made:
-            if cases.release(connection, key):
-                gone["cases"] += 1
-                take_out(connection, namespace, [key])
+            _release(connection, namespace, key, gone)
     return gone
+
+
+def _release(connection: sqlite3.Connection, namespace: int, key: int, gone: dict[str, int]) -> None:
+    if cases.release(connection, key):
+        gone["cases"] += 1
+        take_out(connection, namespace, [key])
 
 
 def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
@@ -133,6 +143,7 @@ def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
     connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
+    connection.execute("DELETE FROM episode_vector WHERE key = ?", (episode,))
     gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
     gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
     cases.note(connection, namespace, FORGOTTEN, episode)
@@ -146,7 +157,9 @@ def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str
     keys = "(SELECT key FROM cases WHERE namespace = ?)"
     for table in ("case_text", "case_vector"):
         connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
-    connection.execute("DELETE FROM attempt WHERE episode IN (SELECT key FROM episode WHERE namespace = ?)", (namespace,))
+    for table, column in (("attempt", "episode"), ("episode_vector", "key")):
+        mine = f"DELETE FROM {table} WHERE {column} IN (SELECT key FROM episode WHERE namespace = ?)"
+        connection.execute(mine, (namespace,))
     for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
         gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
     connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))

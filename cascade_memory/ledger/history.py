@@ -26,11 +26,11 @@ def of_outcome(connection: sqlite3.Connection, outcome: int) -> list[Feedback]:
     return [feedback(recall, row[1], 1.0 / len(recalls)) for recall in recalls]
 
 
-def _last(namespace: int | None, limit: int) -> tuple[str, tuple[int, ...]]:
+def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, tuple[int, ...]]:
     """Return a query for (key, episode) of the last outcomes that are learned from, newest first, and its parameters."""
     where, values = ("namespace = ? AND", (namespace,)) if namespace is not None else ("", ())
-    query = f"SELECT key, episode FROM outcome WHERE {where} learns = 1 AND withdrawn_at IS NULL ORDER BY key DESC LIMIT ?"
-    return query, (*values, limit)
+    learned = f"{where} learns = 1 AND withdrawn_at IS NULL AND key <= ?"
+    return f"SELECT key, episode FROM outcome WHERE {learned} ORDER BY key DESC LIMIT ?", (*values, until, limit)
 
 
 def votes(
@@ -46,9 +46,9 @@ def votes(
     return [(unpack_ints(keys), unpack_floats(numbers, NUMBERS)[:, 0], unpack_floats(agreed)) for keys, numbers, agreed in rows]
 
 
-def recent(connection: sqlite3.Connection, namespace: int | None, limit: int) -> list[Feedback]:
+def recent(connection: sqlite3.Connection, namespace: int | None, limit: int, until: int = 2**62) -> list[Feedback]:
     """Return the entries of the last ``limit`` outcomes of a namespace, or of all, oldest first."""
-    keys = connection.execute(*_last(namespace, limit)).fetchall()
+    keys = connection.execute(*_last(namespace, limit, until)).fetchall()
     return [entry for key, _ in reversed(keys) for entry in of_outcome(connection, key)]
 
 

@@ -21,9 +21,10 @@ _NONE = np.zeros(0, np.float32)
 def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None) -> Unsettled:
     """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
     row = connection.execute(
-        """SELECT episode.key, episode.namespace, query, vector, coalesce(attempt.solution_kind, outcome.solution_kind),
-             coalesce(attempt.solution, outcome.solution)
-           FROM episode LEFT JOIN attempt ON attempt.episode = episode.key
+        """SELECT episode.key, episode.namespace, query, episode_vector.vector,
+             coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution)
+           FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
+           LEFT JOIN attempt ON attempt.episode = episode.key
            LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
         (episode_id,),
     ).fetchone()
@@ -38,7 +39,7 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
         key=row[0],
         namespace=row[1],
         query=row[2],
-        vector=unpack_floats(row[3]),
+        vector=unpack_floats(row[3] or b""),
         solution=unpack_solution(row[4], row[5]),
         groups={key: unpack_ints(groups) for key, groups, _ in recalls},
         similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
@@ -47,7 +48,10 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
 
 def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     """Record an outcome with all its consequences. The same value again changes nothing."""
-    episode, status = connection.execute("SELECT key, status FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
+    found = connection.execute("SELECT key, status FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
+    if found is None:
+        raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
+    episode, status = found
     if status == "settled":
         standing = _standing(connection, episode)
         if not (new.overwrite or _adds_to(standing, new)):

@@ -58,11 +58,11 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     if row is None:
         key = connection.execute(
-            """INSERT INTO episode (id, namespace, query, vector, thread, arm, status, opened_at)
-               VALUES (?, ?, ?, ?, ?, ?, 'open', ?)""",
-            (entry.episode_id, entry.namespace, entry.query, pack_floats(entry.vector), entry.thread, entry.arm, entry.at),
+            """INSERT INTO episode (id, namespace, query, thread, arm, status, opened_at) VALUES (?, ?, ?, ?, ?, 'open', ?)""",
+            (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.at),
         ).lastrowid
         assert key is not None
+        connection.execute("INSERT INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
         return key, entry.query
     key, query, namespace, status = row
     if namespace != entry.namespace:

@@ -16,7 +16,6 @@ CREATE TABLE episode (
   id TEXT NOT NULL UNIQUE,
   namespace INTEGER NOT NULL REFERENCES namespace(id),
   query TEXT NOT NULL,
-  vector BLOB NOT NULL,
   thread TEXT,                        -- of the conversation, where the host has such a thing
   source TEXT,                        -- who rewarded it
   arm TEXT NOT NULL DEFAULT 'live',   -- live, shadow, holdout
@@ -27,6 +26,9 @@ CREATE TABLE episode (
 CREATE INDEX episode_open ON episode(namespace, opened_at) WHERE status = 'open';
 CREATE INDEX episode_namespace ON episode(namespace, status);
 CREATE INDEX episode_thread ON episode(thread, key) WHERE thread IS NOT NULL;
+
+-- Until the episode is settled and compacted: whole rows that go leave whole pages free.
+CREATE TABLE episode_vector (key INTEGER PRIMARY KEY REFERENCES episode(key), vector BLOB NOT NULL);
 
 -- How the run of an open episode ended, while nobody has judged it yet.
 CREATE TABLE attempt (episode INTEGER PRIMARY KEY REFERENCES episode(key), status TEXT NOT NULL, solution_kind TEXT,
@@ -71,6 +73,7 @@ CREATE TABLE outcome (
   withdrawn_at REAL                   -- set when another outcome took its place
 );
 CREATE INDEX outcome_episode ON outcome(episode);
+CREATE INDEX outcome_case ON outcome(cases_key) WHERE cases_key IS NOT NULL;
 CREATE INDEX outcome_learned ON outcome(namespace, key) WHERE learns = 1 AND withdrawn_at IS NULL;
 
 CREATE TABLE solution (id INTEGER PRIMARY KEY AUTOINCREMENT, namespace INTEGER NOT NULL, digest TEXT NOT NULL,

@@ -154,10 +154,15 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return history.of_outcome(connection, outcome)
 
-    def history(self, namespace: int | None, limit: int) -> list[Feedback]:
+    def last_outcome(self) -> int:
+        """Return the key of the newest outcome."""
+        with self.connections.read() as connection:
+            return int(connection.execute("SELECT coalesce(max(key), 0) FROM outcome").fetchone()[0])
+
+    def history(self, namespace: int | None, limit: int, until: int = 2**62) -> list[Feedback]:
         """Return what the last ``limit`` outcomes of a namespace, or of all, teach, oldest first."""
         with self.connections.read() as connection:
-            return history.recent(connection, namespace, limit)
+            return history.recent(connection, namespace, limit, until)
 
     def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
         """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
@@ -182,11 +187,12 @@ class SQLiteLedger:
         with self.connections.write(durable=True) as connection:
             return [cases.insert(connection, case)[1] for case in new]
 
-    def case_count(self, namespace: int | None) -> int:
-        """Return the number of cases."""
+    def case_count(self, namespace: int | None, until: int = 2**62) -> int:
+        """Return the number of cases, up to a key."""
         with self.connections.read() as connection:
-            where, values = ("", ()) if namespace is None else (" WHERE namespace = ?", (namespace,))
-            return int(connection.execute(f"SELECT count(*) FROM cases{where}", values).fetchone()[0])
+            where, values = ("", ()) if namespace is None else ("namespace = ? AND", (namespace,))
+            query = f"SELECT count(*) FROM cases WHERE {where} key <= ?"
+            return int(connection.execute(query, (*values, until)).fetchone()[0])
 
     def case_records(self, namespace: int) -> CaseRecords:
         """Return novelty and use of all cases of a namespace."""
@@ -236,7 +242,9 @@ class SQLiteLedger:
     def query_texts(self) -> list[str]:
         """Return the distinct queries of all cases and episodes."""
         with self.connections.read() as connection:
-            rows = connection.execute("SELECT query FROM cases UNION SELECT query FROM episode").fetchall()
+            rows = connection.execute(
+                "SELECT query FROM cases UNION SELECT query FROM episode JOIN episode_vector USING (key)"
+            ).fetchall()
         return [row[0] for row in rows]
 
     def replace_vectors(self, vectors: Mapping[str, NDArray[np.float32]], embedder: tuple[str, str]) -> int:

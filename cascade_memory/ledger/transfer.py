@@ -35,7 +35,7 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
-    for row in _rows(connection, "episode", [*_EPISODE, "vector", "namespace"]):
+    for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", [*_EPISODE, "vector", "namespace"]):
         yield {"kind": "episode", **row, "vector": _text(row["vector"]), "namespace": names[row["namespace"]]}
     for row in _rows(connection, "attempt", [*_ATTEMPT, "episode"], key="episode"):
         names_of = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row["episode"],)).fetchone()
@@ -150,8 +150,9 @@ class _Reader:
         check_query(record["query"])
         _check_one_of(record["status"], get_args(Status), "status")
         _check_one_of(record["arm"], get_args(Arm), "arm")
-        vector = self._vector(record["vector"]) if record["vector"] else b""  # settled long ago, and compacted
-        self._insert("episode", {**values, "namespace": namespace, "vector": vector})
+        key = self._insert("episode", {**values, "namespace": namespace})
+        if record["vector"]:  # else it was settled long ago, and compacted
+            self._insert("episode_vector", {"key": key, "vector": self._vector(record["vector"])})
         return 1
 
     def _attempt(self, record: dict[str, Any], namespace: int) -> int:

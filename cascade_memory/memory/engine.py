@@ -55,9 +55,10 @@ class Engine:
         self._following = threading.Lock()
         self._seq = 0
         self._closed = False
+        self._last_used = 0.0
         self._check_embedder()
         self._seq = parts.ledger.head()
-        self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build)
+        self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
         self._wake = threading.Event()
         self._learner: threading.Thread | None = None
         if learn == "background":
@@ -66,6 +67,10 @@ class Engine:
                 target=_learn_forever, args=(weakref.ref(self), self._wake), name="cascade-memory-learner", daemon=True
             )
             self._learner.start()
+
+    def _idle(self) -> float:
+        """Return for how many seconds nobody has recalled or rewarded."""
+        return time.monotonic() - self._last_used
 
     def _check_embedder(self) -> None:
         stored, embedder = stored_embedder(self.parts.ledger), self.parts.embedder
@@ -116,7 +121,6 @@ class Engine:
                     number = self.parts.ledger.namespace(namespace, create=True)
                     assert number is not None
                     found = Partition(namespace, number, self.parts)
-                    self._partitions[namespace] = found
                     self._catch_up(found)
         return found
 
@@ -127,8 +131,9 @@ class Engine:
                 mine = [change for change in changes if change.namespace == partition.number]
                 partition.apply(mine)
                 if changes[-1].seq >= self._seq:
-                    return  # from here on ``follow`` tells it
+                    break
                 partition.seq = changes[-1].seq
+            self._partitions[partition.name] = partition  # from here on ``follow`` tells it
 
     def limit(self, namespace: str, limits: Limits) -> None:
         """Keep a namespace within limits from now on."""
@@ -212,6 +217,7 @@ class Engine:
         thread_id: str | None = None,
     ) -> Chosen:
         """Find, choose, and record the choice before it is handed out."""
+        self._last_used = time.monotonic()
         partition = self.partition(namespace)
         vector = self.embed([query])[0]
         if self.follow() or partition.overdue:
@@ -285,6 +291,7 @@ class Engine:
         overwrite: bool,
     ) -> Settled:
         """Record an outcome and everything that follows from it; durable when this returns."""
+        self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self.number(namespace))
         vector = episode.vector if len(episode.vector) else self.embed([episode.query])[0]  # settled long ago, and compacted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -19,7 +20,11 @@ from cascade_memory.ports.case_mirror import CaseMirror
 
 _META = "mirror"
 _BATCH = 64
+_HURRIED_BATCH = 1_000  # when somebody waits for it
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
+_QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
+_LATEST = 60.0  # seconds after which it is fed all the same
+_LONGEST_BACKOFF = 60.0
 _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
 _WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
@@ -52,16 +57,26 @@ class Mark:
 class MirrorFeeder:
     """One thread of the owning process. In any other process it waits for the owner to die, and takes over."""
 
-    def __init__(self, parts: Parts, mirror: CaseMirror, build: Callable[[], MirrorBuild] | None) -> None:
-        self._parts, self._mirror, self._build = parts, mirror, build
+    def __init__(
+        self,
+        parts: Parts,
+        mirror: CaseMirror,
+        build: Callable[[], MirrorBuild] | None,
+        idle: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        self._parts, self._mirror, self._build, self._idle = parts, mirror, build, idle
         self._working = threading.RLock()
         self._stop = threading.Event()
         self._rest = threading.Event()
         self._mark = Mark(0, 0, clean=True)
         self._building: MirrorBuild | None = None
+        self._build_due = False
         self._serving = False  # open, warm, and in step with the mark
+        self._broken = False  # something failed: nothing is done before the mirror has recovered
+        self._unchecked = mirror.shared  # a server may have lost what it was fed
+        self._not_before = self._waiting_since = 0.0
         self.owner = False
-        self.failures = 0
+        self.failures = self._failures_in_a_row = 0
         self.last_error: str | None = None
         self._try_to_own()
         self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
@@ -79,7 +94,7 @@ class MirrorFeeder:
         """One word for people."""
         if not self.owner:
             return "follower"
-        if self._building is not None:
+        if self._building is not None or self._build_due:
             return "rebuilding"
         return "failing" if self.last_error else "clean" if self._mark.clean else "open"
 
@@ -94,24 +109,24 @@ class MirrorFeeder:
         lock = self._parts.lock
         if self.owner or lock is None or not lock.try_acquire():
             return
+        try:
+            self._mark = Mark.read(self._parts.ledger.meta(_META))
+            sound = self._mark.clean and self._mark.key and self._mirror.exists()
+            if not self._mirror.shared and not sound:
+                self._start_over()
+        except BaseException:
+            lock.release()
+            raise
         self.owner = True
-        self._mark = Mark.read(self._parts.ledger.meta(_META))
-        if not self._mark.clean or not self._mark.key or not self._mirror.exists():
-            self._start_over()
 
     def _start_over(self) -> None:
         """Throw the mirror away and feed a new one from the ledger, in another process where there is much to feed."""
         self._abandon_build()
-        self._empty()
-        cases = self._parts.ledger.case_count(None)
-        if self._build is not None and cases >= _BUILD_ELSEWHERE:
-            self._building = self._build()
-
-    def _empty(self) -> None:
-        """Begin with nothing, at the end of the log: what it says of the past is no news to a mirror fed from the present."""
         self._serving = False
         self._mirror.discard()
-        self._note(Mark(0, self._parts.ledger.head(), clean=True))
+        # At the end of the log: what it says of the past is no news to a mirror that is fed from the present.
+        self._note(Mark(0, self._parts.ledger.head(), clean=self._mirror.shared))
+        self._build_due = self._build is not None and self._parts.ledger.case_count(None) >= _BUILD_ELSEWHERE
 
     def _note(self, mark: Mark) -> None:
         self._parts.ledger.set_meta(_META, mark.written())
@@ -130,15 +145,60 @@ class MirrorFeeder:
     def _tick(self) -> None:
         if not self.owner:
             self._try_to_own()
-        if self.owner and self._built():
+        if not self.owner:
+            self._follow()
+        elif time.monotonic() >= self._not_before and self._ready():
             self._warm_up()
             began = time.perf_counter()
-            while not self._stop.is_set() and self._feed_once():
+            while self._may_write() and self._feed_once():
                 self._rest.wait(_REST * (time.perf_counter() - began))
                 began = time.perf_counter()
 
+    def _follow(self) -> None:
+        """Know what the owner has fed, if anybody may ask the mirror."""
+        if self._mirror.shared:
+            self._mark = Mark.read(self._parts.ledger.meta(_META))
+            self._warm_up()
+
+    def _may_write(self) -> bool:
+        """Say whether this is a good moment: nobody waits for an answer, or the mirror has waited long enough."""
+        if self._stop.is_set():
+            return False
+        if self._mirror.shared or self._idle() >= _QUIET:
+            return True
+        if not self.lag:
+            self._waiting_since = 0.0
+            return True  # there is nothing to write
+        self._waiting_since = self._waiting_since or time.monotonic()
+        if time.monotonic() - self._waiting_since < _LATEST:
+            return False
+        self._waiting_since = 0.0
+        return True
+
+    def _ready(self) -> bool:
+        """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""
+        if self._broken:
+            if not self._mirror.recover():
+                self._start_over()
+            self._broken, self._unchecked = False, self._mirror.shared
+        if self._unchecked:
+            self._check_shared()
+        return self._built()
+
+    def _check_shared(self) -> None:
+        """Compare counts with a server that was away: it may have lost what it had."""
+        ledger, key = self._parts.ledger, self._mark.key
+        for name, number in ledger.namespaces().items():
+            fed = ledger.case_count(number, until=key)
+            if fed and self._mirror.count(name) < fed:
+                self._start_over()
+                break
+        self._unchecked = False
+
     def _built(self) -> bool:
-        """Return True unless a mirror is still being built elsewhere."""
+        """Return True unless a mirror is still to be built elsewhere."""
+        if self._build_due and self._build is not None:
+            self._build_due, self._building = False, self._build()
         if self._building is None:
             return True
         status = self._building.poll()
@@ -149,7 +209,7 @@ class MirrorFeeder:
             self._note(Mark(building.finish(), self._mark.seq, clean=True))  # the log as it was when the build began
         else:
             building.abandon()
-            self._failed(StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead"))
+            self._count(StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead"))
         return True
 
     def _warm_up(self) -> None:
@@ -157,32 +217,35 @@ class MirrorFeeder:
         ledger = self._parts.ledger
         if self._serving or not self._mark.key:
             return
-        large = [name for name, number in ledger.namespaces().items() if ledger.counts(number)["cases"] >= _WORTH_ASKING]
+        large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= _WORTH_ASKING]
         if large:
-            if self._mark.clean:
-                self._note(Mark(self._mark.key, self._mark.seq, clean=False))
+            self._soil()
             for name in large:
                 self._mirror.nearest_ids(name, np.ones(self._parts.embedder.dimension, np.float32), 1)
             self._serving = True
 
-    def _feed_once(self) -> bool:
+    def _soil(self) -> None:
+        """Note, on disk and before the first write, that the mirror is in use: after a death it cannot be trusted."""
+        if self._mark.clean and not self._mirror.shared:
+            self._note(Mark(self._mark.key, self._mark.seq, clean=False))
+
+    def _feed_once(self, size: int = _BATCH) -> bool:
         """Feed one batch; return whether there may be more."""
         ledger = self._parts.ledger
         changes = ledger.tail(self._mark.seq, 10_000)
-        rows = ledger.cases_after(self._mark.key, _BATCH)
+        rows = ledger.cases_after(self._mark.key, size)
         if not (changes or rows):
             return False
         if any(change.kind == PURGED for change in changes):
             self._start_over()  # its files keep what was deleted from them
-            return self._building is None
+            return self._built()
         seq = changes[-1].seq if changes else self._mark.seq
         gone = [change for change in changes if change.kind in (CASE_REMOVED, EVICTED) and change.id is not None]
         wiped = [change for change in changes if change.kind == FORGOTTEN and not change.ref]
         if not (rows or gone or wiped):
             self._mark = Mark(self._mark.key, seq, clean=self._mark.clean)
             return len(changes) == 10_000
-        if self._mark.clean:
-            self._note(Mark(self._mark.key, self._mark.seq, clean=False))  # on disk before the first write
+        self._soil()
         names = {number: name for name, number in ledger.namespaces().items()}
         for namespace in {change.namespace for change in gone}:
             self._mirror.delete(names[namespace], [str(one.id) for one in gone if one.namespace == namespace])
@@ -192,11 +255,15 @@ class MirrorFeeder:
         for namespace in dict.fromkeys(case.namespace for case, _ in rows):
             some = [(case, vector) for case, vector in rows if case.namespace == namespace]
             self._mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
-        key = rows[-1][0].key if rows else self._mark.key
-        self._mark = Mark(key, seq, clean=False)
-        self._serving = True
-        self.last_error = None
+        self._fed(Mark(rows[-1][0].key if rows else self._mark.key, seq, clean=self._mirror.shared))
         return True
+
+    def _fed(self, mark: Mark) -> None:
+        self._serving, self.last_error, self._failures_in_a_row = True, None, 0
+        if self._mirror.shared:
+            self._note(mark)  # for those who ask it in other processes, and for whoever feeds it after us
+        else:
+            self._mark = mark
 
     def _wipe(self, namespaces: list[int], names: dict[int, str], seq: int) -> None:
         """Drop collections, and feed again what was put there after the wipe: rows may have run ahead of the log."""
@@ -206,25 +273,33 @@ class MirrorFeeder:
             first = self._parts.ledger.scan(namespace, 0, 1)
             if len(first):
                 key = min(key, int(first.keys[0]) - 1)
-        self._mark = Mark(key, seq, clean=False)
+        self._fed(Mark(key, seq, clean=self._mirror.shared))
 
     def _failed(self, error: Exception) -> None:
-        self._serving = False
+        self._count(error)
+        self._serving, self._broken = False, True
+        self._failures_in_a_row += 1
+        self._not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
+
+    def _count(self, error: Exception) -> None:
         self.failures += 1
         self.last_error = f"{type(error).__name__}: {error}"
         _log.warning("feeding the mirror failed (%s); it will be tried again", self.last_error)
+
+    # -- at once -----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Feed everything there is, now."""
         with self._hurried():
             self._check_owner()
             try:
-                while not self._built() or self._feed_once():
+                while not self._ready() or self._feed_once(_HURRIED_BATCH):
                     time.sleep(0.02 if self._building is not None else 0)
             except Exception as error:
                 self._failed(error)
                 raise StoreError(
-                    f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all"
+                    f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all, and Chroma is made "
+                    "anew once it can be written. Is there room on the disk?"
                 ) from error
 
     def _check_owner(self) -> None:
@@ -263,6 +338,7 @@ class MirrorFeeder:
                     self._rest.clear()
 
     def _abandon_build(self) -> None:
+        self._build_due = False
         if self._building is not None:
             self._building.abandon()
             self._building = None
@@ -272,17 +348,24 @@ class MirrorFeeder:
         self._stop.set()
         self._rest.set()
         self._thread.join(timeout=60)
-        with self._working:
+        if not self._working.acquire(timeout=60):
+            return  # a call into the mirror hangs; the system lets go of the folder when the process ends
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._working.release)
             if not self.owner:
+                self._mirror.close()
                 return
-            if feed and self._building is None:
+            building = self._building is not None or self._build_due
+            if feed and not building:
                 with contextlib.suppress(StoreError):  # counted and logged; the next opening feeds it
                     self.flush()
             try:
                 self._abandon_build()
                 self._serving = False
+                if self._broken:
+                    return  # its client may hang; what is noted of it is that it was not closed
                 self._mirror.close()
-                if not self._mark.clean and self.last_error is None:
+                if not (self._mark.clean or building):
                     self._note(Mark(self._mark.key, self._mark.seq, clean=True))
             except Exception as error:  # noqa: BLE001 - not clean, then: the next opening builds it anew
                 self._failed(error)

@@ -1,26 +1,22 @@
-"""All that is known of one namespace: its index, its encoder, its policy. Nothing of it is shared with another."""
+"""All that is known of one namespace: its index, and what was learned. Nothing of it is shared with another."""
 
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from cascade_memory.cycle.learn import WINDOW, learn
+from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, Change
+from cascade_memory.memory.learner import Learner
 from cascade_memory.memory.parts import Parts
-from cascade_memory.ports.pair_encoder import Candidates
-from cascade_memory.snapshots import Snapshot
+from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
+from cascade_memory.ports.policy import Policy
 
 _SCAN = 4_096  # cases read at once
-_SNAPSHOT_EVERY = 256  # outcomes
-_COMPACT_EVERY = 64  # outcomes
-_COMPACT_BATCHES = 4  # of as many episodes each: a memory that was never compacted catches up
-_log = logging.getLogger(__name__)
 
 
 class Partition:
@@ -29,20 +25,31 @@ class Partition:
     def __init__(self, name: str, number: int, parts: Parts) -> None:
         self.name, self.number, self._parts = name, number, parts
         self.index = parts.index(parts.embedder.dimension, name)
-        self.encoder = parts.ranker.encoder(parts.embedder.dimension, self.index.vectors)
-        self.policy = parts.ranker.policy()
+        self.limits: Limits | None = None
+        self._next_expiry = 0.0  # nothing is too old before
+        self._learner = Learner(name, number, parts, self.index.vectors)
         self._learning = threading.Lock()
         self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
         self._todo: list[Change] = []  # applied to the index, not yet learned
         self._new_cases: list[Candidates] = []  # in the index, not yet in the encoder
-        self._last_key = 0
+        self._last_key = 0  # of the cases that are in the encoder or in ``_new_cases``
         self.seq = parts.ledger.head()
-        self._learned_seq = self.seq
-        self._since_snapshot = self._since_compaction = self._evicted = 0
-        self.limits: Limits | None = None
-        self._next_expiry = 0.0  # nothing is too old before
-        self._load()
+        for rows in self._scanned():
+            self._last_key = int(rows.keys[-1])
+            self.index.upsert(rows.keys, rows.vectors)
+            self.encoder.retain(rows)
+        self._learner.load(self.seq, self._changes_after)
         self._draws = itertools.count(parts.ledger.recalls(number))
+
+    @property
+    def encoder(self) -> PairEncoder:
+        """The encoder as it is now; another one after cases were forgotten."""
+        return self._learner.encoder
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it is now; another one after outcomes were taken back."""
+        return self._learner.policy
 
     def seed(self) -> tuple[int, int]:
         """Return the seed of the next choice: the same stream of recalls draws the same numbers."""
@@ -52,32 +59,6 @@ class Partition:
     def busy(self) -> bool:
         """True while there is something to learn, or it is being learned."""
         return bool(self._todo or self._new_cases) or self._learning.locked()
-
-    # -- loading -----------------------------------------------------------------------------------------------------
-
-    def _load(self) -> None:
-        self._load_cases()
-        snapshot = self._parts.snapshots.latest(
-            self.number, policy=self.policy.name, encoder=self.encoder.identity, until=self.seq
-        )
-        later = self._changes_after(snapshot.seq) if snapshot is not None else []
-        if snapshot is None or any(change.kind == FORGOTTEN for change in later):
-            self.policy.rebuild(self._parts.ledger.history(self.number, WINDOW))
-            return
-        try:
-            self.policy.load_state_dict(snapshot.state)
-        except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
-            _log.warning("the snapshot of namespace %r does not fit (%r); learning afresh from the ledger", self.name, error)
-            self.policy.rebuild(self._parts.ledger.history(self.number, WINDOW))
-            return
-        learn(later, ledger=self._parts.ledger, policy=self.policy, namespace=self.number)
-        self._since_snapshot = len(later)
-
-    def _load_cases(self) -> None:
-        for rows in self._scanned():
-            self._last_key = int(rows.keys[-1])
-            self.index.upsert(rows.keys, rows.vectors)
-            self.encoder.retain(rows)
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
         """Yield all stored cases, in order of age."""
@@ -111,27 +92,28 @@ class Partition:
         if removed:
             self.index.remove(removed)
         with self._noting:
-            self._evicted += sum(change.kind == EVICTED for change in changes)
-            self._todo += [change for change in changes if change.kind not in (CASE_ADDED, EVICTED)]
+            self._todo += [change for change in changes if change.kind != CASE_ADDED]
             self.seq = changes[-1].seq
 
     def _add(self, keys: list[int]) -> None:
         if keys:
             rows = self._parts.ledger.scan(self.number, min(keys) - 1, len(keys), until=max(keys))
-            self._last_key = max(keys)
             if len(rows):
                 self.index.upsert(rows.keys, rows.vectors)
-                with self._noting:
+            with self._noting:  # an encoder that is made afresh now counts the new cases either there or here
+                self._last_key = max(keys)
+                if len(rows):
                     self._new_cases.append(rows)
 
     def _start_over(self) -> None:
         """The namespace was emptied: what stands in it now came afterwards."""
         self.index.clear()
-        with self._noting:
-            self._new_cases = []
+        last_key = self._last_key
         for rows in self._scanned():
             self.index.upsert(rows.keys, rows.vectors)
-            self._last_key = max(self._last_key, int(rows.keys[-1]))
+            last_key = max(last_key, int(rows.keys[-1]))
+        with self._noting:
+            self._last_key, self._new_cases = last_key, []
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -141,33 +123,24 @@ class Partition:
             with self._noting:
                 todo, self._todo = self._todo, []
                 new, self._new_cases = self._new_cases, []
-                seq = self.seq
+                seq, last_key = self.seq, self._last_key
             if not outcomes:
-                todo = [change for change in todo if change.kind in (CASE_REMOVED, FORGOTTEN)]
-            forgotten = any(change.kind in (CASE_REMOVED, FORGOTTEN) for change in todo)
-            # What was evicted may live on in a statistic for a while: it was true. Only its weight is kept in bounds.
-            if forgotten or self._evicted > max(self.index.count, _SCAN):
-                self._evicted = 0
-                self._rebuild_encoder()
-            else:
-                for rows in new:
-                    self.encoder.retain(rows)
-            rebuilt = learn(todo, ledger=self._parts.ledger, policy=self.policy, namespace=self.number)
-            self._learned_seq = seq
-            self._since_snapshot += len(todo)
-            self._since_compaction += len(todo)
-            if rebuilt or forgotten:
-                self._parts.snapshots.drop(self.number)
-            if rebuilt or self._since_snapshot >= _SNAPSHOT_EVERY:
-                self.save()
-            if self._since_compaction >= _COMPACT_EVERY:
-                self._compact()
+                todo = [change for change in todo if change.kind in (CASE_REMOVED, EVICTED, FORGOTTEN)]
+            self._learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
 
-    def _compact(self) -> None:
-        self._since_compaction = 0
-        for _ in range(_COMPACT_BATCHES):
-            if self._parts.ledger.compact(self.number, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
-                return
+    def learn_afresh(self) -> None:
+        """Learn again from the ledger: what is shared between namespaces has changed."""
+        with self._learning:
+            self._learner.start_afresh()
+
+    def save(self) -> None:
+        """Write a snapshot of what was learned."""
+        with self._learning:
+            self._learner.save()
+
+    def stale(self) -> tuple[str, ...]:
+        """Say what forgetting cannot reach."""
+        return self._learner.stale()
 
     # -- limits ------------------------------------------------------------------------------------------------------
 
@@ -196,35 +169,3 @@ class Partition:
         if limits.max_cases is not None and ledger.case_count(self.number) > limits.max_cases:
             records = ledger.case_records(self.number)
             ledger.evict(surplus(records, max_cases=limits.max_cases, ledger=ledger, namespace=self.number, window=WINDOW))
-
-    def stale(self) -> tuple[str, ...]:
-        """Say what forgetting cannot reach: weights that were fitted to more than can be refitted here."""
-        fitted = getattr(self.encoder, "fitted_outcomes", 0)
-        if not fitted:
-            return ()
-        return (f"the weights of {self.encoder.identity} in {self.name!r}, fitted to {fitted:,} outcomes: fit them again",)
-
-    def _rebuild_encoder(self) -> None:
-        """Count all remaining cases afresh: what was forgotten must not live on in a statistic."""
-        self.encoder.reset()
-        for rows in self._scanned(until=self._last_key):
-            self.encoder.retain(rows)
-
-    def save(self) -> None:
-        """Write a snapshot of the policy."""
-        if self._since_snapshot:
-            self._parts.snapshots.save(
-                Snapshot(
-                    namespace=self.number,
-                    seq=self._learned_seq,
-                    policy=self.policy.name,
-                    encoder=self.encoder.identity,
-                    state=self.policy.state_dict(),
-                )
-            )
-            self._parts.ledger.note_event(
-                "trained",
-                self.number,
-                {"policy": self.policy.name, "version": self.policy.version, "seq": self._learned_seq},
-            )
-            self._since_snapshot = 0

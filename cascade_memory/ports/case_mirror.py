@@ -12,7 +12,12 @@ from cascade_memory.domain.case import Case
 
 
 class CaseMirror(Protocol):
-    """Holds every case of every namespace, a little late. It may fail in any way; then it is thrown away and fed again."""
+    """Holds every case of every namespace, a little late. It may fail in any way, and is then fed again."""
+
+    @property
+    def shared(self) -> bool:
+        """True for a server: it survives our death, any process may ask it, and its writes do not hold this one up."""
+        ...
 
     @property
     def residue(self) -> str:
@@ -49,6 +54,10 @@ class CaseMirror(Protocol):
 
     def close(self) -> None:
         """Let go, with everything saved."""
+        ...
+
+    def recover(self) -> bool:
+        """Get ready to be used again after a failure; return False when nothing of what was fed is left."""
         ...
 
     def discard(self) -> None:

@@ -98,8 +98,12 @@ class Ledger(Protocol):
         """Return what an outcome teaches."""
         ...
 
-    def history(self, namespace: int | None, limit: int) -> list[Feedback]:
-        """Return what the last outcomes of a namespace, or of all, teach, oldest first."""
+    def last_outcome(self) -> int:
+        """Return the key of the newest outcome."""
+        ...
+
+    def history(self, namespace: int | None, limit: int, until: int = 2**62) -> list[Feedback]:
+        """Return what the last outcomes of a namespace (or of all) up to one of them teach, oldest first."""
         ...
 
     def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
@@ -118,8 +122,8 @@ class Ledger(Protocol):
         """Store cases, all or none; survives a power cut."""
         ...
 
-    def case_count(self, namespace: int | None) -> int:
-        """Return the number of cases."""
+    def case_count(self, namespace: int | None, until: int = 2**62) -> int:
+        """Return the number of cases, up to a key."""
         ...
 
     def case_records(self, namespace: int) -> CaseRecords:

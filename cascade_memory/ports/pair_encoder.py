@@ -49,6 +49,9 @@ class PairEncoder(Protocol):
         """Take note of new cases. Called by one thread at a time."""
         ...
 
-    def reset(self) -> None:
-        """Forget all cases; the remaining ones are retained again. That is how a deletion reaches what was counted."""
+    def emptied(self) -> PairEncoder:
+        """Return an encoder like this one that knows no case; the remaining ones are retained again in it.
+
+        That is how a deletion reaches what was counted, while recalls go on with this one.
+        """
         ...

@@ -49,7 +49,7 @@ class SnapshotStore:
             "encoder": snapshot.encoder,
         }
         target = self.path / f"policy-{snapshot.namespace}-{snapshot.seq:016d}.npz"
-        unfinished = target.with_suffix(".part")
+        unfinished = target.with_suffix(f".{os.getpid()}.part")  # another process may be writing the same
         try:
             self.path.mkdir(exist_ok=True)
             with unfinished.open("wb") as file:

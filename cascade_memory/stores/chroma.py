@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import shutil
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from cascade_memory.stores.clean_memory import zeroed_allocations
 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"
-BATCH = 256
+BATCH = 1_000
 
 
 def collection_name(namespace: str) -> str:
@@ -48,44 +50,37 @@ def chroma_metadata(case: Case) -> dict[str, Any]:
     }
 
 
-class ChromaFolder:
-    """One ``PersistentClient`` and its collections. Only the process that owns the folder may open it."""
+class Collections:
+    """A Chroma client and the collections of a memory in it, one a namespace."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self._lock = threading.RLock()
         self._client: Any = None
         self._collections: dict[str, Any] = {}
 
-    @property
-    def residue(self) -> str:
-        """Nothing: the whole folder goes."""
-        return ""
+    def _connect(self) -> Any:
+        raise NotImplementedError
 
-    def exists(self) -> bool:
-        """Say whether there is a Chroma in the folder."""
-        return (self.path / "chroma.sqlite3").exists()
+    def _name(self, namespace: str) -> str:
+        return collection_name(namespace)
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def open(self) -> None:
-        """Import chromadb and open the folder. Slow the first time."""
+        """Import chromadb and connect. Slow the first time."""
         with self._lock:
-            if self._client is not None:
-                return
-            import chromadb
-            from chromadb.config import Settings
-
-            # No .env of whoever's working directory, and no telemetry even in versions that still had it.
-            settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
-            self._client = chromadb.PersistentClient(str(self.path), settings=settings)
+            if self._client is None:
+                self._client = self._connect()
 
     def collection(self, namespace: str) -> Any:
         """Return a namespace's collection; made if it is not there."""
         with self._lock:
             self.open()
             if namespace not in self._collections:
-                with zeroed_allocations():
+                with self._writing():
                     collection = self._client.get_or_create_collection(
-                        collection_name(namespace),
+                        self._name(namespace),
                         embedding_function=None,
                         configuration={"hnsw": {"space": "cosine"}},
                         metadata={f"{RESERVED_PREFIX}namespace": namespace},
@@ -99,7 +94,7 @@ class ChromaFolder:
         collection = self.collection(namespace)
         for start in range(0, len(cases), BATCH):
             part = cases[start : start + BATCH]
-            with zeroed_allocations():
+            with self._writing():
                 collection.upsert(
                     ids=[case.id for case in part],
                     embeddings=vectors[start : start + BATCH],
@@ -117,7 +112,7 @@ class ChromaFolder:
         """Remove a namespace's collection."""
         with self._lock:
             self.collection(namespace)
-            self._client.delete_collection(collection_name(namespace))
+            self._client.delete_collection(self._name(namespace))
             self._collections.pop(namespace, None)
 
     def count(self, namespace: str) -> int:
@@ -130,14 +125,58 @@ class ChromaFolder:
         return list(found["ids"][0])
 
     def close(self) -> None:
-        """Let go of the folder, with everything saved."""
+        """Let go, with everything saved."""
         with self._lock:
             if self._client is not None:
                 client, self._client, self._collections = self._client, None, {}
                 client.close()
 
+
+class ChromaFolder(Collections):
+    """One ``PersistentClient``. Only the process that owns the folder may open it."""
+
+    shared = False
+    residue = ""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return zeroed_allocations()
+
+    def _connect(self) -> Any:
+        import chromadb
+        from chromadb.api.shared_system_client import SharedSystemClient
+        from chromadb.config import Settings
+
+        # No .env of whoever's working directory, and no telemetry even in versions that still had it.
+        settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
+        try:
+            return chromadb.PersistentClient(str(self.path), settings=settings)
+        except Exception:
+            # Chroma keeps what failed to start, and would hand it out the next time.
+            getattr(SharedSystemClient, "_identifier_to_system", {}).pop(str(self.path), None)
+            raise
+
+    def exists(self) -> bool:
+        """Say whether there is a Chroma in the folder."""
+        return (self.path / "chroma.sqlite3").exists()
+
+    def recover(self) -> bool:
+        """After a failure nothing in the folder can be relied on, and the client may hang: all is made anew."""
+        self.discard()
+        return False
+
     def discard(self) -> None:
         """Delete the folder. Nothing in it is looked at: a damaged one may crash its reader."""
         with self._lock:
-            self.close()
+            with contextlib.suppress(Exception):  # whatever the state of the client, the folder goes
+                self.close()
             shutil.rmtree(self.path, ignore_errors=True)
+            shutil.rmtree(unfinished(self.path), ignore_errors=True)
+
+
+def unfinished(path: Path) -> Path:
+    """Return where a Chroma is being built that will stand at ``path``."""
+    return path.with_name(path.name + ".building")

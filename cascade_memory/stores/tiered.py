@@ -67,7 +67,9 @@ class TieredIndex:
         try:
             bulk = self._bulk.nearest(vector, k + 8)  # a few more: some may have been forgotten since
         except Exception as error:  # noqa: BLE001 - whatever the index does, the exact scan answers
-            _log.warning("the Chroma index failed (%s); scanning exactly instead", error)
+            _log.info("the Chroma index failed (%s); scanning exactly instead", error)
+            return self._exact.nearest(vector, k, among)
+        if len(bulk) < k:  # it is being fed anew, by another process perhaps
             return self._exact.nearest(vector, k, among)
         tail, _ = self._exact.nearest(vector, k, after=covered)
         return self._exact.nearest(vector, k, among=np.union1d(bulk, tail))

@@ -14,6 +14,9 @@ from cascade_memory.ports.case_mirror import CaseMirror
 class MirrorInRam:
     """Holds cases in dictionaries: for tests of what feeds a mirror."""
 
+    shared = False
+    residue = ""
+
     def __init__(self) -> None:
         self.cases: dict[str, dict[str, tuple[Case, NDArray[np.float32]]]] = {}
         self.is_open = False
@@ -52,6 +55,11 @@ class MirrorInRam:
     def close(self) -> None:
         """Let go."""
         self.is_open = False
+
+    def recover(self) -> bool:
+        """Start with nothing."""
+        self.discard()
+        return False
 
     def discard(self) -> None:
         """Forget everything."""

@@ -56,11 +56,13 @@ class PairEncoderContract:
                 assert features.shape[0] == n
                 assert np.isfinite(features).all()
 
-    def test_reset_forgets_what_was_retained(self) -> None:
-        """After a reset the encoder is as new."""
+    def test_an_emptied_encoder_knows_nothing_of_what_was_retained(self) -> None:
+        """It is as new, and the one that it came from is as it was."""
         cases, query = some_cases(80), self._query()
         used, fresh = self.make(cases), self.make(cases)
         used.retain(cases)
-        used.reset()
         similarity = cases.vectors @ query.vector
-        np.testing.assert_allclose(used.encode(query, cases, similarity), fresh.encode(query, cases, similarity), atol=1e-6)
+        before = used.encode(query, cases, similarity)
+        emptied = used.emptied()
+        np.testing.assert_array_equal(used.encode(query, cases, similarity), before)
+        np.testing.assert_allclose(emptied.encode(query, cases, similarity), fresh.encode(query, cases, similarity), atol=1e-6)

@@ -77,7 +77,7 @@ def test_the_cluster_of_a_solution_is_nearest_to_queries_like_its_own():
     table = np.array(vectors, np.float32)
     clusters = SolutionClusters(16, lambda keys: table[np.asarray(keys)])
     for key, group in enumerate(groups):
-        clusters.retain(key, group, table[key])
+        clusters.retain(np.array([key]), np.array([group]), table[key][None])
     right = 0
     for i in range(100):
         noise = rng.normal(size=16).astype(np.float32) * np.r_[np.full(8, 3.0), np.full(8, 0.3)].astype(np.float32)
@@ -89,7 +89,7 @@ def test_the_cluster_of_a_solution_is_nearest_to_queries_like_its_own():
 def test_a_solution_with_one_case_is_as_far_as_that_case():
     table = np.eye(4, dtype=np.float32)
     clusters = SolutionClusters(4, lambda keys: table[np.asarray(keys)])
-    clusters.retain(0, 7, table[0])
+    clusters.retain(np.array([0]), np.array([7]), table[0][None])
     near, far = clusters.scores(table[0], np.array([7, 9]), table[[0, 1]])
     assert near == 0.0
     assert far == np.float32(-0.5 * 2.0 * 0.5)  # half the squared distance, shrunk by n / (n + 1)

@@ -80,8 +80,7 @@ def test_limits_that_make_no_sense_are_refused(tmp_path):
 
 
 def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(on_disk, monkeypatch):
-    monkeypatch.setattr("cascade_memory.memory.partition.WINDOW", 100)
-    monkeypatch.setattr("cascade_memory.cycle.learn.WINDOW", 100)
+    monkeypatch.setattr("cascade_memory.memory.learner.WINDOW", 100)
     memory = on_disk()
     episodes = []
     for i in range(300):

@@ -195,8 +195,8 @@ def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgot
         memory.recall("secret plan")
         (secret,) = [one.id for one in memory.pending()]
         memory.reward(secret, 1.0, solution="secret")
-        policy = memory._engine.partition("default").policy
         memory.forget(episode_id=secret)
+        policy = memory._engine.partition("default").policy
         after = policy.state_dict()
         policy.rebuild(memory._engine.parts.ledger.history(1, 10_000))
         for name, array in policy.state_dict().items():

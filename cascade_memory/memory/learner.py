@@ -1,0 +1,138 @@
+"""What is learned in one namespace: encoder and policy, replaced as a whole whenever they are made anew."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from cascade_memory.cycle.learn import WINDOW, learn, unlearns
+from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, SETTLED, Change
+from cascade_memory.memory.parts import Lookup, Parts
+from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.snapshots import Snapshot
+
+_SNAPSHOT_EVERY = 256  # outcomes
+_COMPACT_EVERY = 64  # outcomes
+_COMPACT_BATCHES = 4  # of as many episodes each: a memory that was never compacted catches up
+_FORGET_EVICTED = 4_096  # cases: what was evicted may live on in a statistic for so long; it was true
+_FORGETS = (CASE_REMOVED, FORGOTTEN)
+_log = logging.getLogger(__name__)
+
+
+class Learner:
+    """Learns from the log of one namespace, one thread at a time. Recall reads ``encoder`` and ``policy`` whenever it likes."""
+
+    def __init__(self, name: str, number: int, parts: Parts, lookup: Lookup) -> None:
+        self._name, self._number, self._parts = name, number, parts
+        self.encoder = parts.ranker.encoder(parts.embedder.dimension, lookup)
+        self.policy = parts.ranker.policy()
+        self._known = 0  # the last outcome that the policy was made from as a whole: up to here the log has no news
+        self._seq = 0
+        self._since_snapshot = self._since_compaction = self._evicted = 0
+        self._afresh = False  # true while learning afresh is due and has not succeeded
+
+    # -- starting ----------------------------------------------------------------------------------------------------
+
+    def load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
+        """Take over what was learned up to a line of the log: from a snapshot and what came after it, or from the ledger."""
+        self._seq = seq
+        snapshot = self._parts.snapshots.latest(self._number, policy=self.policy.name, encoder=self.encoder.identity, until=seq)
+        later = changes_after(snapshot.seq) if snapshot is not None else []
+        outcomes = sum(change.kind == SETTLED for change in later)
+        if snapshot is None or outcomes > WINDOW or any(change.kind == FORGOTTEN for change in later):
+            self.start_afresh()
+            return
+        try:
+            self.policy.load_state_dict(snapshot.state)
+        except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
+            _log.warning("the snapshot of namespace %r does not fit (%r); learning afresh from the ledger", self._name, error)
+            self.start_afresh()
+            return
+        self._since_snapshot = len(later)
+        if unlearns(later):
+            self.start_afresh()
+        else:
+            learn(later, ledger=self._parts.ledger, policy=self.policy)
+
+    def start_afresh(self) -> None:
+        """Learn again from the bounded window of what the ledger has. Recalls go on with what was learned before meanwhile."""
+        self._afresh = True
+        policy = self._parts.ranker.policy()
+        known = self._parts.ledger.last_outcome()
+        policy.rebuild(self._parts.ledger.history(self._number, WINDOW, until=known))
+        self.policy, self._known, self._afresh = policy, known, False
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        todo: Sequence[Change],
+        new: Sequence[Candidates],
+        remaining: Callable[[], Iterable[Candidates]],
+        *,
+        seq: int,
+        cases: int,
+    ) -> None:
+        """Bring encoder and policy up to date with lines of the log and with new cases.
+
+        ``remaining`` yields all cases that are left, ``cases`` of them, for an encoder that must forget some.
+        """
+        self._evicted += sum(change.kind == EVICTED for change in todo)
+        forgotten = any(change.kind in _FORGETS for change in todo)
+        if forgotten or self._evicted > max(cases, _FORGET_EVICTED):
+            self._recount(remaining())
+        else:
+            for rows in new:
+                self.encoder.retain(rows)
+        self._since_snapshot += len(todo)
+        self._since_compaction += len(todo)
+        afresh = self._afresh or unlearns(todo)
+        if afresh or forgotten:
+            self._parts.snapshots.drop(self._number)  # they know what must be forgotten
+        if afresh:
+            self.start_afresh()
+        else:
+            news = [change for change in todo if change.kind != SETTLED or change.ref > self._known]
+            learn(news, ledger=self._parts.ledger, policy=self.policy)
+        self._seq = seq
+        if afresh or self._since_snapshot >= _SNAPSHOT_EVERY:
+            self.save()
+        if self._since_compaction >= _COMPACT_EVERY:
+            self._compact()
+
+    def _recount(self, remaining: Iterable[Candidates]) -> None:
+        """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""
+        encoder = self.encoder.emptied()
+        for rows in remaining:
+            encoder.retain(rows)
+        self.encoder, self._evicted = encoder, 0
+
+    def _compact(self) -> None:
+        self._since_compaction = 0
+        for _ in range(_COMPACT_BATCHES):
+            if self._parts.ledger.compact(self._number, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
+                return
+
+    def save(self) -> None:
+        """Write a snapshot of the policy, if it learned anything since the last one."""
+        if self._since_snapshot:
+            policy = self.policy
+            self._parts.snapshots.save(
+                Snapshot(
+                    namespace=self._number,
+                    seq=self._seq,
+                    policy=policy.name,
+                    encoder=self.encoder.identity,
+                    state=policy.state_dict(),
+                )
+            )
+            about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
+            self._parts.ledger.note_event("trained", self._number, about)
+            self._since_snapshot = 0
+
+    def stale(self) -> tuple[str, ...]:
+        """Say what forgetting cannot reach: weights that were fitted to more than can be refitted here."""
+        fitted = getattr(self.encoder, "fitted_outcomes", 0)
+        if not fitted:
+            return ()
+        return (f"the weights of {self.encoder.identity} in {self._name!r}, fitted to {fitted:,} outcomes: fit them again",)

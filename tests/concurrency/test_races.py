@@ -1,0 +1,156 @@
+"""Two things at once, in the worst order: each test steps in at the one moment where it would hurt."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.cycle.retain import new_case
+from cascade_memory.errors import CascadeError
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def _once_before(owner: Any, name: str, step_in: Callable[[], object]) -> Generator[None, None, None]:
+    """Let something happen right before the next call of a method, which then does what it always does."""
+    method = getattr(owner, name)
+    left = [step_in]
+
+    def stepped(*args: Any, **kwargs: Any) -> Any:
+        if left:
+            left.pop()()
+        return method(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, stepped)
+        yield
+    assert not left, f"{name} was never called: this test steps in at the wrong place by now"
+
+
+class _Beside:
+    """A call on another thread: started, and come so far, before this thread goes on; it may have to wait for this one."""
+
+    def __init__(self, call: Callable[[], object], until: Callable[[], bool]) -> None:
+        self._thread, self._until = threading.Thread(target=call, daemon=True), until
+
+    def __call__(self) -> None:
+        self._thread.start()
+        _wait_until(self._until)
+
+    def join(self) -> None:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+def test_a_reward_for_an_episode_that_is_forgotten_meanwhile_is_refused_in_our_words(ram: CascadeMemory):
+    episode = ram.recall("heat the cup").episode_id
+    with (
+        _once_before(ram._engine.parts.ledger, "settle", lambda: ram.forget(episode_id=episode)),
+        pytest.raises(CascadeError, match=episode),
+    ):
+        ram.reward(episode, 1.0, solution="microwave")
+    assert ram.stats().cases == 0
+
+
+def test_an_outcome_that_arrives_while_learning_starts_afresh_is_learned_once(ram: CascadeMemory):
+    first, second = ram.recall("heat the cup").episode_id, ram.recall("cool the cup").episode_id
+    ram.reward(first, 1.0, solution="microwave")
+    ledger, partition = ram._engine.parts.ledger, ram._engine.partition("default")
+    arrives = _Beside(lambda: ram.reward(second, 1.0, solution="fridge"), lambda: len(ledger.rewards(None)) == 2)
+    with _once_before(ledger, "history", arrives):
+        ram.reward(first, 0.0, overwrite=True)  # what was learned from it cannot be subtracted: all is learned afresh
+    arrives.join()
+    ram.sync()
+    assert partition.policy.rewards == ram.stats().rewards == 2
+
+
+def test_a_case_that_arrives_while_the_words_are_counted_afresh_is_counted_once(ram: CascadeMemory):
+    gone = ram.add([("heat the cup", "microwave"), ("cool the cup", "fridge")])[0]
+    partition: Any = ram._engine.partition("default")
+    arrives = _Beside(lambda: ram.add("wash the cup", "sink"), lambda: partition.index.count == 2)
+    with _once_before(type(partition.encoder), "emptied", arrives):
+        ram.forget(gone)
+    arrives.join()
+    ram.sync()
+    assert partition.encoder._words._texts == ram.stats().cases == 2
+
+
+def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untrained_ranker(ram: CascadeMemory):
+    ram.add([(f"heat cup {i}", f"microwave {i % 3}") for i in range(8)])
+    episodes = [ram.recall(f"heat a cup {i}").episode_id for i in range(6)]
+    for i, episode in enumerate(episodes):
+        ram.reward(episode, float(i % 2), solution=f"microwave {i % 3}")
+    seen: list[int] = []
+    policy = type(ram._engine.partition("default").policy)
+    with _once_before(policy, "update", lambda: seen.append(ram.recall("heat cup 3").explain().rewards)):
+        ram.reward(episodes[0], 1.0, overwrite=True)
+    assert seen == [6]
+
+
+def test_a_recall_while_the_words_are_counted_afresh_does_not_see_half_of_them(ram: CascadeMemory):
+    cups = ram.add([(f"heat cup {i}", f"microwave {i % 3}") for i in range(8)])
+    partition: Any = ram._engine.partition("default")
+    seen: list[int] = []  # what a recall sees at that moment is logged, and learned from
+    with _once_before(ram._engine.parts.ledger, "scan", lambda: seen.append(partition.encoder._words._texts)):
+        ram.forget(cups[7])
+    assert seen in ([8], [7])
+
+
+def test_sync_waits_for_the_learner_that_is_under_way():
+    with CascadeMemory(embedder="hashing", learn="background") as memory:
+        episode = memory.recall("heat the cup").episode_id
+        policy = memory._engine.partition("default").policy
+        under_way = threading.Event()
+
+        def slow() -> None:
+            under_way.set()
+            time.sleep(0.3)
+
+        with _once_before(policy, "update", slow):
+            memory.reward(episode, 1.0, solution="microwave")
+            assert under_way.wait(20)
+            memory.sync()
+            assert policy.rewards == 1
+
+
+def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: CascadeMemory):
+    engine = ram._engine
+    ledger = engine.parts.ledger
+    engine.partition("other")
+    number = ledger.namespace("default", create=True)
+    assert number is not None
+
+    def another_process_adds(query: str) -> None:
+        vector = engine.embed([query])[0]
+        ledger.add([new_case(query, vector, "s", namespace=number, matcher=engine.matcher, source="host")])
+        engine.follow()  # as any thread does that recalls
+
+    with (
+        _once_before(ledger, "history", lambda: another_process_adds("heat the cup")),  # its cases are loaded by then
+        _once_before(engine, "_catch_up", lambda: another_process_adds("cool the cup")),
+    ):
+        engine.partition("default")
+    ram.recall("wash the cup")
+    assert engine.partition("default").index.count == ram.stats().cases == 2
+
+
+def test_a_case_goes_with_the_last_episode_that_verified_it_whichever_case_was_forgotten(ram: CascadeMemory):
+    first = ram.add("heat the cup", "stove")
+    episode = ram.recall("heat the cup").episode_id
+    assert ram.reward(episode, 1.0, solution="stove") == first
+    second = ram.reward(episode, 1.0, solution="microwave", overwrite=True)
+    ram.forget(first)
+    left = {case.id for case in ram.search("heat the cup", k=5).cases}
+    assert left == ({second} if ram.get_episode(episode) is not None else set())

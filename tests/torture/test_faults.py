@@ -1,0 +1,46 @@
+"""On a disk that is full, broken or read-only, every verb works or says what is wrong; nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import failing_calls
+import pytest
+import small_disk
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(sys.platform != "linux", reason="needs tmpfs and LD_PRELOAD"),
+]
+
+
+@pytest.fixture(scope="module")
+def summary() -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).with_name("faults.py")), "--every", "241"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(failing_calls.compiler() is None, reason="needs a C compiler")
+def test_whichever_write_fails_nothing_is_lost_and_all_works_again(summary: dict[str, Any]):
+    assert summary["trials"]["calls"] > 30
+    assert summary["calls_failed"] > 30
+    assert not {name: n for name, n in summary["wrong"].items() if " call " in name}
+
+
+@pytest.mark.skipif(not small_disk.possible(), reason="needs to mount a tmpfs in a namespace of its own")
+def test_on_a_full_disk_nothing_is_lost_and_all_works_when_there_is_room(summary: dict[str, Any]):
+    assert summary["trials"]["pages"] > 5
+    assert not {name: n for name, n in summary["wrong"].items() if " pages" in name}
+
+
+@pytest.mark.skipif(not small_disk.possible(), reason="needs to mount a tmpfs in a namespace of its own")
+def test_a_read_only_disk_is_a_clear_error(summary: dict[str, Any]):
+    assert summary["trials"]["read-only"] == 1
+    assert not {name: n for name, n in summary["wrong"].items() if name.startswith("read-only")}
