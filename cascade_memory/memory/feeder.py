@@ -23,7 +23,7 @@ _BATCH = 64
 _HURRIED_BATCH = 1_000  # when somebody waits for it
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
 _QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
-_LATEST = 60.0  # seconds after which it is fed all the same
+_LATEST = 20.0  # seconds after which it is fed all the same
 _LONGEST_BACKOFF = 60.0
 _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
@@ -125,7 +125,7 @@ class MirrorFeeder:
         self._serving = False
         self._mirror.discard()
         # At the end of the log: what it says of the past is no news to a mirror that is fed from the present.
-        self._note(Mark(0, self._parts.ledger.head(), clean=self._mirror.shared))
+        self._note(Mark(0, self._parts.ledger.head(), clean=True))  # without any case: made anew by whoever opens it next
         self._build_due = self._build is not None and self._parts.ledger.case_count(None) >= _BUILD_ELSEWHERE
 
     def _note(self, mark: Mark) -> None:

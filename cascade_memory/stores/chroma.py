@@ -129,7 +129,10 @@ class Collections:
         with self._lock:
             if self._client is not None:
                 client, self._client, self._collections = self._client, None, {}
-                client.close()
+                self._disconnect(client)
+
+    def _disconnect(self, client: Any) -> None:
+        client.close()
 
 
 class ChromaFolder(Collections):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -65,14 +66,18 @@ class ChromaServer(Collections):
         client._server._session.timeout = self._timeout  # pyright: ignore[reportPrivateUsage,reportAttributeAccessIssue]
         return client
 
+    def _disconnect(self, client: Any) -> None:
+        client._server._session.close()  # pyright: ignore[reportPrivateUsage] - Chroma leaves it open
+        client.close()
+
     def exists(self) -> bool:
         """True: whether the server has what was fed is found out when it is reached."""
         return True
 
     def recover(self) -> bool:
         """Connect anew the next time; what was fed is still there, or is found missing then."""
-        with self._lock:
-            self._client, self._collections = None, {}
+        with contextlib.suppress(Exception):  # whatever state it is in
+            Collections.close(self)
         return True
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:

@@ -87,8 +87,7 @@ async def test_nor_do_recalls_with_rewards(large: CascadeMemory, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="Chroma holds the GIL while it writes: a disk flush at least, seconds at worst")
-async def test_nor_does_feeding_chroma(large: CascadeMemory):
+async def test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment(large: CascadeMemory):
     def feeding() -> list[Awaitable[object]]:
         return [_episode(large, i) for i in range(_TASKS)] + [asyncio.sleep(1.5)]  # the feeder comes once a second
 

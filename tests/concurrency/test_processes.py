@@ -138,4 +138,4 @@ def test_a_handle_that_nobody_holds_any_more_does_not_keep_the_folder(tmp_path: 
     gc.collect()
     memory.close()
     with CascadeMemory(tmp_path, embedder="hashing", ranker="similarity") as other:
-        assert other.stats().policy == "similarity"
+        assert other.stats().policy == "similarity-1"

@@ -227,7 +227,7 @@ def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, ver
         child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert child.stdout is not None
         child.stdout.readline()
-        time.sleep(0.05 + 0.05 * i if verb == "backup" else 0.01 * i)
+        time.sleep((0.02 if verb == "backup" else 0.01) * i)
         child.send_signal(signal.SIGKILL)
         child.stdout.close()
         kills += child.wait() == -signal.SIGKILL

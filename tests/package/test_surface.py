@@ -87,6 +87,8 @@ def test_nothing_is_pickled_and_nobody_is_phoned():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
+                if name == "urllib.parse":
+                    continue  # takes an address apart, and calls nobody
                 assert name.split(".")[0] not in {"pickle", "dill", "requests", "httpx", "urllib", "posthog", "socket"}, path
         assert "allow_pickle=True" not in text
 
