@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import shutil
 import socket
 import subprocess
@@ -21,7 +22,12 @@ from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.memory.memory import Memory
 
 _CHROMA = Path(sys.executable).with_name("chroma")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHROMA.exists(), reason="chromadb's command line is not installed")]
+pytestmark = [
+    pytest.mark.slow,
+    # Chroma leaves the connections of a client that could not connect to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.skipif(not _CHROMA.exists(), reason="chromadb's command line is not installed"),
+]
 
 
 class Server:
@@ -58,6 +64,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     found.start()
     yield found
     found.stop()
+    gc.collect()
 
 
 def _open(folder: Path, server: Server, **options: object) -> CascadeMemory:
