@@ -77,7 +77,11 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     if case_key is None:
         _keep_fields(connection, new, outcome)
     for recall, labels in new.agreement.items():
-        connection.execute("UPDATE recall SET agreement = ? WHERE key = ?", (pack_floats(labels), recall))
+        # A candidate may have been forgotten since the labels were made: then they belong to no one any more.
+        connection.execute(
+            "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
+            (pack_floats(labels), recall, 8 * len(labels)),
+        )
     _count_use(connection, episode, new.value, sign=1)
     connection.execute(
         "UPDATE episode SET status = 'settled', closed_at = ?, source = ? WHERE key = ?", (new.at, new.source, episode)

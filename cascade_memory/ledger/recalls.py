@@ -91,7 +91,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
         context=unpack_floats(context),
         shown=bool(shown),
         reward=reward,
-        agreement=None if agreement is None else unpack_floats(agreement),
+        agreement=None if agreement is None or len(agreement) != 4 * n else unpack_floats(agreement),
         weight=weight,
     )
 

@@ -20,7 +20,7 @@ SYNC_THRESHOLD = 16  # records between two saves of the HNSW files
 
 def hasten_chroma() -> None:
     """Feed without rests, and save after every batch. For this process only."""
-    feeder._INTERVAL, feeder._REST, feeder._BATCH = 0.02, 0.1, 24
+    feeder._INTERVAL, feeder._REST, feeder._BATCH, feeder._QUIET = 0.02, 0.1, 24, 0.0
     collection = ChromaFolder.collection
 
     def often(self: ChromaFolder, namespace: str) -> Any:
