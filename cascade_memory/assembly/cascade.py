@@ -48,6 +48,7 @@ class CascadeMemory(Memory):
         max_cases: int | None = None,
         ttl: float | timedelta | None = None,
         chroma: str | None = None,
+        policy_scope: Literal["namespace", "shared"] = "namespace",
     ) -> None:
         """Open a folder (made if it is not there), or a memory in RAM without one.
 
@@ -71,10 +72,18 @@ class CascadeMemory(Memory):
             ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go.
             chroma: The address of a Chroma server ("http://host:8000") that takes the place of the folder's own Chroma: any
                 number of processes can then search it, and its writes do not hold this one up.
+            policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (five weights, never
+                cases, words or clusters), so that a new one does not begin at zero.
         """
         limits = Limits.of(max_cases, ttl)
         settings = folder.Settings(
-            embedder=embedder, ranker=ranker, matcher=matcher, learn=learn, candidates=candidates, chroma=chroma
+            embedder=embedder,
+            ranker=ranker,
+            matcher=matcher,
+            learn=learn,
+            candidates=candidates,
+            chroma=chroma,
+            policy_scope=policy_scope,
         )
         engine = folder.acquire(path, settings, self)
         try:

@@ -49,6 +49,7 @@ class Settings:
     learn: Learning
     candidates: int
     chroma: str | None = None
+    policy_scope: str = "namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,8 @@ def _check(settings: Settings) -> None:
     if settings.learn not in ("inline", "background", "off"):
         raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
     check_k(settings.candidates, "candidates")
+    if settings.policy_scope not in ("namespace", "shared"):
+        raise InvalidInput(f'policy_scope must be "namespace" or "shared", not {settings.policy_scope!r}')
     if settings.chroma is not None:
         parsed(settings.chroma)
 
@@ -149,7 +152,7 @@ def _same(first: Settings, settings: Settings) -> bool:
 
 
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
-    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma"):
+    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma", "policy_scope"):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
         if not alike and now != "auto":
@@ -166,7 +169,7 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
         parts = Parts(
             ledger=ledger,
             embedder=embedder,
-            ranker=resolve_ranker(settings.ranker, hindsight=hindsight),
+            ranker=resolve_ranker(settings.ranker, hindsight=hindsight, shared=settings.policy_scope == "shared"),
             fallback=SimilarityPolicy(),
             matcher=_matcher(settings.matcher),
             hindsight=hindsight,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.bandit.light import COSINE_WEIGHT, LightPolicy
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+from cascade_memory.bandit.shared_weights import SharedWeights
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.encoders.cosine import CosineEncoder
@@ -22,13 +23,19 @@ def _cosine_only(dimension: int, lookup: Lookup) -> CosineEncoder:
     return CosineEncoder()
 
 
-def light(*, hindsight: bool = True, **options: Any) -> Ranker:
-    """Return the default: the light encoder, a ranking head with hindsight, and abstaining."""
+def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ranker:
+    """Return the default: the light encoder, a ranking head with hindsight, and abstaining.
+
+    With ``shared``, the heads of all namespaces of a folder are shrunk to one that learns from all of them.
+    """
+    weights = SharedWeights(lambda: LightPolicy(len(FEATURES), hindsight=hindsight, **options)) if shared else None
+    lean_on = None if weights is None else weights.mean
     return Ranker(
         name="light",
         encoder=LightEncoder,
-        policy=lambda: LightPolicy(len(FEATURES), hindsight=hindsight, **options),
+        policy=lambda: LightPolicy(len(FEATURES), hindsight=hindsight, lean_on=lean_on, **options),
         features=FEATURES,
+        shared=weights,
     )
 
 
@@ -63,16 +70,20 @@ _BY_NAME = {
 }
 
 
-def resolve_ranker(ranker: str | Ranker, *, hindsight: bool) -> Ranker:
+def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = False) -> Ranker:
     """Return the ranker that the user asked for.
 
     >>> resolve_ranker("similarity", hindsight=True).name
     'similarity'
     """
     if isinstance(ranker, Ranker):
+        if shared and ranker.shared is None:
+            raise InvalidInput(f'policy_scope="shared" needs a ranker with shared weights, and {ranker.name!r} has none')
         return ranker
     if not isinstance(ranker, str) or ranker not in _BY_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"ranker must be one of {', '.join(sorted(_BY_NAME))}, or a Ranker, not {ranker!r}")
     if ranker in ("auto", "light"):
-        return light(hindsight=hindsight)
+        return light(hindsight=hindsight, shared=shared)
+    if shared:
+        raise InvalidInput(f'policy_scope="shared" needs the ranker "light": {ranker!r} has no weights to share')
     return _BY_NAME[ranker]()

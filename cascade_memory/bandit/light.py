@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +44,8 @@ class LightPolicy:
     array([0])
     """
 
-    name = "light-1"
     REFIT_EVERY = 8
+    REFIT_UNTIL = 64  # outcomes before which it is refitted after every one, where it leans on shared weights
 
     def __init__(
         self,
@@ -54,17 +54,20 @@ class LightPolicy:
         exploration: UpperConfidence | None = None,
         precision: float = 1.0,
         hindsight: bool = True,
+        lean_on: Callable[[], Floats] | None = None,
     ) -> None:
         prior = np.zeros(dimension)
         prior[0] = COSINE_WEIGHT
         self._prior, self._precision = prior, precision
         self._hindsight = hindsight
+        self._lean_on = lean_on  # weights to be shrunk to, instead of the cosine's order
+        self.name = "light-1" if lean_on is None else "light-1-shared"
         self.exploration = exploration or UpperConfidence()
         self._publishing = threading.Lock()  # held for microseconds, never by ``select``
         self._reset()
 
     def _reset(self) -> None:
-        self.head = RankingHead(self._prior, self._precision)
+        self.head = RankingHead(self._leaning(), self._precision)
         self.value = CaseValue(CONTEXT_PRIOR)
         self._expected: dict[int, Floats] = {}
         self._since_fit = 0
@@ -72,6 +75,9 @@ class LightPolicy:
         self._version = 0
         self._verified = self._recurred = 0.0  # successes with a solution; those in which a candidate had the same
         self._ready = _Ready(self.head.posterior, 0, 0)
+
+    def _leaning(self) -> Floats:
+        return self._prior if self._lean_on is None else np.array(self._lean_on())
 
     @property
     def version(self) -> int:
@@ -144,7 +150,8 @@ class LightPolicy:
         for outcome in feedback:
             self._learn(outcome)
             self._since_fit += 1
-            if self._since_fit >= self.REFIT_EVERY:
+            early = self._lean_on is not None and self._rewards < self.REFIT_UNTIL
+            if early or self._since_fit >= self.REFIT_EVERY:
                 self._refit()
         with self._publishing:
             self._publish(self._ready.posterior)
@@ -198,6 +205,7 @@ class LightPolicy:
 
     def _refit(self) -> None:
         self._since_fit = 0
+        self.head.lean_on(self._leaning())
         self.head.fit(rates=self.value.rates)
         self._version += 1
         with self._publishing:

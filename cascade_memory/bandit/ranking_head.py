@@ -48,6 +48,12 @@ class RankingHead:
         self._bandit.append((np.asarray(feature, np.float64), reward, weight))
         del self._bandit[: -self.window]
 
+    def lean_on(self, prior: Floats) -> None:
+        """Shrink towards these weights from the next fit on; without any evidence they are the weights."""
+        self.prior = np.asarray(prior, np.float64)
+        if not (self._hindsight or self._bandit):
+            self.posterior = Posterior.prior(self.prior, self.precision)
+
     def fit(self, *, rates: tuple[float, float] = (0.0, 1.0), steps: int = 2) -> None:
         """Move theta towards the mode and take the curvature there as precision; ``rates`` are (s0, s1)."""
         if not (self._hindsight or self._bandit):

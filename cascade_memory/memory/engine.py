@@ -31,6 +31,7 @@ from cascade_memory.memory.embedding import embed_with, note_embedder, stored_em
 from cascade_memory.memory.feeder import MirrorFeeder
 from cascade_memory.memory.partition import Partition
 from cascade_memory.memory.parts import Parts
+from cascade_memory.memory.pool import Pool
 from cascade_memory.ports.pair_encoder import Query
 
 _log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Engine:
         self._last_used = 0.0
         self._check_embedder()
         self._seq = parts.ledger.head()
+        self._pool = None if parts.ranker.shared is None else Pool(parts.ranker.shared, parts.ledger)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
         self._wake = threading.Event()
         self._learner: threading.Thread | None = None
@@ -151,6 +153,8 @@ class Engine:
             news = bool(changes)
             while changes:
                 self._seq = changes[-1].seq
+                if self._pool is not None and self.learning != "off":
+                    self._pool.note(changes)
                 for partition in list(self._partitions.values()):
                     mine = [change for change in changes if change.namespace == partition.number]
                     partition.apply(mine)
@@ -172,6 +176,7 @@ class Engine:
 
     def learn_now(self) -> None:
         """Learn everything that was taken in so far; a failure is counted."""
+        self._learn_together()
         for partition in list(self._partitions.values()):
             if partition.busy:
                 try:
@@ -180,6 +185,16 @@ class Engine:
                     self.note_failure("learn", error)
             if partition.overdue:
                 self._tidy(partition)
+
+    def _learn_together(self) -> None:
+        """Learn across namespaces, where that was asked for."""
+        if self._pool is not None:
+            try:
+                if self._pool.learn():
+                    for partition in list(self._partitions.values()):
+                        partition.learn_afresh()
+            except Exception as error:  # noqa: BLE001 - as below
+                self.note_failure("learn", error)
 
     def _tidy(self, partition: Partition) -> None:
         try:

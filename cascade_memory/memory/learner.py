@@ -48,11 +48,11 @@ class Learner:
             _log.warning("the snapshot of namespace %r does not fit (%r); learning afresh from the ledger", self._name, error)
             self.start_afresh()
             return
-        self._since_snapshot = len(later)
+        self._since_snapshot, self._known = len(later), snapshot.known
         if unlearns(later):
             self.start_afresh()
         else:
-            learn(later, ledger=self._parts.ledger, policy=self.policy)
+            self._learn(later)
 
     def start_afresh(self) -> None:
         """Learn again from the bounded window of what the ledger has. Recalls go on with what was learned before meanwhile."""
@@ -92,13 +92,16 @@ class Learner:
         if afresh:
             self.start_afresh()
         else:
-            news = [change for change in todo if change.kind != SETTLED or change.ref > self._known]
-            learn(news, ledger=self._parts.ledger, policy=self.policy)
+            self._learn(todo)
         self._seq = seq
         if afresh or self._since_snapshot >= _SNAPSHOT_EVERY:
             self.save()
         if self._since_compaction >= _COMPACT_EVERY:
             self._compact()
+
+    def _learn(self, changes: Sequence[Change]) -> None:
+        news = [change for change in changes if change.kind != SETTLED or change.ref > self._known]
+        learn(news, ledger=self._parts.ledger, policy=self.policy)
 
     def _recount(self, remaining: Iterable[Candidates]) -> None:
         """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""
@@ -121,6 +124,7 @@ class Learner:
                 Snapshot(
                     namespace=self._number,
                     seq=self._seq,
+                    known=self._known,
                     policy=policy.name,
                     encoder=self.encoder.identity,
                     state=policy.state_dict(),

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.memory.pool import Shared
 from cascade_memory.ports.case_index import CaseIndex
 from cascade_memory.ports.case_mirror import CaseMirror
 from cascade_memory.ports.embedder import Embedder
@@ -33,6 +34,7 @@ class Ranker:
     encoder: Callable[[int, Lookup], PairEncoder]
     policy: Callable[[], Policy]
     features: tuple[str, ...] = ()
+    shared: Shared | None = None  # what its policies lean on in every namespace of a folder
 
 
 class Lock(Protocol):

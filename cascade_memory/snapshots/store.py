@@ -23,10 +23,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The learned state of one namespace after line ``seq`` of the ledger's log."""
+    """The learned state of one namespace after line ``seq`` of the ledger's log, and of outcomes up to the key ``known``.
+
+    The two differ when all was learned afresh from the ledger while the log went on: lines about known outcomes are no news.
+    """
 
     namespace: int
     seq: int
+    known: int
     policy: str
     encoder: str
     state: Mapping[str, Floats]
@@ -45,6 +49,7 @@ class SnapshotStore:
         manifest = {
             "namespace": snapshot.namespace,
             "seq": snapshot.seq,
+            "known": snapshot.known,
             "policy": snapshot.policy,
             "encoder": snapshot.encoder,
         }
@@ -76,7 +81,10 @@ class SnapshotStore:
                 continue
             # A later one was learned from another ledger: somebody has put back an old copy of this one.
             if (manifest["policy"], manifest["encoder"]) == (policy, encoder) and manifest["seq"] <= until:
-                return Snapshot(namespace=namespace, seq=manifest["seq"], policy=policy, encoder=encoder, state=state)
+                known = int(manifest.get("known", 0))
+                return Snapshot(
+                    namespace=namespace, seq=manifest["seq"], known=known, policy=policy, encoder=encoder, state=state
+                )
         return None
 
     def drop(self, namespace: int) -> None:

@@ -95,7 +95,7 @@ def processes_naming(text: str) -> list[int]:
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                if "cascade_memory.assembly.build_mirror" in words and any(text in word for word in words):
+                if any("build_mirror" in word for word in words) and any(text in word for word in words):
                     found.append(int(entry.name))
     return found
 

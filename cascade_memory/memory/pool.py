@@ -1,0 +1,61 @@
+"""What is learned across namespaces, where that was asked for: the weights of the ranking head alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from cascade_memory.cycle.learn import unlearns
+from cascade_memory.domain.records import SETTLED, Change
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.policy import Feedback
+
+_WINDOW = 1_024  # outcomes of all namespaces that the weights are made from afresh
+
+
+class Shared(Protocol):
+    """What the policies of all namespaces lean on."""
+
+    def update(self, feedback: Sequence[Feedback]) -> None:
+        """Learn from outcomes."""
+        ...
+
+    def rebuild(self, history: Sequence[Feedback]) -> None:
+        """Learn afresh."""
+        ...
+
+
+class Pool:
+    """Feeds every outcome of the ledger to the shared weights, whether its namespace is loaded here or not."""
+
+    def __init__(self, shared: Shared, ledger: Ledger) -> None:
+        self._shared, self._ledger = shared, ledger
+        self._learning = threading.Lock()
+        self._noting = threading.Lock()
+        self._todo: list[Change] = []
+        self._known = 0
+        self._start_afresh()
+
+    def note(self, changes: Sequence[Change]) -> None:
+        """Note what happened in the ledger."""
+        with self._noting:
+            self._todo += changes
+
+    def learn(self) -> bool:
+        """Learn what was noted; return True if something was taken back, so that everybody who leaned on it starts afresh."""
+        with self._learning:
+            with self._noting:
+                todo, self._todo = self._todo, []
+            if unlearns(todo):
+                self._start_afresh()
+                return True
+            for change in todo:
+                if change.kind == SETTLED and change.ref > self._known:
+                    self._shared.update(self._ledger.feedback(change.ref))
+            return False
+
+    def _start_afresh(self) -> None:
+        known = self._ledger.last_outcome()
+        self._shared.rebuild(self._ledger.history(None, _WINDOW, until=known))
+        self._known = known
