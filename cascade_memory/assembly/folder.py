@@ -229,6 +229,8 @@ def _ledger_path(folder: Path) -> Path:
     except OSError as error:
         raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
     path = folder / LEDGER
+    if path.exists() and not path.is_file():
+        raise StoreCorrupt(f"{path} is no file; move it away, or choose another folder")
     lost = not path.exists() or path.stat().st_size == 0
     if lost and (folder / RESTORING).exists():
         raise StoreCorrupt(f"restoring {folder} was interrupted; repeat: cascade-memory restore BACKUP {folder} --replace")

@@ -2,30 +2,90 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import weakref
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from cascade_memory.errors import StoreError, StoreUnwritable
 
-from cascade_memory.errors import StoreUnwritable
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(handle: int) -> None:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_held: weakref.WeakSet[OwnerLock] = weakref.WeakSet()
 
 
 class OwnerLock:
-    """A lock by the operating system (fcntl or msvcrt): the kernel frees it when its holder dies."""
+    """A lock by the operating system: the kernel frees it when its holder dies, and nothing stale can stay behind.
+
+    Not a library's: those fall back to a lock file where the system cannot lock, and a lock file outlives a killed process.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._lock = FileLock(str(path), timeout=0, thread_local=False)
+        self._path = path
+        self._handle: int | None = None
 
     def try_acquire(self) -> bool:
-        """Take it if it is free; say whether it is held now."""
-        if not self._lock.is_locked:
-            try:
-                self._lock.acquire()
-            except Timeout:
-                return False
-            except OSError as error:
-                raise StoreUnwritable(f"cannot lock {self._lock.lock_file}: {error}") from error
+        """Take it if it is free; say whether it is held now. Refuse a file system on which that would mean nothing."""
+        if self._handle is not None:
+            return True
+        handle = self._taken()
+        if handle is None:
+            return False
+        second = self._taken()
+        if second is not None:  # granted twice
+            os.close(second)
+            os.close(handle)
+            raise self._refusal()
+        self._handle = handle
+        _held.add(self)
         return True
+
+    def _taken(self) -> int | None:
+        """Return an open file that has the lock, or None if somebody else has it."""
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreUnwritable(f"cannot open {self._path}: {error}; check its permissions, or remove it") from error
+        try:
+            _lock(handle)
+        except (BlockingIOError, PermissionError):  # the latter is what Windows says
+            os.close(handle)
+            return None
+        except OSError as error:
+            os.close(handle)
+            raise self._refusal() from error
+        return handle
+
+    def _refusal(self) -> StoreError:
+        return StoreError(
+            f"the file system of {self._path} does not keep locks, as many network shares do not: two processes would damage "
+            "each other's files. Move the memory to a local disk"
+        )
 
     def release(self) -> None:
         """Let go."""
-        self._lock.release()
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+def _let_go_in_child() -> None:
+    """A forked child has the parent's open files, and with them its locks: it must not keep them when the parent dies."""
+    for lock in list(_held):
+        with contextlib.suppress(OSError):
+            lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)

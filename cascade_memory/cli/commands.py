@@ -66,7 +66,7 @@ def stats(options: argparse.Namespace) -> int:
 def doctor(options: argparse.Namespace) -> int:
     """Examine the folder."""
     with _existing(options.path) as memory:
-        checks = memory.examine()
+        checks = memory.examine(fix=options.fix)
     if options.json:
         _print_json([check.as_dict() for check in checks])
     else:

@@ -27,7 +27,8 @@ def parser() -> argparse.ArgumentParser:
     stats = _on_folder(verbs, "stats", commands.stats, "count cases, episodes and rewards")
     stats.add_argument("--namespace", help="of this namespace only")
 
-    _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
+    doctor = _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
+    doctor.add_argument("--fix", action="store_true", help="put right what can be put right without losing anything")
     _on_folder(verbs, "rebuild", commands.rebuild, "make the Chroma folder anew from the ledger")
 
     reindex = _on_folder(verbs, "reindex", commands.reindex, "embed every case anew with another embedder")

@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import PURGED, CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer
+from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, soundness, transfer
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
@@ -322,7 +322,33 @@ class SQLiteLedger:
     def integrity(self) -> str:
         """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
         with self.connections.read() as connection:
-            return str(connection.execute("PRAGMA quick_check").fetchone()[0])
+            return soundness.verdict(connection)
+
+    def orphans(self) -> dict[str, int]:
+        """Return how many rows of which table belong to nothing."""
+        with self.connections.read() as connection:
+            return soundness.orphans(connection)
+
+    def remove_orphans(self) -> None:
+        """Delete rows that belong to nothing."""
+        with self.connections.write(durable=True) as connection:
+            soundness.remove_orphans(connection)
+
+    def ahead_of(self, now: float) -> int:
+        """Return how many times lie in the future."""
+        with self.connections.read() as connection:
+            return soundness.ahead_of(connection, now)
+
+    def bring_back(self, now: float) -> None:
+        """Set times that lie in the future to the present."""
+        with self.connections.write(durable=True) as connection:
+            soundness.bring_back(connection, now)
+
+    def open_before(self, moment: float) -> int:
+        """Return how many open episodes began earlier."""
+        query = "SELECT count(*) FROM episode WHERE status = 'open' AND opened_at < ?"
+        with self.connections.read() as connection:
+            return int(connection.execute(query, (moment,)).fetchone()[0])
 
     def close(self) -> None:
         """Close the file."""

@@ -1,48 +1,96 @@
-"""Is everything where it should be?"""
+"""Is everything where it should be? And if not: what can be put right."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from cascade_memory.memory.engine import Engine
 
 _FREE = 512 * 2**20
-_STALE = 7 * 24 * 3600.0
+_WEEK = 7 * 24 * 3600.0
+_TOLERANCE = 120.0  # seconds by which clocks of machines may differ
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was looked at; ``fix`` puts it right, where that is possible without losing anything that counts."""
 
     name: str
     ok: bool
     detail: str
+    fix: Callable[[], object] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        return asdict(self)
+        return {"name": self.name, "ok": self.ok, "detail": self.detail}
 
 
 def examine(engine: Engine) -> list[Check]:
     """Compare ledger, index and Chroma, and look at what usually goes wrong."""
-    ledger = engine.parts.ledger
-    checks = [_ledger(engine)]
-    for name, number in ledger.namespaces().items():
-        stored, indexed = int(ledger.counts(number)["cases"]), engine.partition(name).index.count
-        checks.append(Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed"))
-    checks += [_chroma(engine), _waiting(engine)]
-    if ledger.path is not None:
-        free = shutil.disk_usage(ledger.path.parent).free
-        checks.append(Check("free disk", free > _FREE, f"{free / 2**30:,.1f} GiB"))
-    return checks
+    return list(_checks(engine))
+
+
+def mend(engine: Engine) -> list[Check]:
+    """Put right what can be put right; return what was found, with what was done, and then what is still wrong."""
+    found: list[Check] = []
+    for check in _checks(engine):
+        if check.ok or check.fix is None:
+            found.append(check)
+            continue
+        check.fix()
+        found.append(Check(check.name, ok=True, detail=f"mended: {check.detail}"))
+    return found
+
+
+def _checks(engine: Engine) -> Iterator[Check]:
+    yield _ledger(engine)
+    yield _orphans(engine)
+    yield _clock(engine)
+    for name, number in engine.parts.ledger.namespaces().items():
+        stored, indexed = engine.parts.ledger.case_count(number), engine.partition(name).index.count
+        yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
+    yield _encoders(engine)
+    yield _chroma(engine)
+    yield _waiting(engine)
+    if engine.parts.ledger.path is not None:
+        free = shutil.disk_usage(engine.parts.ledger.path.parent).free
+        yield Check("free disk", free > _FREE, f"{free / 2**30:,.1f} GiB")
 
 
 def _ledger(engine: Engine) -> Check:
     verdict = engine.parts.ledger.integrity()
-    return Check("ledger", verdict == "ok", "readable and consistent" if verdict == "ok" else verdict)
+    detail = "readable and consistent" if verdict == "ok" else f"{verdict}: restore it from a backup, or export what is left"
+    return Check("ledger", verdict == "ok", detail)
+
+
+def _orphans(engine: Engine) -> Check:
+    ledger = engine.parts.ledger
+    found = ledger.orphans()
+    detail = ", ".join(f"{count:,} in {table}" for table, count in found.items()) or "none"
+    return Check("rows that belong to nothing", not found, detail, ledger.remove_orphans)
+
+
+def _clock(engine: Engine) -> Check:
+    ledger, now = engine.parts.ledger, time.time()
+    ahead = ledger.ahead_of(now + _TOLERANCE)
+    detail = f"{ahead:,} times lie in the future: the clock was set back" if ahead else "nothing lies in the future"
+    return Check("clock", not ahead, detail, lambda: ledger.bring_back(now))
+
+
+def _encoders(engine: Engine) -> Check:
+    stale = [one for name in engine.parts.ledger.namespaces() for one in engine.partition(name).stale()]
+    unfit = engine.parts.snapshots.unusable()
+    detail = "; ".join([*stale, *([f"{len(unfit)} unreadable or unfinished snapshots"] if unfit else [])])
+
+    def fix() -> None:
+        for file in unfit:
+            file.unlink(missing_ok=True)
+
+    return Check("what was learned", not (stale or unfit), detail or "up to date", None if stale else fix)
 
 
 def _chroma(engine: Engine) -> Check:
@@ -51,18 +99,22 @@ def _chroma(engine: Engine) -> Check:
         return Check("chroma", ok=True, detail="none: this memory lives in RAM")
     if not feeder.owner:
         return Check("chroma", ok=True, detail="owned by another process")
-    feeder.flush()
     ledger = engine.parts.ledger
-    wrong = [
-        f"{name!r} has {held:,} of {stored:,}"
-        for name, number in ledger.namespaces().items()
-        if (stored := int(ledger.counts(number)["cases"])) and (held := mirror.count(name)) != stored
-    ]
-    fine = "holds every case"
-    return Check("chroma", not wrong, fine if not wrong else "; ".join(wrong) + ": run cascade-memory rebuild")
+    try:
+        feeder.flush()
+        wrong = [
+            f"{name!r} has {held:,} of {stored:,}"
+            for name, number in ledger.namespaces().items()
+            if (stored := ledger.case_count(number)) and (held := mirror.count(name)) != stored
+        ]
+    except Exception as error:  # noqa: BLE001 - a damaged Chroma fails in any way, and can be made anew
+        return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)
+    detail = "; ".join(wrong) + ": run cascade-memory rebuild" if wrong else "holds every case"
+    return Check("chroma", not wrong, detail, feeder.rebuild)
 
 
 def _waiting(engine: Engine) -> Check:
-    old = engine.parts.ledger.episodes(None, status="open", before=time.time() - _STALE)
-    detail = f"{len(old):,} open for more than a week" + (": expire() closes them" if old else "")
+    ledger = engine.parts.ledger
+    open_, old = ledger.open_before(time.time()), ledger.open_before(time.time() - _WEEK)
+    detail = f"{open_:,} open, {old:,} of them for more than a week" + (": expire() closes those" if old else "")
     return Check("pending episodes", ok=True, detail=detail)

@@ -293,14 +293,22 @@ class MirrorFeeder:
         with self._hurried():
             self._check_owner()
             try:
-                while not self._ready() or self._feed_once(_HURRIED_BATCH):
-                    time.sleep(0.02 if self._building is not None else 0)
+                self._feed_all()
+                return
+            except Exception as error:  # noqa: BLE001 - an earlier process may have left it damaged: once more, from scratch
+                self._failed(error)
+            try:
+                self._feed_all()
             except Exception as error:
                 self._failed(error)
                 raise StoreError(
                     f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all, and Chroma is made "
                     "anew once it can be written. Is there room on the disk?"
                 ) from error
+
+    def _feed_all(self) -> None:
+        while not self._ready() or self._feed_once(_HURRIED_BATCH):
+            time.sleep(0.02 if self._building is not None else 0)
 
     def _check_owner(self) -> None:
         if not self.owner:

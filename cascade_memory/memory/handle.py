@@ -12,7 +12,7 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_callable, check_k, check_namespace, check_reward
 from cascade_memory.errors import CascadeError, MemoryClosed
-from cascade_memory.memory.doctor import Check, examine
+from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.plot import plot_rewards
 from cascade_memory.memory.verdict import RewardFn, source_of
@@ -98,9 +98,9 @@ class Handle:
             free_disk_bytes=None if path is None else shutil.disk_usage(path.parent).free,
         )
 
-    def examine(self) -> list[Check]:
-        """Compare ledger, index and Chroma; return what was looked at and found."""
-        return examine(self._open())
+    def examine(self, *, fix: bool = False) -> list[Check]:
+        """Compare ledger, index and Chroma; return what was looked at and found. With ``fix``, put right what can be."""
+        return mend(self._open()) if fix else examine(self._open())
 
     def rebuild(self) -> None:
         """Make the Chroma folder anew from the ledger."""

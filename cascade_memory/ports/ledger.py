@@ -210,6 +210,26 @@ class Ledger(Protocol):
         """Return ``ok`` or what is wrong with the file."""
         ...
 
+    def orphans(self) -> dict[str, int]:
+        """Return how many rows of which table belong to nothing."""
+        ...
+
+    def remove_orphans(self) -> None:
+        """Delete rows that belong to nothing."""
+        ...
+
+    def ahead_of(self, now: float) -> int:
+        """Return how many times lie in the future."""
+        ...
+
+    def bring_back(self, now: float) -> None:
+        """Set times that lie in the future to the present."""
+        ...
+
+    def open_before(self, moment: float) -> int:
+        """Return how many open episodes began earlier."""
+        ...
+
     def close(self) -> None:
         """Close the file."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from cascade_memory.errors import StoreUnwritable
 from cascade_memory.ports.policy import Floats
 
 _KEEP = 2
+_WRITING = 60.0  # seconds that writing one may take
 _MANIFEST = "manifest"
 _log = logging.getLogger(__name__)
 
@@ -72,13 +74,10 @@ class SnapshotStore:
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
         """Return the newest readable snapshot of this policy on this encoder, not newer than a line of the log, or None."""
         for file in self._files(namespace):
-            try:
-                with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
-                    manifest = json.loads(arrays[_MANIFEST].tobytes())
-                    state = {name: arrays[name] for name in arrays.files if name != _MANIFEST}
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                _log.warning("snapshot %s is unreadable (%s); taking an older one", file, error)
+            found = self._read(file)
+            if found is None:
                 continue
+            manifest, state = found
             # A later one was learned from another ledger: somebody has put back an old copy of this one.
             if (manifest["policy"], manifest["encoder"]) == (policy, encoder) and manifest["seq"] <= until:
                 known = int(manifest.get("known", 0))
@@ -86,6 +85,24 @@ class SnapshotStore:
                     namespace=namespace, seq=manifest["seq"], known=known, policy=policy, encoder=encoder, state=state
                 )
         return None
+
+    def unusable(self) -> list[Path]:
+        """Return the files that no opening could use: damaged ones, and what a death in the middle of writing has left."""
+        if self.path is None:
+            return []
+        left = [file for file in self.path.glob("*.part") if file.stat().st_mtime < time.time() - _WRITING]
+        return left + [file for file in self.path.glob("policy-*.npz") if self._read(file) is None]
+
+    @staticmethod
+    def _read(file: Path) -> tuple[dict[str, Any], dict[str, Floats]] | None:
+        try:
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+                manifest = json.loads(arrays[_MANIFEST].tobytes())
+                state = {name: arrays[name] for name in arrays.files if name != _MANIFEST}
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            _log.warning("snapshot %s is unreadable (%s); taking an older one", file, error)
+            return None
+        return manifest, state
 
     def drop(self, namespace: int) -> None:
         """Delete the snapshots of a namespace: they know what must be forgotten."""

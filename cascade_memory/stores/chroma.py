@@ -177,6 +177,8 @@ class ChromaFolder(Collections):
             with contextlib.suppress(Exception):  # whatever the state of the client, the folder goes
                 self.close()
             shutil.rmtree(self.path, ignore_errors=True)
+            if self.path.is_file():
+                self.path.unlink()
             shutil.rmtree(unfinished(self.path), ignore_errors=True)
 
 

@@ -1,0 +1,248 @@
+"""Does a full memory let the right cases go? The library's eviction against no limit, first in, first out, and random.
+
+    CASCADE_DATA=... python examples/benchmarks/eviction.py
+    CASCADE_DATA=... python examples/benchmarks/eviction.py --adversities flipped drift
+    CASCADE_DATA=... python examples/benchmarks/eviction.py --streams RCA SEntFiN --max-cases 300 --seeds 3
+
+A run plays a stream twice, each pass in an order of its own: Banking77 has 5,000 tasks, so that makes 10,000 episodes. In the
+second pass every query was seen before, which favours the memory without a limit; the first pass is reported alone as well. The
+solver is SIMULATED and draws anew for every episode; the seed shuffles both passes and the solver.
+
+The rivals differ from the library in which cases go, and in nothing else: how many go, and when, is the same. They take the
+place of the library's own function in the process of the benchmark only. Under "flipped" a fifth of the rewards says the
+opposite. Under "drift" the labels come in four groups, one after the other, and again in the second pass.
+
+Rows go to ``results/eviction.jsonl``; a row that is there already is not run again (delete the file to start over).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from report import Row, interval
+from streams import FILES, Stream, load
+from tqdm import tqdm
+
+from cascade_memory import CascadeMemory
+from cascade_memory.domain.records import CaseRecords
+from cascade_memory.encoders.minilm import MiniLMEmbedder
+from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.memory import partition
+
+MISLED = 0.5
+FLIPPED = 0.2
+GROUPS = 4  # of labels, under drift
+SLACK = 0.05  # of the limit that is cleared at once, as in the library
+UNBOUNDED, WORTH, FIFO, RANDOM = ARMS = ("unbounded", "worth", "first in, first out", "random")
+PARTS = ("success", "first pass", "last fifth")
+ADVERSITIES = ("plain", "flipped", "drift")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What identifies a row; without a limit for the unbounded memory."""
+
+    stream: str
+    adversity: str
+    arm: str
+    max_cases: int | None
+    seed: int
+    limit: int | None
+
+
+@contextmanager
+def evicting(arm: str, seed: int) -> Iterator[None]:
+    """Let a rival decide, within the block and in this process, which cases go."""
+    rng = np.random.default_rng([seed, 13])
+    rivals: dict[str, Callable[[NDArray[np.int64], int], NDArray[np.int64]]] = {  # all keys, oldest first; how many go
+        FIFO: lambda keys, count: keys[:count],
+        RANDOM: lambda keys, count: rng.choice(keys, count, replace=False),
+    }
+    original = partition.surplus
+
+    def rival(records: CaseRecords, *, max_cases: int, **_: object) -> list[int]:
+        over = len(records) - max_cases
+        return sorted(rivals[arm](records.keys, over + int(SLACK * max_cases)).tolist()) if over > 0 else []
+
+    if arm in rivals:
+        partition.surplus = rival
+    try:
+        yield
+    finally:
+        partition.surplus = original
+
+
+@lru_cache(maxsize=4)
+def embedded(name: str, limit: int | None) -> tuple[Stream, PrecomputedEmbedder]:
+    """Return a stream with its vectors, computed once per process."""
+    stream = load(name, limit)
+    return stream, PrecomputedEmbedder(MiniLMEmbedder(), stream.queries)
+
+
+def twice(labels: list[str], seed: int, *, drift: bool) -> NDArray[np.int64]:
+    """Return two passes over the tasks, each in an order of its own; under drift one group of labels after the other."""
+    rng = np.random.default_rng([seed, 7])
+    passes = [rng.permutation(len(labels)) for _ in range(2)]
+    if drift:
+        distinct = sorted(set(labels))
+        place = dict(zip(distinct, rng.permutation(len(distinct)) * GROUPS // len(distinct), strict=True))
+        group = np.array([place[label] for label in labels])
+        passes = [order[np.argsort(group[order], kind="stable")] for order in passes]
+    return np.concatenate(passes)
+
+
+def play(run: Run) -> Row:
+    """Play one stream twice and return its row."""
+    stream, embedder = embedded(run.stream, run.limit)
+    order = twice(stream.labels, run.seed, drift=run.adversity == "drift")
+    labels = [stream.labels[i] for i in order]
+    solver = SimulatedSolver(labels, zero_shot=stream.zero_shot, misled=MISLED, seed=run.seed)
+    n = len(order)
+    flipped = np.random.default_rng([run.seed, 11]).random(n) < (FLIPPED if run.adversity == "flipped" else 0.0)
+    success, shown, fitting = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
+    with evicting(run.arm, run.seed), CascadeMemory(embedder=embedder, learn="inline", max_cases=run.max_cases) as memory:
+        began = time.perf_counter()
+        for i, query in enumerate(stream.queries[task] for task in order):
+            recall = memory.recall(query)
+            case = str(recall.cases[0].solution) if recall.cases else None
+            attempt = solver.solve(i, case)
+            success[i], shown[i] = attempt.success, case is not None
+            fitting[i] = case is not None and solver.is_right(i, case)
+            memory.reward(recall.episode_id, attempt.success != bool(flipped[i]), solution=attempt.answer)
+        seconds = time.perf_counter() - began
+        health, cases = memory.health(), memory.stats().cases
+    if not health.ok:
+        raise RuntimeError(f"{run}: {health.failures}")  # the memory would go on without evicting, and say so only here
+    return {
+        **asdict(run),
+        "simulated": True,
+        "n": n,
+        "success": float(success.mean()),
+        "first pass": float(success[: n // 2].mean()),
+        "last fifth": float(np.array_split(success, 5)[-1].mean()),
+        "alone": float(np.mean([solver.solve(i, None).success for i in range(n)])),
+        "shown": float(shown.mean()),
+        "fitting": float(fitting.sum() / max(1, shown.sum())),
+        "cases": int(cases),
+        "ms_per_episode": 1000 * seconds / n,
+        "curve": [round(float(part.mean()), 4) for part in np.array_split(success, 40)],
+    }
+
+
+def planned(options: argparse.Namespace) -> Iterator[Run]:
+    """Yield the runs that were asked for."""
+    for seed, stream, adversity, arm in product(range(options.seeds), options.streams, options.adversities, ARMS):
+        yield Run(stream, adversity, arm, None if arm == UNBOUNDED else options.max_cases, seed, options.limit)
+
+
+def identity(row: Row) -> Run:
+    """Return what identifies a row."""
+    return Run(*(row[name] for name in Run.__slots__))
+
+
+class Group:
+    """The rows of one stream under one adversity, in order of seed: one value per seed, in percent."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.of: dict[str, list[Row]] = {arm: [row for row in rows if row["arm"] == arm] for arm in ARMS}
+
+    def values(self, arm: str, what: str) -> NDArray[np.float64]:
+        return 100 * np.array([row[what] for row in self.of[arm]])
+
+    def cells(self, arm: str) -> list[str]:
+        """Return the cells of a table's line: success, and the share of the unbounded one that was kept."""
+        whole, alone = self.values(UNBOUNDED, "success"), self.values(UNBOUNDED, "alone")
+        parts = {what: self.values(arm, what) for what in PARTS}
+        kept = interval(100 * parts["success"] / whole)
+        first = 100 * parts["first pass"] / self.values(UNBOUNDED, "first pass")
+        gain = 100 * (parts["success"] - alone).mean() / (whole - alone).mean()
+        ms, cases = (np.mean([row[what] for row in self.of[arm]]) for what in ("ms_per_episode", "cases"))
+        shares = [f"{kept[0]:.1f} ± {kept[1]:.1f}", f"{first.mean():.1f}", f"{gain:.0f}"]
+        return [*(f"{values.mean():.2f}" for values in parts.values()), *shares, f"{cases:.0f}", f"{ms:.2f}"]
+
+    def difference(self, rival: str, what: str) -> str:
+        gain, half = interval(self.values(WORTH, what) - self.values(rival, what))
+        return f"{gain:+.2f} ± {half:.2f}"
+
+
+def show(rows: list[Row], max_cases: int, target: Path) -> None:
+    """Print the tables, and draw success over episodes."""
+    keys = list(dict.fromkeys((row["stream"], row["adversity"]) for row in rows))
+    groups = {key: Group([row for row in rows if (row["stream"], row["adversity"]) == key]) for key in keys}
+    seeds = len({row["seed"] for row in rows})
+    print(f"\nSIMULATED solver, m = {MISLED}, all-MiniLM-L6-v2, at most {max_cases} cases, {seeds} seeds. Success in percent.")
+    print("Each stream is played twice: the second pass meets queries that were seen, which favours the unbounded memory.")
+    print("Kept: share of the unbounded success; gain kept: the same above what the solver gets right alone.\n")
+    heads = ["stream", "eviction", "success", "first pass", "last fifth", "kept, %", "kept, first pass", "gain kept, %"]
+    print("| " + " | ".join([*heads, "cases at the end", "ms/episode"]) + " |\n" + "|---" * 10 + "|")
+    for (stream, adversity), group in groups.items():
+        for arm in ARMS:
+            print("| " + " | ".join([f"{stream}, {adversity}", arm, *group.cells(arm)]) + " |")
+    print("\nWorth minus its rival, points of success, paired by seed, with 95 % intervals:\n")
+    print("| stream | rival | all | first pass | last fifth |\n" + "|---" * 5 + "|")
+    for (stream, adversity), group in groups.items():
+        for rival in (FIFO, RANDOM):
+            cells = [group.difference(rival, what) for what in PARTS]
+            print("| " + " | ".join([f"{stream}, {adversity}", rival, *cells]) + " |")
+    curves(groups, target)
+
+
+def curves(groups: dict[tuple[str, str], Group], target: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6 * len(groups), 3.6), layout="constrained")
+    axes: Any = np.atleast_1d(figure.subplots(1, len(groups)))
+    for axis, ((stream, adversity), group) in zip(axes, groups.items(), strict=True):
+        for arm, colour in zip(ARMS, ("C7", "C0", "C1", "C8"), strict=True):
+            lines = group.values(arm, "curve")
+            steps = (np.arange(lines.shape[1]) + 0.5) / lines.shape[1] * group.of[arm][0]["n"]
+            mean, spread = lines.mean(axis=0), lines.std(axis=0)
+            axis.plot(steps, mean, label=arm, color=colour)
+            axis.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+        axis.set(title=f"{stream}, {adversity}", xlabel="episode (the second half repeats the tasks)")
+    axes[0].set(ylabel="success, % (simulated solver)")
+    axes[-1].legend(frameon=False, fontsize=8)
+    figure.savefig(target, dpi=110)
+    print(f"\ncurves: {target}")
+
+
+def main() -> None:
+    """Run what is missing, then print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--streams", nargs="+", choices=list(FILES), default=["Banking77"])
+    parser.add_argument("--adversities", nargs="+", choices=ADVERSITIES, default=["plain"])
+    parser.add_argument("--max-cases", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--limit", type=int, default=None, help="first tasks of each stream only: for trying out")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/eviction.jsonl"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = [json.loads(line) for line in options.out.open()] if options.out.exists() else []
+    wanted = list(planned(options))
+    if todo := sorted(set(wanted) - {identity(row) for row in rows}, key=wanted.index):
+        load(todo[0].stream, 1)  # fail early, and once, where there is no data
+        with ProcessPoolExecutor(options.jobs) as pool, options.out.open("a") as file:
+            for finished in tqdm(as_completed([pool.submit(play, run) for run in todo]), total=len(todo), unit="run"):
+                rows.append(finished.result())
+                file.write(json.dumps(rows[-1]) + "\n")
+                file.flush()
+    found = {identity(row): row for row in rows}
+    show([found[run] for run in wanted], options.max_cases, options.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
