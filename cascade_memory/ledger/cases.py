@@ -112,6 +112,12 @@ def evict(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
     """Remove cases to make room; their episodes stay. Return how many were still there."""
     there = [key for part in _parts(keys) for (key,) in connection.execute(_STILL.format(_marks(part)), part)]
     for key in there:
+        # Its episodes stay; by this they are still found when somebody is to be forgotten.
+        connection.execute(
+            """INSERT OR IGNORE INTO outcome_field SELECT field.namespace, field.name, field.value, outcome.key
+               FROM field JOIN outcome ON outcome.cases_key = field.cases_key WHERE field.cases_key = ?""",
+            (key,),
+        )
         delete(connection, key, EVICTED)
     return len(there)
 

@@ -177,6 +177,16 @@ def test_a_failed_episode_is_forgotten_by_the_metadata_it_was_rewarded_with(ram:
     assert ram.forget(where={"user": {"$ne": "ann"}}).episodes == 1
 
 
+def test_an_episode_whose_case_was_evicted_is_still_found_by_its_metadata():
+    with CascadeMemory(embedder="hashing", learn="inline", max_cases=10) as memory:
+        for i in range(40):
+            recall = memory.recall(f"ann's task {i}")
+            memory.reward(recall.episode_id, 1.0, solution=f"s{i}", metadata={"user": "ann"})
+        assert memory.stats().cases <= 10
+        assert memory.forget(where={"user": "ann"}).episodes == 40
+        assert memory.stats().episodes == 0
+
+
 def test_forgetting_by_what_is_not_there_deletes_nothing(ram: CascadeMemory):
     ram.add("q", "s")
     ram.reward(ram.recall("r").episode_id, 0.0)
