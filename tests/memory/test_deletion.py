@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -209,3 +212,25 @@ def test_weights_that_were_fitted_to_what_is_forgotten_are_named(ram: CascadeMem
     monkeypatch.setattr(encoder, "fitted_outcomes", 96, raising=False)
     (stale,) = ram.forget(case).stale
     assert "fitted to 96 outcomes" in stale
+
+
+def test_a_process_that_only_follows_can_purge_as_well(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
+    owner = on_disk(learn="background")
+    _live(owner)
+    owner.sync()
+    script = textwrap.dedent(
+        """
+        import sys
+        from cascade_memory import CascadeMemory
+        with CascadeMemory(sys.argv[1], embedder="hashing") as follower:
+            receipt = follower.forget(where={"user": "ann"}, purge=True)
+            print(follower.health().chroma, receipt.episodes, receipt.purged)
+        """
+    )
+    arguments = [sys.executable, "-c", script, str(tmp_path / "memory")]
+    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stdout.split() == ["follower", "12", "True"], ran.stderr
+    assert _traces(tmp_path / "memory", _vectors(owner)) == []
+    owner.sync()
+    assert all(check.ok for check in owner.examine())
+    assert _traces(tmp_path / "memory", _vectors(owner)) == []
