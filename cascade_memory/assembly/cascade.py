@@ -75,7 +75,6 @@ class CascadeMemory(Memory):
             policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (five weights, never
                 cases, words or clusters), so that a new one does not begin at zero.
         """
-        limits = Limits.of(max_cases, ttl)
         settings = folder.Settings(
             embedder=embedder,
             ranker=ranker,
@@ -84,6 +83,7 @@ class CascadeMemory(Memory):
             candidates=candidates,
             chroma=chroma,
             policy_scope=policy_scope,
+            limits=Limits.of(max_cases, ttl),
         )
         engine = folder.acquire(path, settings, self)
         try:
@@ -96,7 +96,6 @@ class CascadeMemory(Memory):
                 template=template,
                 retain_at=retain_at,
                 retain_from=retain_from,
-                limits=limits,
             )
         except BaseException:
             folder.release(engine, self)

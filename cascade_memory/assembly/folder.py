@@ -17,6 +17,7 @@ from cascade_memory.assembly.mirror import ChildBuild, MirrorBulk
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.rankers import resolve_ranker
 from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
@@ -50,6 +51,7 @@ class Settings:
     candidates: int
     chroma: str | None = None
     policy_scope: str = "namespace"
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,10 @@ def _same(first: Settings, settings: Settings) -> bool:
 
 
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
-    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma", "policy_scope"):
+    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma", "policy_scope", "limits"):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
-        if not alike and now != "auto":
+        if not alike and now != "auto" and not (name == "limits" and now is None):
             raise InvalidInput(
                 f"{folder} is open in this process with {name}={before!r}; open it with the same, or close it there first"
             )
@@ -177,7 +179,7 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
             snapshots=SnapshotStore(None),
         )
         if folder is None:
-            return Engine(parts, learn=settings.learn, candidates=settings.candidates)
+            return Engine(parts, learn=settings.learn, candidates=settings.candidates, limits=settings.limits)
         return _on_disk(folder, parts, settings)
     except BaseException:
         ledger.close()
@@ -207,12 +209,24 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
             snapshots=SnapshotStore(folder / SNAPSHOTS),
             mirror=mirror,
             lock=OwnerLock(folder / LOCK),
+            sweep=lambda: _sweep(folder, own_chroma=not mirror.shared),
             build=None if mirror.shared else lambda: ChildBuild(folder / LEDGER, folder / CHROMA),
         ),
         learn=settings.learn,
         candidates=settings.candidates,
+        limits=settings.limits,
     )
     return engine
+
+
+def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
+    """Remove what a purge must not leave; say what it leaves to others."""
+    for file in [folder / RESTORING, *(folder / SNAPSHOTS).glob("*.part")]:
+        file.unlink(missing_ok=True)
+    if not own_chroma:  # of the time before there was a server
+        ChromaFolder(folder / CHROMA).discard()
+    kept = sorted(file.name for file in folder.glob(f"{LEDGER}*.damaged-*"))
+    return (f"{', '.join(kept)}, which a restore has kept: delete it",) if kept else ()
 
 
 def _identity(ledger: Ledger) -> str:

@@ -58,36 +58,58 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
 
 def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
     target, unfinished = root / folder.LEDGER, root / folder.RESTORING
-    shutil.copyfile(source / folder.LEDGER, unfinished)
-    sync_to_disk(unfinished)
-    if verified(unfinished) != held:
-        raise StoreCorrupt(f"{unfinished} is not what was copied; nothing was replaced")
-    _let_go_of(target)
+    sound = _let_go_of(target)
     shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)  # learned from another ledger, and can be learned from it again
-    unfinished.replace(target)
+    if sound:
+        # Within SQLite's own locks, and wholly or not at all: a file put in its place could meet somebody who just opened it.
+        _copy(source / folder.LEDGER, target)
+    else:
+        unfinished.unlink(missing_ok=True)
+        _copy(source / folder.LEDGER, unfinished)
+        if verified(unfinished) != held:
+            raise StoreCorrupt(f"{unfinished} is not what was copied; nothing was replaced")
+        if target.exists():
+            raise StoreError(f"somebody has made a new memory in {root} meanwhile; close it everywhere, and repeat this")
+        sync_to_disk(unfinished)
+        unfinished.rename(target)
     sync_to_disk(root)
     shutil.rmtree(root / folder.CHROMA, ignore_errors=True)
     if (source / folder.SNAPSHOTS).is_dir():
         shutil.copytree(source / folder.SNAPSHOTS, root / folder.SNAPSHOTS)
 
 
-def _let_go_of(ledger: Path) -> None:
-    """Bring a ledger that is about to be replaced into one file: SQLite would take its write-ahead log for the new one's.
+def _copy(source: Path, target: Path) -> None:
+    """Copy a ledger in one transaction, what its write-ahead log holds included."""
+    with (
+        contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as from_,
+        contextlib.closing(sqlite3.connect(target, timeout=5)) as to,
+    ):
+        from_.backup(to)
+        to.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
+        to.commit()
 
-    That also shows whether another process has it open. One that cannot be read is moved aside, for whoever wants to look.
+
+def _let_go_of(ledger: Path) -> bool:
+    """See whether anybody has a ledger open that is about to be replaced; return whether it is one that can be written over.
+
+    One that cannot be read is moved aside, for whoever wants to look.
     """
     if not ledger.exists():
-        return
+        return False
     try:
         with contextlib.closing(sqlite3.connect(ledger, isolation_level=None, timeout=2)) as connection:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")
             connection.execute("PRAGMA journal_mode = DELETE")
+            if connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
+                return True
     except sqlite3.OperationalError as error:
         raise StoreError(f"{ledger} is in use ({error}); close it everywhere before it is restored") from error
     except sqlite3.DatabaseError:
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        for file in ledger.parent.glob(f"{ledger.name}*"):
-            if file.name in (ledger.name, f"{ledger.name}-wal", f"{ledger.name}-shm"):
-                file.rename(file.with_name(f"{file.name}.damaged-{stamp}"))
+        pass
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for file in ledger.parent.glob(f"{ledger.name}*"):
+        if file.name in (ledger.name, f"{ledger.name}-wal", f"{ledger.name}-shm", f"{ledger.name}-journal"):
+            file.rename(file.with_name(f"{file.name}.damaged-{stamp}"))
+    return False

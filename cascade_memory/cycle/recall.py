@@ -33,6 +33,11 @@ def recall(
     """Return the ``size`` nearest cases, with what choosing among them needs."""
     keys, similarity = index.nearest(query.vector, size, among)
     rows = ledger.candidates(keys, verified_after)
+    if verified_after and len(rows) < len(keys):  # old ones stand in the way of fresh ones
+        keys, similarity = index.nearest(query.vector, 8 * size, among)
+        rows = ledger.candidates(keys, verified_after)
+        fresh = [i for i, key in enumerate(keys) if int(key) in rows][:size]
+        keys, similarity = keys[fresh], similarity[fresh]
     # A case may have been forgotten by another process or grown too old a moment ago: the ledger decides.
     there = np.array([int(key) in rows for key in keys], bool)
     keys, similarity = keys[there], similarity[there]

@@ -21,7 +21,7 @@ from cascade_memory.ports.pair_encoder import Candidates
 HEAD_CHARS = 240
 TEXT_CHARS = 2_000  # of a query, for comparing words
 _CHUNK = 500  # host parameters a statement
-_STILL = "SELECT key FROM cases WHERE key IN ({})"
+_STILL = "SELECT key FROM cases WHERE key IN ({}) AND verified_at < ?"
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
@@ -108,16 +108,12 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
     note(connection, namespace, kind, key, case_id)
 
 
-def evict(connection: sqlite3.Connection, keys: Sequence[int]) -> int:
-    """Remove cases to make room; their episodes stay. Return how many were still there."""
-    there = [key for part in _parts(keys) for (key,) in connection.execute(_STILL.format(_marks(part)), part)]
+def evict(connection: sqlite3.Connection, keys: Sequence[int], verified_before: float) -> int:
+    """Remove cases to make room, unless they were verified meanwhile; their episodes stay. Return how many went."""
+    there = [
+        key for part in _parts(keys) for (key,) in connection.execute(_STILL.format(_marks(part)), [*part, verified_before])
+    ]
     for key in there:
-        # Its episodes stay; by this they are still found when somebody is to be forgotten.
-        connection.execute(
-            """INSERT OR IGNORE INTO outcome_field SELECT field.namespace, field.name, field.value, outcome.key
-               FROM field JOIN outcome ON outcome.cases_key = field.cases_key WHERE field.cases_key = ?""",
-            (key,),
-        )
         delete(connection, key, EVICTED)
     return len(there)
 
@@ -215,7 +211,7 @@ def replace_vectors(
         for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():
             connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", embedder)
-    connection.execute("DELETE FROM meta WHERE key = 'mirror'")
+    connection.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
     return int(connection.execute("SELECT count(*) FROM cases").fetchone()[0])
 
 

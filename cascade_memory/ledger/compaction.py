@@ -24,21 +24,30 @@ def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: in
     """
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (_META.format(namespace),)).fetchone()
     done = 0 if row is None else int(row[0])
-    boundary = connection.execute(
-        """SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL
-           ORDER BY key DESC LIMIT 1 OFFSET ?""",
-        (namespace, keep),
-    ).fetchone()
-    if boundary is None or boundary[0] <= done:
+    boundary = _boundary(connection, namespace, keep)
+    if boundary <= done:
         return 0
     outcomes = connection.execute(
         """SELECT key, episode, withdrawn_at FROM outcome WHERE namespace = ? AND key > ? AND key <= ? ORDER BY key LIMIT ?""",
-        (namespace, done, boundary[0], limit),
+        (namespace, done, boundary, limit),
     ).fetchall()
     # An episode whose outcome was replaced has a later one, and its turn comes with that.
     shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META.format(namespace), str(outcomes[-1][0])))
     return len(outcomes)
+
+
+def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
+    """Return the key of the last outcome that is older than the last ``keep``, and than all that are learned from."""
+    last = connection.execute(
+        "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
+        (namespace, keep),
+    ).fetchone()
+    if last is None:
+        return 0
+    learned = "SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL ORDER BY key DESC LIMIT ?"
+    (first,) = connection.execute(f"SELECT min(key) FROM ({learned})", (namespace, keep)).fetchone()
+    return int(last[0]) if first is None else min(int(last[0]), int(first) - 1)
 
 
 def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
@@ -62,14 +71,14 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
 def take_out(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) -> None:
     """Take cases that are being forgotten out of the logged candidates of every recall of their namespace."""
     gone = np.array(sorted(keys), np.int64)
-    rows = connection.execute(
-        "SELECT key, candidates, groups, chosen, numbers, agreement, features FROM recall WHERE namespace = ?", (namespace,)
-    ).fetchall()
-    for row in rows:
+    offered = connection.execute("SELECT key, candidates FROM recall WHERE namespace = ?", (namespace,))
+    hit = [key for key, candidates in offered if np.isin(unpack_ints(candidates), gone).any()]
+    for key in hit:
+        row = connection.execute(
+            "SELECT key, candidates, groups, chosen, numbers, agreement, features FROM recall WHERE key = ?", (key,)
+        ).fetchone()
         candidates = unpack_ints(row[1])
         stays = np.flatnonzero(~np.isin(candidates, gone))
-        if len(stays) == len(candidates):
-            continue
         features = unpack_floats(row[6])
         kept = features.reshape(len(candidates), -1)[stays] if len(features) else features
         connection.execute(

@@ -16,7 +16,8 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> dict[str, int]:
     """Write one consistent state into a new file, without waiting for writers or making them wait; return what it holds."""
     connection.execute("VACUUM INTO ?", (str(target),))
     with contextlib.closing(sqlite3.connect(target)) as copy:
-        copy.execute("DELETE FROM meta WHERE key IN ('mirror', 'identity')")  # the copy has no Chroma yet, nor shares one
+        # The copy has no Chroma yet, nor shares one.
+        copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%' OR key = 'identity'")
         copy.commit()
     return verified(target)
 

@@ -112,28 +112,31 @@ def forget_where(connection: sqlite3.Connection, namespace: int, where: object) 
     gone = forget(connection, namespace, keys)
     for outcome in outcomes:
         for (episode,) in connection.execute("SELECT episode FROM outcome WHERE key = ?", (outcome,)).fetchall():
-            _forget_episode(connection, episode, gone)
+            _forget_with_case(connection, namespace, episode, gone)
     return gone
 
 
 def forget_episode(connection: sqlite3.Connection, episode_id: str) -> dict[str, int]:
     """Delete an episode and the case it made."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
-    row = connection.execute("SELECT key FROM episode WHERE id = ?", (episode_id,)).fetchone()
+    row = connection.execute("SELECT key, namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
     if row is not None:
-        made = connection.execute(
-            "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL", (row[0],)
-        ).fetchall()
-        (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row[0],)).fetchone()
-        _forget_episode(connection, row[0], gone)
-        for (key,) in made:
-            _release(connection, namespace, key, gone)
+        _forget_with_case(connection, row[1], row[0], gone)
     return gone
 
 
+def _forget_with_case(connection: sqlite3.Connection, namespace: int, episode: int, gone: dict[str, int]) -> None:
+    made = connection.execute(
+        "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL", (episode,)
+    ).fetchall()
+    _forget_episode(connection, episode, gone)
+    for (key,) in made:
+        _release(connection, namespace, key, gone)
+
+
 def _release(connection: sqlite3.Connection, namespace: int, key: int, gone: dict[str, int]) -> None:
-    if cases.release(connection, key):
-        gone["cases"] += 1
+    gone["cases"] += cases.release(connection, key)
+    if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:  # now, or evicted before
         take_out(connection, namespace, [key])
 
 

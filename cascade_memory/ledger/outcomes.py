@@ -52,6 +52,7 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     if found is None:
         raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
     episode, status = found
+    withdrawn: int | None = None
     if status == "settled":
         standing = _standing(connection, episode)
         if not (new.overwrite or _adds_to(standing, new)):
@@ -62,6 +63,7 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
                 f"pass overwrite=True to replace that by {new.value:g}"
             )
         _withdraw(connection, new, standing["key"])
+        withdrawn = standing["key"]
     elif status != "open":
         raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
     case_key, case_id = None, None
@@ -74,8 +76,7 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
         (episode, new.namespace, new.value, new.source, new.at, kind, text, int(new.learns), case_key),
     ).lastrowid
     assert outcome is not None
-    if case_key is None:
-        _keep_fields(connection, new, outcome)
+    _keep_fields(connection, new, outcome, withdrawn)
     for recall, labels in new.agreement.items():
         # A candidate may have been forgotten since the labels were made: then they belong to no one any more.
         connection.execute(
@@ -91,8 +92,12 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
-def _keep_fields(connection: sqlite3.Connection, new: Settlement, outcome: int) -> None:
-    """Keep the metadata of an outcome that made no case: whoever forgets by metadata means its episode as well."""
+def _keep_fields(connection: sqlite3.Connection, new: Settlement, outcome: int, withdrawn: int | None) -> None:
+    """Keep an outcome's metadata, or that of the one it replaces: whoever forgets by metadata means the episode as well."""
+    if not new.metadata:
+        connection.execute("UPDATE outcome_field SET outcome = ? WHERE outcome = ?", (outcome, withdrawn))
+        return
+    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (withdrawn,))
     for name, value in new.metadata.items():
         for one in value if isinstance(value, list) else [value]:
             connection.execute(
@@ -121,7 +126,6 @@ def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> 
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
     connection.execute("UPDATE outcome SET withdrawn_at = ? WHERE key = ?", (new.at, outcome))
-    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     _count_use(connection, episode, value, sign=-1)
     if case_key is not None:

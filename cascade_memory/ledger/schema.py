@@ -111,7 +111,7 @@ CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NU
   PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
 CREATE INDEX field_case ON field(cases_key);
 
--- The same of outcomes that made no case, so that they can be found and forgotten as well.
+-- The same of outcomes, so that their episodes can be found and forgotten, whatever becomes of the case.
 CREATE TABLE outcome_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, outcome INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, outcome)) WITHOUT ROWID;
 CREATE INDEX outcome_field_outcome ON outcome_field(outcome);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,18 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.records import PURGED, CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import (
+    FORGOTTEN,
+    PURGED,
+    WITHDRAWN,
+    CaseRecords,
+    Change,
+    NewCase,
+    RecallRecord,
+    Settled,
+    Settlement,
+    Unsettled,
+)
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, soundness, transfer
 from cascade_memory.ledger.connections import Connections
@@ -174,6 +186,13 @@ class SQLiteLedger:
         with self.connections.write(durable=False) as connection:
             return compaction.compact(connection, namespace, keep, limit)
 
+    def took_back(self, namespace: int, since: int) -> bool:
+        """Say whether anything of a namespace was taken back, forgotten or purged after a line of the log."""
+        kinds = (WITHDRAWN, FORGOTTEN, PURGED)
+        query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?) LIMIT 1"
+        with self.connections.read() as connection:
+            return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
+
     def recalls_of(self, episode_key: int) -> list[int]:
         """Return the keys of an episode's recalls."""
         with self.connections.read() as connection:
@@ -199,10 +218,10 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return cases.records(connection, namespace)
 
-    def evict(self, keys: Sequence[int]) -> int:
-        """Remove cases to make room; their episodes stay. Return how many were still there."""
+    def evict(self, keys: Sequence[int], verified_before: float = math.inf) -> int:
+        """Remove cases to make room, unless they were verified meanwhile; their episodes stay. Return how many went."""
         with self.connections.write(durable=False) as connection:
-            return cases.evict(connection, keys)
+            return cases.evict(connection, keys, verified_before)
 
     def verified_before(self, namespace: int, moment: float) -> list[int]:
         """Return the keys of cases whose last verification is older."""
@@ -267,16 +286,18 @@ class SQLiteLedger:
         with self.connections.write(durable=True) as connection:
             return episodes.forget_where(connection, namespace, where)
 
-    def scrub(self, namespace: int) -> int:
-        """Leave no byte of what was deleted in the file; return the line of the log that says so.
+    def scrub(self, namespace: int) -> tuple[int, bool]:
+        """Leave no byte of what was deleted in the file; return the line of the log about it, and whether the file is clean.
+
+        It is not while another process reads an older state of the write-ahead log.
 
         The namespace's log of searches goes as well: their queries belong to no episode by which they could be found.
         """
         with self.connections.write(durable=True) as connection:
             connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
             cases.note(connection, namespace, PURGED, 0)
-        self.connections.vacuum()
-        return self.head()
+        clean = self.connections.vacuum()
+        return self.head(), clean
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
         """Delete an episode and the case it made."""

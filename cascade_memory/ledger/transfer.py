@@ -112,6 +112,7 @@ class _Reader:
     def __init__(self, connection: sqlite3.Connection, dimension: int) -> None:
         self._connection, self._dimension = connection, dimension
         self._new_episodes: set[str] = set()
+        self._known_cases: dict[str, int] = {}  # of the export -> key of the case that stands here for the same pair
 
     def take(self, record: dict[str, Any]) -> int:
         namespace = self._namespace(check_namespace(record["namespace"]))
@@ -166,15 +167,17 @@ class _Reader:
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
         known = self._connection.execute(
-            "SELECT 1 FROM cases WHERE id = ? OR (namespace = ? AND pair = ?)", (record["id"], namespace, record["pair"])
+            "SELECT key FROM cases WHERE id = ? OR (namespace = ? AND pair = ?)", (record["id"], namespace, record["pair"])
         ).fetchone()
         if known is not None:
+            self._known_cases[record["id"]] = int(known[0])
             return 0
         check_id(record["id"], "id")
         check_query(record["query"])
         check_source(record["source"])
         _check_solution(record["solution_kind"], record["text"])
         fields = check_metadata(record["metadata"])
+        check_reward(record.get("novelty", 1.0))  # a number in [0, 1] as well
         key = self._insert(
             "cases",
             {
@@ -233,7 +236,7 @@ class _Reader:
                 **{name: record[name] for name in _OUTCOME},
                 "episode": self._key("episode", record["episode"]),
                 "namespace": namespace,
-                "cases_key": self._key("cases", record["case"]),
+                "cases_key": self._known_cases.get(record["case"]) or self._key("cases", record["case"]),
             },
         )
         for name, value in check_metadata(record.get("fields")).items():

@@ -22,6 +22,8 @@ STEPS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE episode DROP COLUMN vector",
         "CREATE INDEX recall_namespace ON recall(namespace)",
         "CREATE INDEX outcome_field_outcome ON outcome_field(outcome)",
+        """INSERT INTO outcome_field SELECT field.namespace, field.name, field.value, outcome.key
+             FROM field JOIN outcome ON outcome.cases_key = field.cases_key WHERE outcome.withdrawn_at IS NULL""",
     ),
 }
 

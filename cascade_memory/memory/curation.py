@@ -74,12 +74,16 @@ def forget(
     purge: bool,
 ) -> Receipt:
     """Delete what exactly one of the arguments names, and learn afresh from what remains."""
-    if sum([case_ids is not None, where is not None, episode_id is not None, everything]) != 1:
-        raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True")
+    named = sum([case_ids is not None, where is not None, episode_id is not None, everything])
+    if named > 1 or not (named or purge):
+        raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
     ledger = engine.parts.ledger
     number = engine.number(namespace)
     stale = engine.partition(namespace).stale() if number else ()
-    if everything:
+    gone: dict[str, int] = {}
+    if not named:
+        pass  # what was forgotten before is purged
+    elif everything:
         gone = ledger.forget_namespace(number)
     elif episode_id is not None:
         found = ledger.episode(check_id(episode_id, "episode_id"))

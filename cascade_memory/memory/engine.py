@@ -42,11 +42,11 @@ Learning = Literal["inline", "background", "off"]
 class Engine:
     """Wires ledger, index, encoder and policy. Thread-safe; refuses to work in a forked child."""
 
-    def __init__(self, parts: Parts, *, learn: Learning, candidates: int) -> None:
+    def __init__(self, parts: Parts, *, learn: Learning, candidates: int, limits: Limits | None = None) -> None:
         self.parts = parts
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
-        self._candidates = candidates
+        self._candidates, self._limits = candidates, limits
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -122,7 +122,7 @@ class Engine:
                 if found is None:
                     number = self.parts.ledger.namespace(namespace, create=True)
                     assert number is not None
-                    found = Partition(namespace, number, self.parts)
+                    found = Partition(namespace, number, self.parts, limits=self._limits, keep=self.learning != "off")
                     self._catch_up(found)
         return found
 
@@ -137,10 +137,6 @@ class Engine:
                 partition.seq = changes[-1].seq
             self._partitions[partition.name] = partition  # from here on ``follow`` tells it
 
-    def limit(self, namespace: str, limits: Limits) -> None:
-        """Keep a namespace within limits from now on."""
-        self.partition(namespace).limits = limits
-
     def number(self, namespace: str) -> int:
         """Return the number of a namespace; 0, which none has, for one that does not exist."""
         found = self._partitions.get(namespace)
@@ -152,21 +148,27 @@ class Engine:
             changes = self.parts.ledger.tail(self._seq)
             news = bool(changes)
             while changes:
-                self._seq = changes[-1].seq
-                if self._pool is not None and self.learning != "off":
-                    self._pool.note(changes)
                 for partition in list(self._partitions.values()):
                     mine = [change for change in changes if change.namespace == partition.number]
                     partition.apply(mine)
+                if self._pool is not None:
+                    self._pool.note(changes, outcomes=self.learning != "off")
+                self._seq = changes[-1].seq  # not before: what failed on the way is looked at again
                 changes = self.parts.ledger.tail(self._seq)
         return news
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def learn_soon(self) -> None:
-        """Take in what happened, then learn from it: at once, or on the learner's thread."""
-        if self.follow():
-            self._learn_from_news()
+        """Take in what happened, then learn from it: at once, or on the learner's thread.
+
+        What was acknowledged is in the ledger: a failure here is counted, and made good the next time.
+        """
+        try:
+            if self.follow():
+                self._learn_from_news()
+        except Exception as error:  # noqa: BLE001 - see above
+            self.note_failure("follow", error)
 
     def _learn_from_news(self) -> None:
         if self.learning == "background":
@@ -191,6 +193,8 @@ class Engine:
         if self._pool is not None:
             try:
                 if self._pool.learn():
+                    for number in self.parts.ledger.namespaces().values():
+                        self.parts.snapshots.drop(number)  # learned while leaning on what is gone
                     for partition in list(self._partitions.values()):
                         partition.learn_afresh()
             except Exception as error:  # noqa: BLE001 - as below
@@ -235,8 +239,9 @@ class Engine:
         self._last_used = time.monotonic()
         partition = self.partition(namespace)
         vector = self.embed([query])[0]
-        if self.follow() or partition.overdue:
-            self._learn_from_news()  # from what other processes did, or to make room
+        self.learn_soon()  # from what other processes did
+        if partition.overdue:
+            self._learn_from_news()
         among = None if where is None else self.parts.ledger.filtered(partition.number, where)
         recalled = recall(
             Query(text=query, vector=vector),
@@ -348,10 +353,18 @@ class Engine:
 
     def purge(self, namespace: int) -> tuple[str, ...]:
         """Leave no byte of what was forgotten in any file; return what could not be cleaned, in words."""
-        self.follow()
+        self.learn_soon()
         self.learn_now()  # which makes the snapshots anew
-        line = self.parts.ledger.scrub(namespace)
-        return () if self.feeder is None else self.feeder.purge(line)
+        left = [
+            f"what was learned in {partition.name!r}: relearning failed ({self.last_error}) and is tried again"
+            for partition in self._partitions.values()
+            if partition.relearning
+        ]
+        line, clean = self.parts.ledger.scrub(namespace)
+        if not clean:
+            left.append("the ledger's write-ahead log, which another process was reading: forget(purge=True) again")
+        left += self.parts.sweep()
+        return (*left, *(() if self.feeder is None else self.feeder.purge(line)))
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -370,10 +383,11 @@ class Engine:
         self._wake.set()
         if self._learner is not None and self._learner is not threading.current_thread():
             self._learner.join(timeout=60)
+        self.learn_soon()  # another process may have forgotten something: it must not come back in a snapshot
         self.learn_now()
         for partition in self._partitions.values():
             try:
-                partition.save()
+                partition.close()
             except OSError as error:  # the ledger has everything; a snapshot only saves time
                 self.note_failure("snapshot", error)
         if self.feeder is not None:

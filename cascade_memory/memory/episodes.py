@@ -61,7 +61,7 @@ class EpisodeVerbs(Handle):
         settled = engine.reward(
             episode_id,
             number,
-            namespace=self._writable(namespace),
+            namespace=self._in(namespace),
             source=source,
             solution=checked,
             retain=is_worth_retaining(number, source, retain_at=self._retain_at, retain_from=self._retain_from),

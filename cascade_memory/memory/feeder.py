@@ -65,6 +65,7 @@ class MirrorFeeder:
         idle: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._parts, self._mirror, self._build, self._idle = parts, mirror, build, idle
+        self._meta = f"{_META}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
         self._working = threading.RLock()
         self._stop = threading.Event()
         self._rest = threading.Event()
@@ -110,7 +111,7 @@ class MirrorFeeder:
         if self.owner or lock is None or not lock.try_acquire():
             return
         try:
-            self._mark = Mark.read(self._parts.ledger.meta(_META))
+            self._mark = Mark.read(self._parts.ledger.meta(self._meta))
             sound = self._mark.clean and self._mark.key and self._mirror.exists()
             if not self._mirror.shared and not sound:
                 self._start_over()
@@ -129,7 +130,7 @@ class MirrorFeeder:
         self._build_due = self._build is not None and self._parts.ledger.case_count(None) >= _BUILD_ELSEWHERE
 
     def _note(self, mark: Mark) -> None:
-        self._parts.ledger.set_meta(_META, mark.written())
+        self._parts.ledger.set_meta(self._meta, mark.written())
         self._mark = mark
 
     # -- feeding -----------------------------------------------------------------------------------------------------
@@ -145,6 +146,8 @@ class MirrorFeeder:
     def _tick(self) -> None:
         if not self.owner:
             self._try_to_own()
+        if self._serving and not self._mirror.answers:
+            self._serving = False
         if not self.owner:
             self._follow()
         elif time.monotonic() >= self._not_before and self._ready():
@@ -157,7 +160,7 @@ class MirrorFeeder:
     def _follow(self) -> None:
         """Know what the owner has fed, if anybody may ask the mirror."""
         if self._mirror.shared:
-            self._mark = Mark.read(self._parts.ledger.meta(_META))
+            self._mark = Mark.read(self._parts.ledger.meta(self._meta))
             self._warm_up()
 
     def _may_write(self) -> bool:
@@ -221,7 +224,7 @@ class MirrorFeeder:
         if large:
             self._soil()
             for name in large:
-                self._mirror.nearest_ids(name, np.ones(self._parts.embedder.dimension, np.float32), 1)
+                self._mirror.prepare(name, np.ones(self._parts.embedder.dimension, np.float32))
             self._serving = True
 
     def _soil(self) -> None:
@@ -323,12 +326,17 @@ class MirrorFeeder:
 
     def purge(self, line: int) -> tuple[str, ...]:
         """See to it that the mirror forgets everything up to a line of the log; return what may be left, in words."""
-        if self.owner:
+        try:
             with self._hurried():
-                if self._mark.seq < line:
+                if self.owner and self._mark.seq < line:
                     self._start_over()
+                    if self._mirror.exists() and not self._mirror.shared:
+                        return ("the folder of Chroma, which cannot be deleted: is another program reading it?",)
+        except Exception as error:  # noqa: BLE001 - whatever the mirror does: the rest has been purged
+            self._failed(error)
+            return (f"Chroma, which could not be made anew yet ({self.last_error}): forget(purge=True) again",)
         deadline = time.monotonic() + _PATIENCE
-        while Mark.read(self._parts.ledger.meta(_META)).seq < line:
+        while Mark.read(self._parts.ledger.meta(self._meta)).seq < line:
             if time.monotonic() > deadline:
                 return ("Chroma, which another process feeds and has not made anew yet",)
             time.sleep(0.05)

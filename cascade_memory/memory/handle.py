@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
-from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_callable, check_k, check_namespace, check_reward
 from cascade_memory.errors import CascadeError, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine, mend
@@ -36,7 +35,6 @@ class Handle:
         template: Template | None,
         retain_at: float,
         retain_from: Collection[str],
-        limits: Limits | None,
     ) -> None:
         check_callable(reward_fn, "reward_fn")
         if reward_fn is not None:
@@ -50,7 +48,6 @@ class Handle:
         self._template = template or render
         self._retain_at = check_reward(retain_at)
         self._retain_from = tuple(check_source(source) for source in retain_from)
-        self._limits = limits
         self._closed = False
 
     @property
@@ -149,13 +146,6 @@ class Handle:
             raise MemoryClosed("this memory is closed; open it again with CascadeMemory(path)")
         self._engine.check()
         return self._engine
-
-    def _writable(self, namespace: str | None) -> str:
-        """Return the name of a namespace that is about to be used, and see to its limits."""
-        name = self._in(namespace)
-        if self._limits is not None:
-            self._engine.limit(name, self._limits)
-        return name
 
     def _number(self, namespace: str | None) -> int:
         return self._engine.number(self._in(namespace))

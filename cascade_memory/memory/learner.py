@@ -22,14 +22,15 @@ _log = logging.getLogger(__name__)
 class Learner:
     """Learns from the log of one namespace, one thread at a time. Recall reads ``encoder`` and ``policy`` whenever it likes."""
 
-    def __init__(self, name: str, number: int, parts: Parts, lookup: Lookup) -> None:
+    def __init__(self, name: str, number: int, parts: Parts, lookup: Lookup, *, keep: bool) -> None:
         self._name, self._number, self._parts = name, number, parts
         self.encoder = parts.ranker.encoder(parts.embedder.dimension, lookup)
         self.policy = parts.ranker.policy()
         self._known = 0  # the last outcome that the policy was made from as a whole: up to here the log has no news
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
-        self._afresh = False  # true while learning afresh is due and has not succeeded
+        self._keep = keep  # snapshots: not of a process that leaves outcomes out
+        self._afresh = self._recount_due = False  # true until it has succeeded
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
@@ -39,7 +40,10 @@ class Learner:
         snapshot = self._parts.snapshots.latest(self._number, policy=self.policy.name, encoder=self.encoder.identity, until=seq)
         later = changes_after(snapshot.seq) if snapshot is not None else []
         outcomes = sum(change.kind == SETTLED for change in later)
-        if snapshot is None or outcomes > WINDOW or any(change.kind == FORGOTTEN for change in later):
+        forgotten = any(change.kind == FORGOTTEN for change in later)
+        if forgotten:
+            self._parts.snapshots.drop(self._number)
+        if snapshot is None or outcomes > WINDOW or forgotten:
             self.start_afresh()
             return
         try:
@@ -79,16 +83,18 @@ class Learner:
         """
         self._evicted += sum(change.kind == EVICTED for change in todo)
         forgotten = any(change.kind in _FORGETS for change in todo)
-        if forgotten or self._evicted > max(cases, _FORGET_EVICTED):
+        self._recount_due = self._recount_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
+        self._afresh = self._afresh or unlearns(todo)
+        if self._afresh or forgotten:
+            self._parts.snapshots.drop(self._number)  # they know what must be forgotten
+        if self._recount_due:
             self._recount(remaining())
         else:
             for rows in new:
                 self.encoder.retain(rows)
         self._since_snapshot += len(todo)
         self._since_compaction += len(todo)
-        afresh = self._afresh or unlearns(todo)
-        if afresh or forgotten:
-            self._parts.snapshots.drop(self._number)  # they know what must be forgotten
+        afresh = self._afresh
         if afresh:
             self.start_afresh()
         else:
@@ -108,7 +114,18 @@ class Learner:
         encoder = self.encoder.emptied()
         for rows in remaining:
             encoder.retain(rows)
-        self.encoder, self._evicted = encoder, 0
+        self.encoder, self._evicted, self._recount_due = encoder, 0, False
+
+    @property
+    def due(self) -> bool:
+        """True while something that has to be learned afresh has not been."""
+        return self._afresh or self._recount_due
+
+    def renew(self) -> None:
+        """Learn afresh, since what this leans on has changed."""
+        self._afresh = True
+        self.start_afresh()
+        self._since_snapshot += 1
 
     def _compact(self) -> None:
         self._since_compaction = 0
@@ -117,8 +134,11 @@ class Learner:
                 return
 
     def save(self) -> None:
-        """Write a snapshot of the policy, if it learned anything since the last one."""
-        if self._since_snapshot:
+        """Write a snapshot of the policy, if it learned anything since the last one.
+
+        Not if something was taken back meanwhile that this process has not read of: it must not come back.
+        """
+        if self._since_snapshot and self._keep and not self._parts.ledger.took_back(self._number, self._seq):
             policy = self.policy
             self._parts.snapshots.save(
                 Snapshot(
@@ -133,6 +153,11 @@ class Learner:
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
             self._parts.ledger.note_event("trained", self._number, about)
             self._since_snapshot = 0
+
+    def close(self) -> None:
+        """Save, and compact what a short session has left."""
+        self.save()
+        self._compact()
 
     def stale(self) -> tuple[str, ...]:
         """Say what forgetting cannot reach: weights that were fitted to more than can be refitted here."""

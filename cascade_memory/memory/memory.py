@@ -97,7 +97,7 @@ class Memory(EpisodeVerbs):
         engine = self._open()
         query = check_query(query)
         k = self._k if k is None else check_k(k)
-        namespace = self._writable(namespace)
+        namespace = self._in(namespace)
         episode_id = None if episode_id is None else check_id(episode_id, "episode_id")
         thread_id = None if thread_id is None else check_id(thread_id, "thread_id")
         try:
@@ -176,7 +176,7 @@ class Memory(EpisodeVerbs):
         Many may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are checked
         before any is stored. A pair that is stored already is counted, not stored twice.
         """
-        engine, name, source = self._open(), self._writable(namespace), check_source(source)
+        engine, name, source = self._open(), self._in(namespace), check_source(source)
         if isinstance(query, str):
             one = (query, solution, metadata)
             return curation.add(engine, [one], namespace=name, source=source, progress=False)[0]

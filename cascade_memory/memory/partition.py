@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,17 +18,21 @@ from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 
 _SCAN = 4_096  # cases read at once
+_EVICTED_AT_ONCE = 200  # in one transaction
+_LOOK_AGAIN = 60.0  # seconds between finding a case too old and deleting it
+_STEADY = 5.0  # seconds by which the clock may jump in between
 
 
 class Partition:
     """Follows the ledger's log: the index at once, encoder and policy whenever ``learn`` is called."""
 
-    def __init__(self, name: str, number: int, parts: Parts) -> None:
+    def __init__(self, name: str, number: int, parts: Parts, *, limits: Limits | None = None, keep: bool = True) -> None:
         self.name, self.number, self._parts = name, number, parts
         self.index = parts.index(parts.embedder.dimension, name)
-        self.limits: Limits | None = None
+        self.limits = limits
         self._next_expiry = 0.0  # nothing is too old before
-        self._learner = Learner(name, number, parts, self.index.vectors)
+        self._seen_old: tuple[float, float] | None = None  # when, by wall and by monotonic clock
+        self._learner = Learner(name, number, parts, self.index.vectors, keep=keep)
         self._learning = threading.Lock()
         self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
         self._todo: list[Change] = []  # applied to the index, not yet learned
@@ -58,7 +63,12 @@ class Partition:
     @property
     def busy(self) -> bool:
         """True while there is something to learn, or it is being learned."""
-        return bool(self._todo or self._new_cases) or self._learning.locked()
+        return bool(self._todo or self._new_cases) or self._learner.due or self._learning.locked()
+
+    @property
+    def relearning(self) -> bool:
+        """True while something that has to be learned afresh has not been."""
+        return self._learner.due
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
         """Yield all stored cases, in order of age."""
@@ -104,6 +114,7 @@ class Partition:
                 self._last_key = max(keys)
                 if len(rows):
                     self._new_cases.append(rows)
+                self._next_expiry = 0.0  # they may be old: imported ones are
 
     def _start_over(self) -> None:
         """The namespace was emptied: what stands in it now came afterwards."""
@@ -131,12 +142,12 @@ class Partition:
     def learn_afresh(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""
         with self._learning:
-            self._learner.start_afresh()
+            self._learner.renew()
 
-    def save(self) -> None:
-        """Write a snapshot of what was learned."""
+    def close(self) -> None:
+        """Write down what was learned."""
         with self._learning:
-            self._learner.save()
+            self._learner.close()
 
     def stale(self) -> tuple[str, ...]:
         """Say what forgetting cannot reach."""
@@ -163,9 +174,30 @@ class Partition:
         if limits is None:
             return
         if limits.ttl is not None:
-            ledger.evict(ledger.verified_before(self.number, time.time() - limits.ttl))
-            oldest = ledger.oldest_verified(self.number)
-            self._next_expiry = (time.time() if oldest is None else oldest) + limits.ttl
+            self._expire(limits.ttl)
         if limits.max_cases is not None and ledger.case_count(self.number) > limits.max_cases:
             records = ledger.case_records(self.number)
-            ledger.evict(surplus(records, max_cases=limits.max_cases, ledger=ledger, namespace=self.number, window=WINDOW))
+            going = surplus(records, max_cases=limits.max_cases, ledger=ledger, namespace=self.number, window=WINDOW)
+            self._evict(going, math.inf)
+
+    def _expire(self, ttl: float) -> None:
+        """Delete what is too old, on the second look: a clock that is ahead for a moment must not delete everything.
+
+        Such cases are not recalled from the first look on.
+        """
+        ledger, wall, running = self._parts.ledger, time.time(), time.monotonic()
+        old = ledger.verified_before(self.number, wall - ttl)
+        seen, self._seen_old = self._seen_old, None
+        if old and seen is not None and abs((wall - seen[0]) - (running - seen[1])) < _STEADY:
+            self._evict(old, wall - ttl)
+            old = []
+        if old:
+            self._seen_old, self._next_expiry = (wall, running), wall + _LOOK_AGAIN
+            return
+        oldest = ledger.oldest_verified(self.number)
+        self._next_expiry = (wall if oldest is None else oldest) + ttl
+
+    def _evict(self, keys: list[int], verified_before: float) -> None:
+        """Remove cases a few at a time: others write in between."""
+        for start in range(0, len(keys), _EVICTED_AT_ONCE):
+            self._parts.ledger.evict(keys[start : start + _EVICTED_AT_ONCE], verified_before)

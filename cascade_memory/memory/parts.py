@@ -80,3 +80,4 @@ class Parts:
     mirror: CaseMirror | None = None
     lock: Lock | None = None
     build: Callable[[], MirrorBuild] | None = None
+    sweep: Callable[[], tuple[str, ...]] = tuple  # removes what purging must not leave; says what it could not

@@ -34,20 +34,21 @@ class Pool:
         self._learning = threading.Lock()
         self._noting = threading.Lock()
         self._todo: list[Change] = []
-        self._known = 0
+        self._known, self._afresh = 0, False
         self._start_afresh()
 
-    def note(self, changes: Sequence[Change]) -> None:
-        """Note what happened in the ledger."""
+    def note(self, changes: Sequence[Change], *, outcomes: bool) -> None:
+        """Note what happened in the ledger; without ``outcomes`` only what was taken back."""
         with self._noting:
-            self._todo += changes
+            self._todo += changes if outcomes else [change for change in changes if unlearns([change])]
 
     def learn(self) -> bool:
         """Learn what was noted; return True if something was taken back, so that everybody who leaned on it starts afresh."""
         with self._learning:
             with self._noting:
                 todo, self._todo = self._todo, []
-            if unlearns(todo):
+            self._afresh = self._afresh or unlearns(todo)
+            if self._afresh:
                 self._start_afresh()
                 return True
             for change in todo:
@@ -58,4 +59,4 @@ class Pool:
     def _start_afresh(self) -> None:
         known = self._ledger.last_outcome()
         self._shared.rebuild(self._ledger.history(None, _WINDOW, until=known))
-        self._known = known
+        self._known, self._afresh = known, False

@@ -20,6 +20,16 @@ class CaseMirror(Protocol):
         ...
 
     @property
+    def place(self) -> str:
+        """Where it stands, to tell it from another mirror of the same ledger; empty for the folder's own."""
+        ...
+
+    @property
+    def answers(self) -> bool:
+        """False when it has to be prepared again before it can be asked."""
+        ...
+
+    @property
     def residue(self) -> str:
         """Say, in words, where something may be left after ``discard``; empty when nothing can be."""
         ...
@@ -46,6 +56,10 @@ class CaseMirror(Protocol):
 
     def count(self, namespace: str) -> int:
         """Return the number of cases of a namespace."""
+        ...
+
+    def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
+        """Get ready to be asked. Slow; recall never does this."""
         ...
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -114,6 +115,10 @@ class Ledger(Protocol):
         """Shrink recalls beyond the last ``keep`` outcomes; return how many episodes were looked at, at most ``limit``."""
         ...
 
+    def took_back(self, namespace: int, since: int) -> bool:
+        """Say whether anything of a namespace was taken back, forgotten or purged after a line of the log."""
+        ...
+
     def recalls_of(self, episode_key: int) -> list[int]:
         """Return the keys of an episode's recalls."""
         ...
@@ -130,8 +135,8 @@ class Ledger(Protocol):
         """Return novelty and use of all cases of a namespace."""
         ...
 
-    def evict(self, keys: Sequence[int]) -> int:
-        """Remove cases to make room; their episodes stay. Return how many were still there."""
+    def evict(self, keys: Sequence[int], verified_before: float = math.inf) -> int:
+        """Remove cases to make room, unless verified meanwhile; their episodes stay. Return how many went."""
         ...
 
     def verified_before(self, namespace: int, moment: float) -> list[int]:
@@ -174,8 +179,8 @@ class Ledger(Protocol):
         """Delete the cases and the rewarded episodes with such metadata."""
         ...
 
-    def scrub(self, namespace: int) -> int:
-        """Leave no byte of what was deleted in the file, nor of a namespace's searches; return the line of the log about it."""
+    def scrub(self, namespace: int) -> tuple[int, bool]:
+        """Leave no byte of what was deleted, nor of searches, in the file; return the log's line and whether it is so."""
         ...
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:

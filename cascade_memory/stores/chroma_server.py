@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
+import http.client
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +15,6 @@ from cascade_memory.stores.chroma import Collections, collection_name
 
 _ASKING = 1.0  # seconds that a recall waits for an answer before it scans by itself
 _FEEDING = 60.0
-_PAUSE = 5.0  # seconds after a failure in which recalls do not ask again
 _DEFAULT_PORT = {"http": 8000, "https": 443}
 
 
@@ -40,12 +39,16 @@ class ChromaServer(Collections):
 
     shared = True
 
+    @property
+    def place(self) -> str:
+        """The address."""
+        return f":{self.url}"
+
     def __init__(self, url: str, owner: str, *, timeout: float = _FEEDING) -> None:
         super().__init__()
         self.url, self._owner, self._timeout = url, owner, timeout
         self._address = parsed(url)
         self._asking = self if timeout == _ASKING else ChromaServer(url, owner, timeout=_ASKING)
-        self._not_before = 0.0
 
     @property
     def residue(self) -> str:
@@ -60,11 +63,26 @@ class ChromaServer(Collections):
         from chromadb.config import Settings
 
         host, port, tls = self._address
+        self._knock(host, port, tls)
         settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
         client = chromadb.HttpClient(host, port, ssl=tls, settings=settings)
         # Chroma's client waits for ever; there is no setting for that.
         client._server._session.timeout = self._timeout  # pyright: ignore[reportPrivateUsage,reportAttributeAccessIssue]
         return client
+
+    def _knock(self, host: str, port: int, tls: bool) -> None:
+        """See whether somebody answers: Chroma's client asks while it is made, and would wait for ever then."""
+        kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
+        connection = kind(host, port, timeout=min(self._timeout, 5.0))
+        try:
+            connection.request("GET", "/api/v2/heartbeat")
+            status = connection.getresponse().status
+        except http.client.HTTPException as error:
+            raise StoreError(f"what answers at {self.url} is no web server ({error})") from error
+        finally:
+            connection.close()
+        if status != 200:
+            raise StoreError(f"what answers at {self.url} is no Chroma server (status {status})")
 
     def _disconnect(self, client: Any) -> None:
         client._server._session.close()  # pyright: ignore[reportPrivateUsage] - Chroma leaves it open
@@ -80,18 +98,26 @@ class ChromaServer(Collections):
             Collections.close(self)
         return True
 
+    @property
+    def answers(self) -> bool:
+        """True once it was prepared, until an answer fails to come."""
+        return bool(self._asking._collections)
+
+    def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
+        """Connect, with the short patience that recalls have."""
+        self._asking.collection(namespace).query(query_embeddings=[vector], n_results=1, include=["distances"])
+
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
-        """Return the ids of about the k nearest; at once an error while the server does not answer."""
-        if self._asking is not self:
-            return self._asking.nearest_ids(namespace, vector, k)
-        if time.monotonic() < self._not_before:
-            raise StoreError(f"the Chroma server at {self.url} did not answer a moment ago")
+        """Return the ids of about the k nearest. Never connects, and never waits for anybody who does."""
+        collection = self._asking._collections.get(namespace)
+        if collection is None:
+            raise StoreError(f"the Chroma server at {self.url} is not connected")
         try:
-            return super().nearest_ids(namespace, vector, k)
+            found = collection.query(query_embeddings=[vector], n_results=k, include=["distances"])
         except Exception:
-            self._not_before = time.monotonic() + _PAUSE
-            self.recover()
+            self._asking._collections = {}  # nobody asks before it is prepared again
             raise
+        return list(found["ids"][0])
 
     def discard(self) -> None:
         """Delete the collections of this memory."""

@@ -15,6 +15,8 @@ class MirrorInRam:
     """Holds cases in dictionaries: for tests of what feeds a mirror."""
 
     shared = False
+    answers = True
+    place = ""
     residue = ""
 
     def __init__(self) -> None:
@@ -46,6 +48,9 @@ class MirrorInRam:
     def count(self, namespace: str) -> int:
         """Count."""
         return len(self.cases.get(namespace, {}))
+
+    def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
+        """Nothing to do."""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
         """Scan."""

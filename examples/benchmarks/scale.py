@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 from real_texts import load
 from scale_report import show
-from scale_tools import accepts
 
 PARTS = ("sizes", "index", "modes", "episodes")
 WORTH_ASKING = 20_000  # cases above which Chroma's index answers
@@ -126,23 +125,26 @@ def index(bench: Bench, n: int) -> None:
 
 def modes(bench: Bench, n: int) -> None:
     """Measure a second process on the folder, and Chroma behind HTTP."""
-    with bench.copy(n) as folder:
-        command = bench.job("hold", n, folder)
-        owner = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        with owner:
-            assert owner.stdout is not None
-            while owner.stdout.readline().strip() not in ("ready", ""):
-                pass
-            bench.note("modes", n, {"mode": "follower", **bench.run("serve", n, folder, role="follower")})
+    with bench.copy(n) as folder, owner(bench, n, folder):
+        bench.note("modes", n, {"mode": "follower", **bench.run("serve", n, folder, role="follower")})
     with bench.copy(n) as folder:
         bench.note("modes", n, {"mode": "owner, embedded", **bench.run("serve", n, folder)})
-    if not accepts("chroma"):
-        print("CascadeMemory takes no chroma= yet: HTTP is not measured")
-        return
     with chroma_server(bench.work / f"server-{n}") as url:
-        folder = bench.filled(n, url)
-        row = bench.run("serve", n, folder, options={"chroma": url})
-        bench.note("modes", n, {"mode": "owner, HTTP", **row})
+        folder, more = bench.filled(n, url), {"options": {"chroma": url}}
+        with owner(bench, n, folder, **more):
+            bench.note("modes", n, {"mode": "follower, HTTP", **bench.run("serve", n, folder, role="follower", **more)})
+        bench.note("modes", n, {"mode": "owner, HTTP", **bench.run("serve", n, folder, **more)})
+
+
+@contextlib.contextmanager
+def owner(bench: Bench, n: int, folder: Path, **more: Any) -> Iterator[None]:
+    """Let another process own the folder."""
+    process = subprocess.Popen(bench.job("hold", n, folder, **more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:  # which closes its input, and that is its sign to stop
+        assert process.stdout is not None
+        while process.stdout.readline().strip() not in ("ready", ""):
+            pass
+        yield
 
 
 @contextlib.contextmanager

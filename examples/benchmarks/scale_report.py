@@ -21,6 +21,7 @@ LINES = (
     ("reward_cpu", "  CPU of the thread"),
     ("bare_commit", "bare SQLite FULL commit"),
     ("episode", "episode: recall, reward"),
+    ("episode_cpu", "  CPU of the thread"),
     ("first_recall_s", "opening to the first recall, s"),
     ("chroma_serves_s", "opening until Chroma serves, s"),
     ("close_s", "close, s"),
@@ -51,7 +52,7 @@ def show(rows: Sequence[Row]) -> None:
     for row in of.get("index", []):
         _line(
             f"recall@32 at {row['cases']:,}, {row['queries']} queries, {row['with_tail']} with a tail that Chroma had not seen",
-            f"{row['recall_at_32']:.4f} (worst query {row['recall_worst']:.3f}, {row['recall_below_0.9']} below 0.9)",
+            f"{row['recall_at_32']:.4f}{_between(row)} (worst {row['recall_worst']:.3f}, {row['recall_below_0.9']} below 0.9)",
             "0.99 or more",
             met=row["recall_at_32"] >= 0.99,
         )
@@ -94,18 +95,26 @@ def _budget(by_size: dict[int, Row]) -> None:
         found = by_size[100_000]["recall_where"]
         _line("recall with where at 100,000", f"{found:.2f} ms", "<= 10 ms", met=found <= 10)
     if {1_000, 100_000} <= set(by_size):
-        found = by_size[100_000]["episode"] / by_size[1_000]["episode"]
-        _line("an episode, 100k against 1k", f"{found:.2f} x", "<= 3 x", met=found <= 3)
+        for key, name in (("episode", "an episode"), ("episode_cpu", "  its CPU")):
+            if all(key in by_size[n] for n in (1_000, 100_000)):
+                found = by_size[100_000][key] / by_size[1_000][key]
+                _line(f"{name}, 100k against 1k", f"{found:.2f} x", "<= 3 x", met=found <= 3)
 
 
 def _growth(by_size: dict[int, Row]) -> None:
-    if len(by_size) > 1:
-        interval = growth({n: row["episode_ms"] for n, row in sorted(by_size.items())})
-        print(f"          an episode costs about (cases)^b with {_written('b', interval)}")
+    for key, name in (("episode_ms", "an episode costs"), ("episode_cpu_ms", "  its CPU grows")):
+        samples = {n: row[key] for n, row in sorted(by_size.items()) if key in row}
+        if len(samples) > 1:
+            print(f"          {name} about as (cases)^b with {_written('b', growth(samples))}")
 
 
 def _written(name: str, interval: Interval) -> str:
     return f"{name} = {interval[0]:+.3f} [{interval[1]:+.3f}, {interval[2]:+.3f}]"
+
+
+def _between(row: Row) -> str:
+    interval = row.get("recall_interval")
+    return f" [{interval[1]:.4f}, {interval[2]:.4f}]" if interval else ""
 
 
 def _blocks(blocks: Sequence[Row], after: Sequence[Row]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from real_texts import KnownVectors, load
-from scale_tools import BareCommit, Clock, K, accepts, disk_mib, exact, memory_mib, numpy_scan_ms, wait_for_chroma
+from scale_tools import BareCommit, Clock, K, accepts, bootstrapped, disk_mib, exact, memory_mib, numpy_scan_ms, wait_for_chroma
 
 from cascade_memory import CascadeMemory
 
@@ -53,7 +53,7 @@ def serve(job: Job) -> Row:
     opened = time.perf_counter()
     memory.recall(queries[-1][0])
     row: Row = {"open_s": opened - began, "first_recall_s": time.perf_counter() - began}
-    if job["n"] >= WORTH_ASKING and job["role"] == "owner":
+    if job["n"] >= WORTH_ASKING and (job["role"] == "owner" or "chroma" in job.get("options", {})):
         row["chroma_served"] = wait_for_chroma(memory)
         row["chroma_serves_s"] = time.perf_counter() - began
     row["rss_before"] = before["rss"]
@@ -93,12 +93,15 @@ def _episodes(job: Job, memory: CascadeMemory, queries: list[list[str]]) -> Row:
             found.append(memory.search(query, k=1).cases[0].query == query)
     bare.close()
     episode = [round(a + b, 4) for a, b in zip(recall.wall, reward.wall, strict=True)]
+    cpu = [round(a + b, 4) for a, b in zip(recall.thread, reward.thread, strict=True)]
     return {
         **commit.row("bare_commit"),
         **reward.row("reward"),
         "new_case_found_at_once": all(found),
         "episode": float(np.median(episode)),
         "episode_ms": episode,
+        "episode_cpu": float(np.median(cpu)),
+        "episode_cpu_ms": cpu,
     }
 
 
@@ -140,9 +143,11 @@ def index(job: Job) -> Row:
                 feeder: Any = memory._engine.feeder
                 tails.append(len(stored) - feeder.covered if feeder.covered else -1)  # keys count from 1
     asked = [share for share, tail in zip(shares, tails, strict=True) if tail >= 0]
+    mean = bootstrapped(lambda rng: float(np.mean(asked if rng is None else rng.choice(asked, len(asked))))) if asked else None
     return {
         "served": served,
         "queries": len(asked),
+        "recall_interval": mean,
         "with_tail": sum(tail > 0 for tail in tails),
         "recall_at_32": float(np.mean(asked)) if asked else float("nan"),
         "recall_worst": min(asked, default=float("nan")),

@@ -68,9 +68,54 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk):
         connection.execute("UPDATE cases SET verified_at = ? WHERE query <> 'new task'", (time.time() - 90_000,))
     memory.add("task verified again", "renewed")
     assert {case.solution for case in memory.search("task", k=3).cases} == {"renewed", "new"}
-    memory._engine.partition("default")._next_expiry = 0.0
-    memory.recall("task")
+    partition = memory._engine.partition("default")
+    partition._next_expiry = 0.0
+    memory.recall("task")  # found too old, and hidden
+    assert memory.stats().cases == 3
+    partition._next_expiry = 0.0
+    memory.recall("task")  # still too old a minute later
     assert memory.stats().cases == 2
+
+
+def test_a_clock_that_is_ahead_for_a_moment_deletes_nothing(on_disk, monkeypatch):
+    memory = on_disk(ttl=3600)
+    memory.add([(f"task {i}", f"s{i}") for i in range(50)])
+    partition, now = memory._engine.partition("default"), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 90_000)
+    partition._next_expiry = 0.0
+    assert memory.recall("task 3").cases == ()  # hidden, as it must be if the clock is right
+    monkeypatch.undo()
+    partition._next_expiry = 0.0
+    assert memory.recall("task 3").explain().candidates
+    assert memory.stats().cases == 50
+
+
+def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
+    memory = on_disk(ttl=timedelta(days=1))
+    memory.add([(f"reset the password of user {i}", f"old {i}") for i in range(60)])
+    ledger = memory._engine.parts.ledger
+    with ledger.connections.write(durable=True) as connection:
+        connection.execute("UPDATE cases SET verified_at = ?", (time.time() - 90_000,))
+    memory.add("reset a password", "fresh")
+    assert [case.solution for case in memory.search("reset the password of user 3", k=3).cases] == ["fresh"]
+
+
+def test_two_handles_cannot_have_different_limits(on_disk):
+    on_disk(max_cases=1000)
+    with pytest.raises(InvalidInput, match="open in this process with limits"):
+        on_disk(max_cases=10)
+    assert on_disk().stats().cases == 0  # no word about limits: those of the folder
+
+
+def test_a_memory_with_limits_fails_open_as_well(on_disk, monkeypatch):
+    memory = on_disk(max_cases=10)
+
+    def broken(*_: object, **__: object) -> object:
+        raise OSError("no more files")
+
+    monkeypatch.setattr(memory._engine.parts.ledger, "scan", broken)
+    with pytest.warns(RuntimeWarning, match="going on without cases"):
+        assert memory.recall("q", namespace="new").cases == ()
 
 
 def test_limits_that_make_no_sense_are_refused(tmp_path):

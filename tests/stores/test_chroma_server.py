@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -50,6 +51,14 @@ class Server:
                 return
             time.sleep(0.1)
         raise AssertionError("the Chroma server did not start")
+
+    def pause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         if self._process is not None:
@@ -190,8 +199,37 @@ def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(t
         assert server.url in receipt.stale[0]
         memory.sync()
         assert _fed(memory) == 1
+        memory._engine.parts.mirror.prepare("default", np.ones(384, np.float32))  # type: ignore[union-attr]
         found = memory._engine.parts.mirror.nearest_ids("default", np.ones(384, np.float32), 5)  # type: ignore[union-attr]
         assert found == [memory.search("bob's task").cases[0].id]
+
+
+def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, monkeypatch):
+    monkeypatch.setattr("cascade_memory.memory.feeder._WORTH_ASKING", 10)
+    with _open(tmp_path / "memory", server) as memory:
+        memory._engine.partition("default").index._exact_limit = 10
+        memory.add([(f"task {i}", f"s{i}") for i in range(60)])
+        memory.sync()
+        mirror = memory._engine.parts.mirror
+        assert mirror is not None
+        mirror._timeout = 2.0  # type: ignore[attr-defined]
+        mirror.prepare("default", np.ones(384, np.float32))
+        server.pause()
+        try:
+            worst = 0.0
+            for i in range(30):
+                began = time.perf_counter()
+                assert memory.search(f"task {i}").cases[0].solution == f"s{i}"
+                worst = max(worst, time.perf_counter() - began)
+            assert worst < 3  # one recall waited for a second, nobody after it
+            mirror.recover()
+            memory.add("meanwhile", "kept")
+            with pytest.raises(StoreError, match="nothing is lost"):
+                memory.sync()
+        finally:
+            server.resume()
+        memory.sync()
+        assert _fed(memory) == 61
 
 
 def test_an_address_that_is_none_is_refused(tmp_path: Path):

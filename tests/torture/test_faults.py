@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def summary() -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__).with_name("faults.py")), "--every", "241"]
+    command = [sys.executable, str(Path(__file__).with_name("faults.py")), "--every", "601"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     return json.loads(done.stdout)
@@ -29,8 +29,8 @@ def summary() -> dict[str, Any]:
 
 @pytest.mark.skipif(failing_calls.compiler() is None, reason="needs a C compiler")
 def test_whichever_write_fails_nothing_is_lost_and_all_works_again(summary: dict[str, Any]):
-    assert summary["trials"]["calls"] > 30
-    assert summary["calls_failed"] > 30
+    assert summary["trials"]["calls"] > 10
+    assert summary["calls_failed"] > 10
     assert not {name: n for name, n in summary["wrong"].items() if " call " in name}
 
 
