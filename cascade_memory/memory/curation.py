@@ -95,8 +95,23 @@ def forget(
     else:
         gone = ledger.forget(number, _keys(engine, case_ids or (), number, namespace))
     engine.learn_soon()
-    left = engine.purge(number) if purge else ()
+    left = _purge(engine, number) if purge else ()
     return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))
+
+
+def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
+    """Leave no byte of what was forgotten in any file; return what could not be cleaned, in words."""
+    engine.learn_soon()
+    engine.learn_now()  # which makes the snapshots anew
+    left = [
+        f"what was learned in {name!r}: relearning failed ({engine.last_error}) and is tried again"
+        for name in engine.relearning()
+    ]
+    line, clean = engine.parts.ledger.scrub(namespace)
+    if not clean:
+        left.append("the ledger's write-ahead log, which another process was reading: forget(purge=True) again")
+    left += engine.parts.sweep()
+    return (*left, *(() if engine.feeder is None else engine.feeder.purge(line)))
 
 
 def _keys(engine: Engine, case_ids: str | Iterable[str], number: int, namespace: str) -> list[int]:

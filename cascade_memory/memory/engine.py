@@ -351,20 +351,9 @@ class Engine:
             self.learn_soon()
         return settled
 
-    def purge(self, namespace: int) -> tuple[str, ...]:
-        """Leave no byte of what was forgotten in any file; return what could not be cleaned, in words."""
-        self.learn_soon()
-        self.learn_now()  # which makes the snapshots anew
-        left = [
-            f"what was learned in {partition.name!r}: relearning failed ({self.last_error}) and is tried again"
-            for partition in self._partitions.values()
-            if partition.relearning
-        ]
-        line, clean = self.parts.ledger.scrub(namespace)
-        if not clean:
-            left.append("the ledger's write-ahead log, which another process was reading: forget(purge=True) again")
-        left += self.parts.sweep()
-        return (*left, *(() if self.feeder is None else self.feeder.purge(line)))
+    def relearning(self) -> list[str]:
+        """Return the namespaces in which something has still to be learned afresh."""
+        return [partition.name for partition in self._partitions.values() if partition.relearning]
 
     # -- ending ------------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -20,24 +18,6 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import MemoryForked, StoreError, StoreUnwritable
-
-_SCRIPT = textwrap.dedent(
-    """
-    import sys
-    from cascade_memory import CascadeMemory
-    memory = CascadeMemory(sys.argv[1], embedder="hashing")
-    start = int(sys.argv[2])
-    for i in range(start, start + 100_000):
-        recall = memory.recall(f"task {i} of kind {i % 7}")
-        print("open", recall.episode_id, flush=True)
-        if i % 5:
-            case = memory.reward(recall.episode_id, 1.0, solution=f"solution {i}")
-            print("case", recall.episode_id, case, flush=True)
-        else:
-            memory.reward(recall.episode_id, 0.0)
-            print("lost", recall.episode_id, flush=True)
-    """
-)
 
 
 def _teach(memory: CascadeMemory, n: int, start: int = 0) -> None:
@@ -88,45 +68,6 @@ def test_a_snapshot_that_is_behind_is_caught_up_from_the_ledger(on_disk, tmp_pat
         (tmp_path / "memory" / "snapshots" / name).write_bytes(content)
     for name, array in on_disk()._engine.partition("default").policy.state_dict().items():
         np.testing.assert_allclose(array, state[name], err_msg=name)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_thirty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path):
-    rng, acknowledged = random.Random(0), {}
-    folder = tmp_path / "memory"
-    for round_ in range(30):
-        child = subprocess.Popen(
-            [sys.executable, "-c", _SCRIPT, str(folder), str(round_ * 100_000)], stdout=subprocess.PIPE, text=True
-        )
-        time.sleep(0.6 + rng.random() * 1.2)
-        child.send_signal(signal.SIGKILL)
-        assert child.stdout is not None
-        lines = [line.split() for line in child.stdout.read().splitlines() if line.count(" ")]
-        child.wait()
-        child.stdout.close()
-        assert child.returncode == -signal.SIGKILL
-        acknowledged.update({words[1]: words for words in lines if len(words) == (3 if words[0] == "case" else 2)})
-        began = time.perf_counter()
-        with CascadeMemory(folder, embedder="hashing") as memory:
-            memory.recall("task 3 of kind 3")
-            assert time.perf_counter() - began < 10
-            for episode_id, words in acknowledged.items():
-                episode = memory.get_episode(episode_id)
-                assert episode is not None, f"episode {episode_id} is lost"
-                if words[0] == "case":
-                    assert (episode.status, episode.reward) == ("settled", 1.0)
-                    assert memory.get(words[2]).episode_id == episode_id
-                elif words[0] == "lost":
-                    assert (episode.status, episode.reward) == ("settled", 0.0)
-            assert memory._engine.parts.ledger.integrity() == "ok"
-            settled = memory.stats().rewards
-            policy = memory._engine.partition("default").policy
-            # From a snapshot and what came after it: all; learned afresh: a bounded window.
-            assert min(settled, 2048) <= policy.rewards <= settled
-    assert len(acknowledged) > 300
-    with CascadeMemory(folder) as memory:
-        assert all(check.ok for check in memory.examine())
 
 
 def test_a_killed_process_leaves_a_chroma_that_is_thrown_away_unread(on_disk, tmp_path: Path):
