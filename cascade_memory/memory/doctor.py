@@ -35,15 +35,16 @@ def examine(engine: Engine) -> list[Check]:
 
 
 def mend(engine: Engine) -> list[Check]:
-    """Put right what can be put right; return what was found, with what was done, and then what is still wrong."""
-    found: list[Check] = []
+    """Put right what can be put right, and look again; return what there is now, with what was mended."""
+    wrong = {}
     for check in _checks(engine):
-        if check.ok or check.fix is None:
-            found.append(check)
-            continue
-        check.fix()
-        found.append(Check(check.name, ok=True, detail=f"mended: {check.detail}"))
-    return found
+        if not check.ok and check.fix is not None:
+            check.fix()
+            wrong[check.name] = check.detail
+    return [
+        Check(now.name, ok=True, detail=f"mended: {wrong[now.name]}") if now.ok and now.name in wrong else now
+        for now in _checks(engine)
+    ]
 
 
 def _checks(engine: Engine) -> Iterator[Check]:
