@@ -19,6 +19,8 @@ from cascade_memory.ledger.packing import (
 )
 from cascade_memory.ports.policy import Feedback, Slate
 
+SEARCHES_KEPT = 2_048  # of a folder
+
 
 def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
     """Store a recall, opening its episode if that is new, and return its key."""
@@ -50,7 +52,15 @@ def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
         ),
     ).lastrowid
     assert key is not None
+    if episode is None:
+        _drop_old_searches(connection)
     return key
+
+
+def _drop_old_searches(connection: sqlite3.Connection) -> None:
+    """Keep the last searches only: nothing is ever learned from them."""
+    oldest = "SELECT key FROM recall WHERE episode IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?"
+    connection.execute(f"DELETE FROM recall WHERE episode IS NULL AND key <= ({oldest})", (SEARCHES_KEPT,))
 
 
 def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, str]:

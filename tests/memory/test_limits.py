@@ -11,6 +11,7 @@ import pytest
 from cascade_memory import CascadeMemory
 from cascade_memory.bandit.case_worth import worth
 from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger import recalls
 
 
 def _solve(memory: CascadeMemory, query: str, solution: str, value: float = 1.0) -> str | None:
@@ -36,6 +37,15 @@ def test_the_limit_of_one_namespace_is_not_that_of_another(ram: CascadeMemory):
             for i in range(12):
                 small.add(f"task {i}", f"solution {i}", namespace=name)
         assert [small.stats(namespace=name).cases for name in ("a", "b")] == [5, 5]
+
+
+def test_the_log_of_searches_keeps_the_last_ones_only(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recalls, "SEARCHES_KEPT", 10)
+    for i in range(30):
+        ram.search(f"looking for {i}")
+        ram.recall(f"task {i}")
+    assert ram.stats().recalls == 30 + 10
+    assert ram.stats().open == 30
 
 
 def test_redundant_cases_go_before_the_only_one_of_their_kind():
