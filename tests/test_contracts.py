@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
-from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.bandit.neural_logucb import NeuralLogUCB
+from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
+from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.encoders import minilm
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.light import LightEncoder
 from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
+from cascade_memory.encoders.recency import RecencyEncoder
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.stores.chroma import ChromaFolder
@@ -124,6 +127,41 @@ class TestNeuralLinLogUCB(PolicyContract):
         return NeuralLinLogUCB(np.array([2.0, 0, 0, 0, 0]))
 
 
+class TestNeuralLinLogUCBExact(PolicyContract):
+    def make(self):
+        return NeuralLinLogUCB(np.array([2.0, 0, 0, 0, 0]), refit="exact", form="sherman-morrison")
+
+
+class TestLinLogUCB(PolicyContract):
+    def make(self):
+        return LinLogUCB(5)
+
+
+class TestNeuralLinUCB(PolicyContract):
+    def make(self):
+        return NeuralLinUCB(np.array([2.0, 0, 0, 0, 0]))
+
+
+class TestThompsonSampling(PolicyContract):
+    def make(self):
+        return ThompsonSampling(np.array([2.0, 0, 0, 0, 0]))
+
+
+class TestNeuralLogUCB(PolicyContract):
+    def make(self):
+        return NeuralLogUCB(5)
+
+
+class TestShowNothing(PolicyContract):
+    def make(self):
+        return ShowNothing()
+
+
+class TestFrozenHead(PolicyContract):
+    def make(self):
+        return FrozenHead(np.ones(5))
+
+
 class TestSimilarityPolicy(PolicyContract):
     def make(self):
         return SimilarityPolicy()
@@ -137,6 +175,11 @@ class TestUniformPolicy(PolicyContract):
 class TestLightEncoder(PairEncoderContract):
     def make(self, cases: Candidates):
         return LightEncoder(DIMENSION, lambda keys: cases.vectors[np.asarray(keys) - 1])
+
+
+class TestRecencyEncoder(PairEncoderContract):
+    def make(self, cases: Candidates):
+        return RecencyEncoder()
 
 
 class TestCosineEncoder(PairEncoderContract):

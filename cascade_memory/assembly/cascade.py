@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from cascade_memory.assembly import folder
+from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
@@ -49,6 +50,7 @@ class CascadeMemory(Memory):
         ttl: float | timedelta | None = None,
         chroma: str | None = None,
         policy_scope: Literal["namespace", "shared"] = "namespace",
+        credit: CreditName | Credit = "matched",
     ) -> None:
         """Open a folder (made if it is not there), or a memory in RAM without one.
 
@@ -74,6 +76,9 @@ class CascadeMemory(Memory):
                 number of processes can then search it, and its writes do not hold this one up.
             policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (five weights, never
                 cases, words or clusters), so that a new one does not begin at zero.
+            credit: Which of several shown cases a reward speaks of: "matched" are those that agree with the verified solution
+                (the first one where nothing tells), "all" is the paper's rule, "first" the best one, or a function of the
+                outcome that returns positions.
         """
         settings = folder.Settings(
             embedder=embedder,
@@ -84,6 +89,7 @@ class CascadeMemory(Memory):
             chroma=chroma,
             policy_scope=policy_scope,
             limits=Limits.of(max_cases, ttl),
+            credit=credit,
         )
         engine = folder.acquire(path, settings, self)
         try:

@@ -52,6 +52,7 @@ class Settings:
     chroma: str | None = None
     policy_scope: str = "namespace"
     limits: Limits | None = None
+    credit: Any = "matched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _same(first: Settings, settings: Settings) -> bool:
 
 
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
-    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma", "policy_scope", "limits"):
+    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma", "policy_scope", "limits", "credit"):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
         if not alike and now != "auto" and not (name == "limits" and now is None):
@@ -171,7 +172,9 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
         parts = Parts(
             ledger=ledger,
             embedder=embedder,
-            ranker=resolve_ranker(settings.ranker, hindsight=hindsight, shared=settings.policy_scope == "shared"),
+            ranker=resolve_ranker(
+                settings.ranker, hindsight=hindsight, shared=settings.policy_scope == "shared", credit=settings.credit
+            ),
             fallback=SimilarityPolicy(),
             matcher=_matcher(settings.matcher),
             hindsight=hindsight,

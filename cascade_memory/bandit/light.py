@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cascade_memory.bandit.case_value import CaseValue
-from cascade_memory.bandit.credit import credited
+from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import softmax
 from cascade_memory.bandit.posterior import Posterior
@@ -55,11 +55,12 @@ class LightPolicy:
         precision: float = 1.0,
         hindsight: bool = True,
         lean_on: Callable[[], Floats] | None = None,
+        credit: Credit = credit_matched,
     ) -> None:
         prior = np.zeros(dimension)
         prior[0] = COSINE_WEIGHT
         self._prior, self._precision = prior, precision
-        self._hindsight = hindsight
+        self._hindsight, self._credit = hindsight, credit
         self._lean_on = lean_on  # weights to be shrunk to, instead of the cosine's order
         self.name = "light-1" if lean_on is None else "light-1-shared"
         self.exploration = exploration or UpperConfidence()
@@ -175,7 +176,8 @@ class LightPolicy:
         if agreement is not None:
             self.head.add_hindsight(slate.features, agreement, weight)
         elif outcome.shown:
-            self.head.add_bandit(slate.features[credited(outcome)[0]], outcome.reward, weight)
+            for place in self._credit(outcome):
+                self.head.add_bandit(slate.features[place], outcome.reward, weight)
 
     def _learn_without_chosen(self, outcome: Feedback, agreement: Floats | None) -> None:
         """Learn what is left when the case that was chosen has been forgotten: a reward with it speaks of nothing any more."""

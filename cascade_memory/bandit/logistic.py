@@ -43,6 +43,8 @@ def fit_logistic(
         gradient = inputs.T @ (importance * (predicted - labels)) + precision * (weights - prior)
         curvature = (inputs * (importance * predicted * (1 - predicted))[:, None]).T @ inputs
         step = np.linalg.solve(curvature + stiffness, gradient)
+        if np.abs(step).max() < 1e-12:
+            break
         # Far from the mode the quadratic model is poor: never move a weight by more than 2 at once.
         weights = weights - step * min(1.0, 2.0 / (np.abs(step).max() + 1e-12))
     return weights

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import threading
+from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cascade_memory.bandit.credit import credited
+from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
-from cascade_memory.bandit.logistic import sigmoid
+from cascade_memory.bandit.inverses import Cholesky, ShermanMorrison
+from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+WINDOW = 2_048  # pairs that A and an exact theta are made from afresh; older ones count by weight
+FORMS = {"cholesky": Cholesky.of, "sherman-morrison": ShermanMorrison.of}
 
 
 class NeuralLinLogUCB:
@@ -25,22 +37,54 @@ class NeuralLinLogUCB:
     >>> slate = Slate(features=np.array([[0.1, 1.0], [0.9, 0.0]]), similarity=np.array([0.9, 0.1]), groups=np.array([0, 1]))
     >>> policy.select(slate, k=1, abstain=False, seed=0).chosen
     array([1])
+
+    Args:
+        theta: What it starts from: the last layer of the reranker.
+        alpha: What uncertainty is worth.
+        regularisation: lambda.
+        learning_rate: eta of the gradient step.
+        refit: "sgd" is the paper's step; "exact" its theory: theta minimises the regularised loss over the last pairs.
+        scale: "logit" is the paper's score; "probability" the authors' code's, ``sigmoid(<theta, f>) + alpha * bonus``.
+        decay: False leaves ``lambda theta`` out of the step, as the authors' code does.
+        discount: Below 1, old pairs count less and less: ``A <- discount A + f f' + (1 - discount) lambda I``.
+        form: How ``f' A^-1 f`` is computed; see docs/decisions/15.
+        credit: Which of several chosen cases the reward speaks of.
     """
 
-    name = "neural-linlogucb-1"
-
-    def __init__(self, theta: Floats, *, alpha: float = 0.1, regularisation: float = 0.1, learning_rate: float = 0.01) -> None:
+    def __init__(
+        self,
+        theta: Floats,
+        *,
+        alpha: float = 0.1,
+        regularisation: float = 0.1,
+        learning_rate: float = 0.01,
+        refit: Literal["sgd", "exact"] = "sgd",
+        scale: Literal["logit", "probability"] = "logit",
+        decay: bool = True,
+        discount: float = 1.0,
+        form: Literal["cholesky", "sherman-morrison"] = "cholesky",
+        credit: Credit = credit_matched,
+    ) -> None:
+        self.name = "neural-linlogucb-2"
         self._theta = np.asarray(theta, np.float64)
-        self._lambda = regularisation
-        self._learning_rate = learning_rate
+        self._lambda, self._learning_rate = regularisation, learning_rate
+        self._exact, self._probability, self._decay, self._discount = refit == "exact", scale == "probability", decay, discount
+        self._form, self._credit = FORMS[form], credit
         self.exploration = UpperConfidence(alpha, burn_in=0)
-        self._changing = threading.Lock()  # A is read, changed and put back
+        self._changing = threading.Lock()  # A is read, changed and put back; never held by ``select``
         self._reset()
 
     def _reset(self) -> None:
-        self._posterior = Posterior.prior(self._theta, self._lambda)
+        self._posterior = Posterior.prior(self._theta, self._lambda, self._form)
         self._expected: dict[int, Floats] = {}
+        self._window: deque[tuple[Floats, float, float]] = deque(maxlen=WINDOW)  # feature, reward (nan: no credit), weight
+        self._pairs = 0  # ever, also those that have left the window
         self._rewards = 0.0
+
+    @property
+    def theta(self) -> Floats:
+        """The head as it is now."""
+        return self._posterior.mean
 
     @property
     def version(self) -> int:
@@ -52,13 +96,16 @@ class NeuralLinLogUCB:
         """Number of rewards learned from."""
         return round(self._rewards)
 
-    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
         """Take the k best upper confidence bounds."""
+        del abstain  # it never does
         posterior, rewards = self._posterior, self.rewards
         features = np.asarray(slate.features, np.float64)
         value = features @ posterior.mean
         uncertainty = posterior.uncertainty(features)
-        score = value + self.exploration.bonus(uncertainty, rewards)
+        score = self._score(features, value, uncertainty, posterior, seed)
         chosen = np.lexsort((-slate.similarity, -score))[:k]
         propensity = np.zeros(len(slate))
         propensity[chosen] = 1.0
@@ -67,7 +114,7 @@ class NeuralLinLogUCB:
             value=value,
             uncertainty=uncertainty,
             score=score,
-            utility=sigmoid(value),
+            utility=self._success(value),
             propensity=propensity,
             baseline=float("nan"),
             abstained=False,
@@ -76,13 +123,23 @@ class NeuralLinLogUCB:
             contributions=features * posterior.mean,
         )
 
+    def _score(self, features: Floats, value: Floats, uncertainty: Floats, posterior: Posterior, seed: int) -> Floats:
+        """Return Eq. ucb for each candidate."""
+        del features, posterior, seed  # what another way to explore may need
+        exploitation = sigmoid(value) if self._probability else value
+        return exploitation + self.exploration.bonus(uncertainty, self.rewards)
+
+    def _success(self, value: Floats) -> Floats:
+        return sigmoid(value)
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Add the chosen pairs to A: it needs no reward."""
         pairs = np.asarray(slate.features, np.float64)[choice.chosen]
         with self._changing:
             self._expected[key] = pairs
-            for pair in pairs:
-                self._posterior = self._posterior.observe(pair)
+            self._posterior = self._seen(self._posterior, pairs)
 
     def withdraw(self, key: int) -> None:
         """Take the pairs out of A again."""
@@ -90,42 +147,136 @@ class NeuralLinLogUCB:
             for pair in self._expected.pop(key, ()):
                 self._posterior = self._posterior.withdraw(pair)
 
-    def update(self, feedback: Sequence[Feedback]) -> None:
-        """Take one step of Eq. linear-grad for each pair that the reward speaks of."""
-        for outcome in feedback:
-            fits = len(outcome.chosen) and outcome.slate.features.shape[1] == len(self._theta)  # else another ranker chose
-            if outcome.shown and fits:
-                with self._changing:
-                    self._learn(outcome)
+    def _seen(self, posterior: Posterior, pairs: Floats) -> Posterior:
+        for pair in pairs:
+            if self._discount < 1.0:
+                kept = self._discount * posterior.precision + (1.0 - self._discount) * self._lambda * np.eye(len(pair))
+                posterior = posterior.with_precision(kept)
+            posterior = posterior.observe(pair)
+        return posterior
 
-    def _learn(self, outcome: Feedback) -> None:
-        self._rewards += outcome.weight
+    def update(self, feedback: Sequence[Feedback]) -> None:
+        """Take one step for each pair that the reward speaks of."""
+        for outcome in feedback:
+            if self.teaches(outcome):
+                self.observe(outcome)
+                self._step(outcome)
+
+    def teaches(self, outcome: Feedback) -> bool:
+        """Say whether a case was shown, and chosen on features of this kind."""
+        fits = len(outcome.chosen) and outcome.slate.features.shape[1] == len(self._theta)
+        return bool(outcome.shown and fits)
+
+    def credited(self, outcome: Feedback) -> NDArray[np.int64]:
+        """Return the chosen positions that the reward speaks of."""
+        return self._credit(outcome)
+
+    def observe(self, outcome: Feedback) -> None:
+        """Take an outcome's pairs into A, unless they were expected, and into the window."""
         features = np.asarray(outcome.slate.features, np.float64)
-        if self._expected.pop(outcome.key, None) is None:
-            for pair in features[outcome.chosen]:
-                self._posterior = self._posterior.observe(pair)
-        for pair in features[credited(outcome)]:
-            theta = self._posterior.mean
-            error = float(sigmoid(theta @ pair)) - outcome.reward
-            step = outcome.weight * error * pair + self._lambda * theta
-            self._posterior = self._posterior.moved_to(theta - self._learning_rate * step)
+        self._rewards += outcome.weight
+        with self._changing:
+            if self._expected.pop(outcome.key, None) is None:
+                self._posterior = self._seen(self._posterior, features[outcome.chosen])
+        credited = set(self.credited(outcome).tolist())
+        for place in outcome.chosen.tolist():
+            self._window.append((features[place], outcome.reward if place in credited else math.nan, outcome.weight))
+            self._pairs += 1
+
+    def _step(self, outcome: Feedback) -> None:
+        """Move theta: by Eq. linear-grad, or to the minimum of the loss."""
+        if self._exact:
+            self._move_to(self._minimum())
+            return
+        for place in self.credited(outcome):
+            theta, pair = self.theta, np.asarray(outcome.slate.features[place], np.float64)
+            step = outcome.weight * self._slope(pair, outcome.reward) * pair + (self._lambda * theta if self._decay else 0.0)
+            self._move_to(theta - self._learning_rate * step)
+
+    def _slope(self, pair: Floats, reward: float) -> float:
+        """Return the derivative of the loss by ``<theta, f>``."""
+        return float(sigmoid(self.theta @ pair)) - reward
+
+    def _minimum(self) -> Floats:
+        """Return the minimum of the regularised logistic loss over the window."""
+        pairs, rewards, weights = self._labelled()
+        nothing = np.zeros(len(self._theta))
+        return fit_logistic(
+            pairs, rewards, weights * self._crowd, start=self.theta, prior=nothing, precision=self._lambda, steps=50
+        )
+
+    def _recent(self) -> tuple[Floats, Floats, Floats]:
+        pairs, rewards, weights = zip(*self._window, strict=True)
+        return np.stack(pairs), np.array(rewards), np.array(weights)
+
+    def _labelled(self) -> tuple[Floats, Floats, Floats]:
+        pairs, rewards, weights = self._recent()
+        known = ~np.isnan(rewards)
+        return pairs[known], rewards[known], weights[known]
+
+    @property
+    def _crowd(self) -> float:
+        """How many pairs each one in the window stands for."""
+        return self._pairs / max(len(self._window), 1)
+
+    def _move_to(self, theta: Floats) -> None:
+        with self._changing:
+            self._posterior = self._posterior.moved_to(theta)
+
+    # -- on top of an encoder that is trained ------------------------------------------------------------------------
+
+    def renewed(self, theta: Floats, places: Sequence[int], features: Floats) -> Self:
+        """Return this bandit on top of an encoder that was trained on: another head, and other features of the same pairs.
+
+        ``features`` (m, d) are those of the window's pairs at these places under the new encoder; A is made afresh. The
+        others keep their old ones until their turn comes.
+        """
+        policy = copy.copy(self)
+        policy._changing = threading.Lock()
+        with self._changing:
+            window, policy._expected = list(self._window), dict(self._expected)
+        for place, feature in zip(places, np.asarray(features, np.float64), strict=True):
+            window[place] = (feature, *window[place][1:])
+        policy._window = deque(window, maxlen=WINDOW)
+        precision = self._lambda * np.eye(len(theta))
+        if window:
+            pairs = policy._recent()[0]
+            precision = precision + self._crowd * pairs.T @ pairs
+        posterior = Posterior(np.asarray(theta, np.float64), precision, self._form(precision))
+        for pairs in policy._expected.values():
+            posterior = policy._seen(posterior, pairs)
+        policy._posterior = posterior
+        return policy
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
         """Start afresh from these outcomes."""
         self._reset()
         self.update(history)
 
+    # -- keeping -----------------------------------------------------------------------------------------------------
+
     def state_dict(self) -> dict[str, Floats]:
-        """Return theta, A and the number of rewards; without the open episodes, which a new process may never hear of."""
+        """Return theta, A, the window and the counters; without the open episodes, which a new process may never hear of."""
         with self._changing:
             posterior = self._posterior
             for pairs in self._expected.values():
                 for pair in pairs:
                     posterior = posterior.withdraw(pair)
-            return {"theta": posterior.mean, "a": posterior.precision, "rewards": np.array([float(self._rewards)])}
+        dimension = len(self._theta)
+        window = self._recent() if self._window else (np.zeros((0, dimension)), np.zeros(0), np.zeros(0))
+        return {
+            "theta": posterior.mean,
+            "a": posterior.precision,
+            "counters": np.array([float(self._rewards), float(self._pairs)]),
+            "window.pairs": window[0].astype(np.float32),
+            "window.labels": np.column_stack(window[1:]),
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Take over what ``state_dict`` returned."""
         self._reset()
-        self._posterior = Posterior(np.array(state["theta"]), np.array(state["a"]))
-        self._rewards = float(state["rewards"][0])
+        precision = np.array(state["a"])
+        self._posterior = Posterior(np.array(state["theta"]), precision, self._form(precision))
+        self._rewards, self._pairs = float(state["counters"][0]), int(state["counters"][1])
+        for pair, (reward, weight) in zip(state["window.pairs"], state["window.labels"], strict=True):
+            self._window.append((np.asarray(pair, np.float64), float(reward), float(weight)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from cascade_memory.bandit.inverses import Inverse, ShermanMorrison
 from cascade_memory.ports.policy import Floats
 
 
@@ -19,36 +22,44 @@ class Posterior:
     array([0.816])
     """
 
-    __slots__ = ("_covariance", "mean", "precision")
+    __slots__ = ("inverse", "mean", "precision")
 
-    def __init__(self, mean: Floats, precision: Floats, covariance: Floats | None = None) -> None:
+    def __init__(self, mean: Floats, precision: Floats, inverse: Inverse | None = None) -> None:
         self.mean = mean
         self.precision = precision  # A, (d, d)
-        self._covariance = np.linalg.inv(precision) if covariance is None else covariance  # A^-1
+        self.inverse: Inverse = ShermanMorrison(np.linalg.inv(precision)) if inverse is None else inverse
 
     @classmethod
-    def prior(cls, mean: Floats, precision: float) -> Posterior:
-        """Return N(mean, I / precision)."""
+    def prior(cls, mean: Floats, precision: float, form: Callable[[Floats], Inverse] = ShermanMorrison.of) -> Posterior:
+        """Return N(mean, I / precision), its inverse kept in a form."""
         mean = np.asarray(mean, np.float64)
-        return cls(mean, precision * np.eye(len(mean)), np.eye(len(mean)) / precision)
+        matrix = precision * np.eye(len(mean))
+        return cls(mean, matrix, form(matrix))
 
     def uncertainty(self, features: Floats) -> Floats:
         """Return ``sqrt(x' A^-1 x)`` for each row x."""
-        rows = np.asarray(features, np.float64)
-        return np.sqrt(np.maximum(np.einsum("nd,de,ne->n", rows, self._covariance, rows), 0.0))
+        return np.sqrt(np.maximum(self.inverse.quadratic(np.asarray(features, np.float64)), 0.0))
 
     def observe(self, feature: Floats, weight: float = 1.0) -> Posterior:
-        """Add ``weight * x x'`` to the precision; the inverse follows by Sherman-Morrison, O(d^2)."""
+        """Add ``weight * x x'`` to the precision."""
         x = np.asarray(feature, np.float64)
-        direction = self._covariance @ x
-        covariance = self._covariance - np.outer(direction, direction) * (weight / (1.0 + weight * (x @ direction)))
-        return Posterior(self.mean, self.precision + weight * np.outer(x, x), covariance)
+        precision = self.precision + weight * np.outer(x, x)
+        return Posterior(self.mean, precision, self.inverse.grown(x, weight, precision))
 
     def withdraw(self, feature: Floats, weight: float = 1.0) -> Posterior:
-        """Undo ``observe``: the pair will get no reward. Inverted afresh, since subtracting loses digits."""
+        """Undo ``observe``: the pair will get no reward. Made afresh, since subtracting loses digits."""
         x = np.asarray(feature, np.float64)
-        return Posterior(self.mean, self.precision - weight * np.outer(x, x))
+        return self.with_precision(self.precision - weight * np.outer(x, x))
+
+    def with_precision(self, precision: Floats) -> Posterior:
+        """Return the same mean with another width."""
+        return Posterior(self.mean, precision, self.inverse.of(precision))
 
     def moved_to(self, mean: Floats) -> Posterior:
         """Return the same width around another mean."""
-        return Posterior(mean, self.precision, self._covariance)
+        return Posterior(mean, self.precision, self.inverse)
+
+    def draw(self, seed: int, spread: float = 1.0) -> Floats:
+        """Return weights drawn from the belief, ``spread`` times as wide."""
+        noise = np.random.default_rng(seed).standard_normal(len(self.mean))
+        return self.mean + spread * self.inverse.sampled(noise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,6 +46,41 @@ class SimilarityPolicy:
 
     def load_state_dict(self, state: State) -> None:
         """Take nothing."""
+
+
+class FrozenHead(SimilarityPolicy):
+    """Orders by fixed weights of the features, and learns nothing: the pretrained reranker as it comes (NP-CBR).
+
+    >>> slate = Slate(features=np.array([[1.0], [3.0]]), similarity=np.array([0.9, 0.2]), groups=np.array([0, 1]))
+    >>> FrozenHead(np.array([1.0])).select(slate, k=1, abstain=True, seed=0).chosen
+    array([1])
+    """
+
+    name = "frozen-head-1"
+
+    def __init__(self, theta: Floats) -> None:
+        self._theta = np.asarray(theta, np.float64)
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
+        """Order by ``<theta, f>``."""
+        score = np.asarray(slate.features, np.float64) @ self._theta
+        return plain_choice(slate, np.lexsort((-slate.similarity, -score))[:k], score=score)
+
+
+class ShowNothing(SimilarityPolicy):
+    """The arm without memory (zero-shot): everything is written down as always, and nothing is ever shown.
+
+    >>> slate = Slate(features=np.zeros((1, 0)), similarity=np.array([0.9]), groups=np.array([0]))
+    >>> ShowNothing().select(slate, k=1, abstain=False, seed=0).abstained
+    True
+    """
+
+    name = "zero-shot-1"
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
+        """Choose by cosine, and do not show it."""
+        choice = super().select(slate, k, abstain=abstain, seed=seed)
+        return dataclasses.replace(choice, abstained=True, propensity=np.zeros(len(slate)))
 
 
 def plain_choice(slate: Slate, chosen: NDArray[np.int64], score: Floats) -> Choice:

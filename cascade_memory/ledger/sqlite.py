@@ -122,6 +122,13 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return cases.filtered(connection, namespace, where)
 
+    def newest(self, namespace: int, limit: int) -> NDArray[np.int64]:
+        """Return the keys of the newest cases, ascending."""
+        with self.connections.read() as connection:
+            query = "SELECT key FROM cases WHERE namespace = ? ORDER BY key DESC LIMIT ?"
+            keys = [key for (key,) in connection.execute(query, (namespace, limit))]
+        return np.array(keys[::-1], np.int64)
+
     # -- reward ------------------------------------------------------------------------------------------------------
 
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:

@@ -242,12 +242,15 @@ class Engine:
         self.learn_soon()  # from what other processes did
         if partition.overdue:
             self._learn_from_news()
+        size = max(self._candidates, k)
         among = None if where is None else self.parts.ledger.filtered(partition.number, where)
+        if self.parts.ranker.newest and not search:
+            among = self.parts.ledger.newest(partition.number, size) if among is None else among[-size:]
         recalled = recall(
             Query(text=query, vector=vector),
             index=partition.index,
             ledger=self.parts.ledger,
-            size=max(self._candidates, k),
+            size=size,
             among=among,
             verified_after=partition.verified_after(),
         )

@@ -27,7 +27,8 @@ class Ranker:
     """A pair encoder and a policy, made anew for each namespace.
 
     ``encoder(dimension, lookup)`` gets the length of a vector and a way to look up the vectors of stored cases;
-    ``policy()`` gets nothing. ``features`` names the encoder's columns for ``explain()``.
+    ``policy()`` gets nothing. ``features`` names the encoder's columns for ``explain()``. With ``newest`` the
+    candidates are the newest cases instead of the most similar ones.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Ranker:
     policy: Callable[[], Policy]
     features: tuple[str, ...] = ()
     shared: Shared | None = None  # what its policies lean on in every namespace of a folder
+    newest: bool = False
 
 
 class Lock(Protocol):

@@ -67,6 +67,10 @@ class Ledger(Protocol):
         """Return the keys of all cases that match a filter, ascending."""
         ...
 
+    def newest(self, namespace: int, limit: int) -> NDArray[np.int64]:
+        """Return the keys of the newest cases, ascending."""
+        ...
+
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
         """Return what must be known of an episode to settle it."""
         ...

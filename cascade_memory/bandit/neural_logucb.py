@@ -1,0 +1,199 @@
+"""NeuralLogUCB: a small network on frozen features, and a bonus from its gradients."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.credit import Credit, credit_matched
+from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.bandit.logistic import sigmoid
+from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
+
+_WINDOW = 2_048  # pairs that the network is trained on
+_BATCH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """``h(x) = v . relu(W x)``."""
+
+    inner: Floats  # W (width, d)
+    outer: Floats  # v (width,)
+
+    def value(self, features: Floats) -> Floats:
+        """Return h of each row."""
+        return np.maximum(features @ self.inner.T, 0.0) @ self.outer
+
+    def gradients(self, features: Floats) -> Floats:
+        """Return the gradient of h by all weights, one flat row per feature vector."""
+        hidden = features @ self.inner.T
+        by_inner = ((hidden > 0.0) * self.outer)[:, :, None] * features[:, None, :]
+        return np.concatenate([by_inner.reshape(len(features), -1), np.maximum(hidden, 0.0)], axis=1)
+
+    def moved(self, step: Floats) -> _Network:
+        """Return the network a step further down a flat gradient."""
+        split = self.inner.size
+        return _Network(self.inner - step[:split].reshape(self.inner.shape), self.outer - step[split:])
+
+
+class NeuralLogUCB:
+    """Score ``h(x) + alpha sqrt(lambda sum g^2 / U)`` with ``g`` the gradient of h at x and ``U = lambda + sum g^2``.
+
+    The network (one hidden layer of ReLUs) minimises the logistic loss over the last pairs, by at most 1,000 samples of
+    stochastic gradient descent a reward. U grows with every chosen pair, at selection.
+
+    >>> NeuralLogUCB(dimension=3).name
+    'neural-logucb-1'
+    """
+
+    name = "neural-logucb-1"
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        width: int = 100,
+        alpha: float = 0.1,
+        regularisation: float = 0.1,
+        learning_rate: float = 0.01,
+        samples: int = 1_000,
+        seed: int = 0,
+        credit: Credit = credit_matched,
+    ) -> None:
+        self._shape = (width, dimension)
+        self._lambda, self._learning_rate, self._samples, self._seed = regularisation, learning_rate, samples, seed
+        self.exploration = UpperConfidence(alpha, burn_in=0)
+        self._credit = credit
+        self._changing = threading.Lock()
+        self._reset()
+
+    def _reset(self) -> None:
+        width, dimension = self._shape
+        rng = np.random.default_rng(self._seed)
+        inner = rng.normal(size=self._shape) * np.sqrt(2.0 / dimension)
+        self._network = _Network(inner, rng.normal(size=width) * np.sqrt(1.0 / width))
+        self._design = np.full(width * dimension + width, self._lambda)  # U
+        self._expected: dict[int, Floats] = {}
+        self._window: deque[tuple[Floats, float, float]] = deque(maxlen=_WINDOW)
+        self._rewards = 0.0
+
+    @property
+    def version(self) -> int:
+        """Number of rewards learned from."""
+        return round(self._rewards)
+
+    @property
+    def rewards(self) -> int:
+        """Number of rewards learned from."""
+        return round(self._rewards)
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
+        """Take the k best upper confidence bounds."""
+        del abstain, seed
+        network, design = self._network, self._design
+        features = np.asarray(slate.features, np.float64)
+        value = network.value(features)
+        uncertainty = np.sqrt(self._lambda * (network.gradients(features) ** 2 / design).sum(axis=1))
+        score = value + self.exploration.bonus(uncertainty, self.rewards)
+        chosen = np.lexsort((-slate.similarity, -score))[:k]
+        propensity = np.zeros(len(slate))
+        propensity[chosen] = 1.0
+        return Choice(
+            chosen=chosen,
+            value=value,
+            uncertainty=uncertainty,
+            score=score,
+            utility=sigmoid(value),
+            propensity=propensity,
+            baseline=float("nan"),
+            abstained=False,
+            context=np.zeros(0),
+            version=self.version,
+        )
+
+    def _squares(self, slate: Slate, chosen: NDArray[np.int64]) -> Floats:
+        return (self._network.gradients(np.asarray(slate.features, np.float64)[chosen]) ** 2).sum(axis=0)
+
+    def expect(self, key: int, slate: Slate, choice: Choice) -> None:
+        """Add the chosen pairs to U."""
+        squares = self._squares(slate, choice.chosen)
+        with self._changing:
+            self._expected[key] = squares
+            self._design = self._design + squares
+
+    def withdraw(self, key: int) -> None:
+        """Take them out of U again."""
+        with self._changing:
+            squares = self._expected.pop(key, None)
+            if squares is not None:
+                self._design = self._design - squares
+
+    def update(self, feedback: Sequence[Feedback]) -> None:
+        """Learn from outcomes."""
+        for outcome in feedback:
+            fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
+            if outcome.shown and fits:
+                self._learn(outcome)
+
+    def _learn(self, outcome: Feedback) -> None:
+        self._rewards += outcome.weight
+        squares = self._squares(outcome.slate, outcome.chosen)
+        with self._changing:
+            if self._expected.pop(outcome.key, None) is None:
+                self._design = self._design + squares
+        for place in self._credit(outcome):
+            self._window.append((np.asarray(outcome.slate.features[place], np.float64), outcome.reward, outcome.weight))
+        self._train()
+
+    def _train(self) -> None:
+        """Take steps of gradient descent over the window, in an order that the number of rewards decides."""
+        features, rewards, weights = (np.array(column) for column in zip(*self._window, strict=True))
+        n = len(features)
+        rng = np.random.default_rng([self._seed, self.rewards])
+        order = rng.permutation(np.resize(np.arange(n), min(self._samples, 10 * n)))
+        network = self._network
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            error = weights[rows] * (sigmoid(network.value(features[rows])) - rewards[rows])
+            hidden = features[rows] @ network.inner.T
+            active = (hidden > 0.0) * network.outer * error[:, None]
+            step = np.concatenate([(active.T @ features[rows]).ravel(), np.maximum(hidden, 0.0).T @ error]) / len(rows)
+            network = network.moved(self._learning_rate * step)
+        self._network = network
+
+    def rebuild(self, history: Sequence[Feedback]) -> None:
+        """Start afresh from these outcomes."""
+        self._reset()
+        self.update(history)
+
+    def state_dict(self) -> dict[str, Floats]:
+        """Return the network, U, the window and the counter."""
+        with self._changing:
+            design = self._design - sum(self._expected.values(), start=np.zeros(1))
+        dimension = self._shape[1]
+        columns = [np.array(column) for column in zip(*self._window, strict=True)] or [
+            np.zeros((0, dimension)),
+            *[np.zeros(0)] * 2,
+        ]
+        return {
+            "inner": self._network.inner,
+            "outer": self._network.outer,
+            "design": design,
+            "rewards": np.array([float(self._rewards)]),
+            "window.pairs": columns[0],
+            "window.labels": np.column_stack(columns[1:]),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what ``state_dict`` returned."""
+        self._reset()
+        self._network = _Network(np.array(state["inner"]), np.array(state["outer"]))
+        self._design, self._rewards = np.array(state["design"]), float(state["rewards"][0])
+        for pair, (reward, weight) in zip(state["window.pairs"], state["window.labels"], strict=True):
+            self._window.append((np.array(pair), float(reward), float(weight)))
