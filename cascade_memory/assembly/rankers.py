@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.bandit.credit import CREDITS, Credit
 from cascade_memory.bandit.light import COSINE_WEIGHT, LightPolicy
+from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
@@ -17,6 +20,8 @@ from cascade_memory.bandit.shared_weights import SharedWeights
 from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.encoders.cross_encoder import Base, CrossEncoder, load_base
+from cascade_memory.encoders.cross_encoder.encoder import PairText, query_and_case_query
 from cascade_memory.encoders.light import FEATURES, LightEncoder
 from cascade_memory.encoders.recency import RecencyEncoder
 from cascade_memory.errors import InvalidInput
@@ -85,6 +90,54 @@ def thompson(**options: Any) -> Ranker:
     return _on_light_features("thompson", lambda: ThompsonSampling(_order_of_the_cosine(), **options))
 
 
+def cross_encoder(
+    model: str,
+    *,
+    bandit: Callable[..., NeuralLinLogUCB] = NeuralLinLogUCB,
+    schedule: Schedule | None = None,
+    trained: bool = True,
+    encoder_learning_rate: float = 1e-5,
+    device: str | None = None,
+    max_tokens: int = 2_048,
+    pair_text: PairText = query_and_case_query,
+    **options: Any,
+) -> Ranker:
+    """Return the paper's ranker: a Hugging Face reranker that is trained online, under a linear head that explores.
+
+    Args:
+        model: A folder, or a name on the Hugging Face hub, of a sequence classifier with one label.
+        bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit.rivals``.
+        schedule: When and how the encoder is trained.
+        trained: False is NP-CBR: the pretrained reranker as it comes, and nothing is learned.
+        encoder_learning_rate: Of AdamW; the paper chooses it from 1e-6, 3e-6, 1e-5 and 2e-5.
+        device: "cuda", "cpu", ...; None takes CUDA where there is one.
+        max_tokens: Longer pairs are cut.
+        pair_text: What the reranker reads; by default the two tasks, as in the paper.
+        options: Of the bandit.
+    """
+    options.setdefault("learning_rate", encoder_learning_rate)  # the paper has one eta for both
+    loading = threading.Lock()
+    loaded: list[Base] = []
+
+    def base() -> Base:
+        with loading:
+            if not loaded:
+                loaded.append(load_base(model, device=device, max_tokens=max_tokens))
+            return loaded[0]
+
+    def encoder(dimension: int, lookup: Lookup) -> CrossEncoder:
+        del dimension, lookup
+        return CrossEncoder(base(), pair_text=pair_text, learning_rate=encoder_learning_rate)
+
+    return Ranker(
+        name=f"cross-encoder {model}",
+        encoder=encoder,
+        policy=(lambda: bandit(base().head, **options)) if trained else (lambda: FrozenHead(base().head)),
+        training=(schedule or Schedule()) if trained else None,
+        writes_features=False,
+    )
+
+
 def similarity() -> Ranker:
     """Return the off-switch: plain cosine order, nothing learned."""
     return Ranker(name="similarity", encoder=_cosine_only, policy=SimilarityPolicy)
@@ -142,14 +195,27 @@ def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = Fals
         if shared and ranker.shared is None:
             raise InvalidInput(f'policy_scope="shared" needs a ranker with shared weights, and {ranker.name!r} has none')
         return ranker
-    if not isinstance(ranker, str) or ranker not in _BY_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"ranker must be one of {', '.join(sorted(_BY_NAME))}, or a Ranker, not {ranker!r}")
+    if not isinstance(ranker, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _no_ranker(ranker)
+    if ranker not in _BY_NAME and ("/" in ranker or Path(ranker).is_dir()):
+        if shared:
+            raise InvalidInput('policy_scope="shared" needs the ranker "light": a cross-encoder has no weights to share')
+        return cross_encoder(ranker, credit=resolve_credit(credit))
+    if ranker not in _BY_NAME:
+        raise _no_ranker(ranker)
     if shared and ranker not in ("auto", "light"):
         raise InvalidInput(f'policy_scope="shared" needs the ranker "light": {ranker!r} has no weights to share')
     options: dict[str, Any] = {"credit": resolve_credit(credit)} if ranker in _CREDITED else {}
     if ranker in ("auto", "light"):
         return light(hindsight=hindsight, shared=shared, **options)
     return cast("Callable[..., Ranker]", _BY_NAME[ranker])(**options)
+
+
+def _no_ranker(ranker: object) -> InvalidInput:
+    return InvalidInput(
+        f"ranker must be one of {', '.join(sorted(_BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
+        f"(owner/name), or a Ranker, not {ranker!r}"
+    )
 
 
 def resolve_credit(credit: str | Credit) -> Credit:

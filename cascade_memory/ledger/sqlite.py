@@ -200,6 +200,11 @@ class SQLiteLedger:
         with self.connections.read() as connection:
             return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
 
+    def asked(self, recall: int) -> tuple[str, NDArray[np.int64]] | None:
+        """Return the query of a recall and the keys of its candidates."""
+        with self.connections.read() as connection:
+            return recalls.asked(connection, recall)
+
     def recalls_of(self, episode_key: int) -> list[int]:
         """Return the keys of an episode's recalls."""
         with self.connections.read() as connection:

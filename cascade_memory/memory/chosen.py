@@ -31,7 +31,15 @@ class Chosen:
 
 
 def recall_record(
-    chosen: Chosen, namespace: int, query: str, vector: NDArray[np.float32], *, k: int, search: bool, thread_id: str | None
+    chosen: Chosen,
+    namespace: int,
+    query: str,
+    vector: NDArray[np.float32],
+    *,
+    k: int,
+    search: bool,
+    thread_id: str | None,
+    with_features: bool,
 ) -> RecallRecord:
     """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
     slate, choice = chosen.selection.slate, chosen.selection.choice
@@ -51,7 +59,7 @@ def recall_record(
         encoder=chosen.encoder,
         candidates=chosen.recalled.candidates.keys[kept],
         groups=slate.groups[kept],
-        features=_NOTHING if search else np.asarray(slate.features, np.float32),
+        features=_NOTHING if search or not with_features else np.asarray(slate.features, np.float32),
         numbers=_NOTHING if choice is None else _numbers(slate, choice)[kept],
         chosen=np.arange(len(shown)) if search else shown,
         shown=choice is not None and not choice.abstained,

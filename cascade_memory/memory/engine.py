@@ -124,6 +124,8 @@ class Engine:
                     assert number is not None
                     found = Partition(namespace, number, self.parts, limits=self._limits, keep=self.learning != "off")
                     self._catch_up(found)
+            if found.waiting:
+                self._learn_from_news()
         return found
 
     def _catch_up(self, partition: Partition) -> None:
@@ -183,10 +185,17 @@ class Engine:
             if partition.busy:
                 try:
                     partition.learn(outcomes=self.learning != "off")
+                    while partition.waiting and not self._closed:
+                        partition.learn(outcomes=self.learning != "off")
                 except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
                     self.note_failure("learn", error)
             if partition.overdue:
                 self._tidy(partition)
+
+    def refit(self, namespace: str) -> None:
+        """Learn everything of a namespace again from the ledger, beginning with pretrained weights."""
+        self.partition(namespace).refit()
+        self._learn_from_news()
 
     def _learn_together(self) -> None:
         """Learn across namespaces, where that was asked for."""
@@ -254,13 +263,14 @@ class Engine:
             among=among,
             verified_after=partition.verified_after(),
         )
-        policy = self.parts.fallback if search else partition.policy
+        encoder, learned = partition.now
+        policy = self.parts.fallback if search else learned
         number, draw = partition.seed()
         selection = select(
             Query(text=query, vector=vector),
             recalled.candidates,
             recalled.similarity,
-            encoder=partition.encoder,
+            encoder=encoder,
             policy=policy,
             fallback=self.parts.fallback,
             k=k,
@@ -277,7 +287,7 @@ class Engine:
             selection=selection,
             policy=policy.name,
             rewards=policy.rewards,
-            encoder=partition.encoder.identity,
+            encoder=encoder.identity,
         )
         self._record(partition, chosen, query, vector, k=k, search=search, thread_id=thread_id)
         return chosen
@@ -295,7 +305,16 @@ class Engine:
     ) -> None:
         self.note_embedder()
         key = self.parts.ledger.record(
-            recall_record(chosen, partition.number, query, vector, k=k, search=search, thread_id=thread_id)
+            recall_record(
+                chosen,
+                partition.number,
+                query,
+                vector,
+                k=k,
+                search=search,
+                thread_id=thread_id,
+                with_features=self.parts.ranker.writes_features,
+            )
         )
         slate, choice = chosen.selection.slate, chosen.selection.choice
         if choice is not None and chosen.selection.failure is None and not search and self.learning != "off":

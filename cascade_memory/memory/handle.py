@@ -124,6 +124,13 @@ class Handle:
         """Wait until everything acknowledged was learned and Chroma holds every case."""
         self._open().sync()
 
+    def refit(self, *, namespace: str | None = None) -> None:
+        """Learn everything again from the outcomes that the ledger has, a trained encoder from its pretrained weights on.
+
+        After ``forget`` this is what makes a cross-encoder forget as well. Training takes its time: ``sync`` waits for it.
+        """
+        self._open().refit(self._in(namespace))
+
     def close(self) -> None:
         """Sync and let go of the folder. Using the memory afterwards is an error; closing it again is not."""
         if not self._closed:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from cascade_memory.cycle.learn import WINDOW, learn, unlearns
+from cascade_memory.cycle.learn import WINDOW, unlearns
 from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, SETTLED, Change
+from cascade_memory.memory.lessons import lessons_for
 from cascade_memory.memory.parts import Lookup, Parts
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
+from cascade_memory.ports.policy import Feedback, Policy
 from cascade_memory.snapshots import Snapshot
 
 _SNAPSHOT_EVERY = 256  # outcomes
@@ -24,13 +26,27 @@ class Learner:
 
     def __init__(self, name: str, number: int, parts: Parts, lookup: Lookup, *, keep: bool) -> None:
         self._name, self._number, self._parts = name, number, parts
-        self.encoder = parts.ranker.encoder(parts.embedder.dimension, lookup)
-        self.policy = parts.ranker.policy()
+        self._lessons = lessons_for(parts.ranker, parts.ranker.encoder(parts.embedder.dimension, lookup), parts.ledger)
         self._known = 0  # the last outcome that the policy was made from as a whole: up to here the log has no news
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
         self._keep = keep  # snapshots: not of a process that leaves outcomes out
         self._afresh = self._recount_due = False  # true until it has succeeded
+
+    @property
+    def now(self) -> tuple[PairEncoder, Policy]:
+        """Encoder and policy that fit each other."""
+        return self._lessons.now
+
+    @property
+    def encoder(self) -> PairEncoder:
+        """The encoder as it is now."""
+        return self.now[0]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it is now."""
+        return self.now[1]
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
@@ -44,13 +60,13 @@ class Learner:
         if forgotten:
             self._parts.snapshots.drop(self._number)
         if snapshot is None or outcomes > WINDOW or forgotten:
-            self.start_afresh()
+            self._repeat()
             return
         try:
-            self.policy.load_state_dict(snapshot.state)
+            self._lessons.take(snapshot.state, snapshot.weights)
         except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
             _log.warning("the snapshot of namespace %r does not fit (%r); learning afresh from the ledger", self._name, error)
-            self.start_afresh()
+            self._repeat()
             return
         self._since_snapshot, self._known = len(later), snapshot.known
         if unlearns(later):
@@ -58,13 +74,28 @@ class Learner:
         else:
             self._learn(later)
 
+    def _repeat(self) -> None:
+        """Learn everything from the beginning: from the bounded window of what the ledger has."""
+        self._known = self._parts.ledger.last_outcome()
+        history = self._history()
+        self._lessons.repeat(history)
+        self._since_snapshot += len(history) if self.waiting else 0
+
+    def _history(self) -> list[Feedback]:
+        return self._parts.ledger.history(self._number, WINDOW, until=self._known)
+
     def start_afresh(self) -> None:
-        """Learn again from the bounded window of what the ledger has. Recalls go on with what was learned before meanwhile."""
+        """Learn again what the ledger still has, since something was taken back. Recalls go on as before meanwhile."""
         self._afresh = True
-        policy = self._parts.ranker.policy()
-        known = self._parts.ledger.last_outcome()
-        policy.rebuild(self._parts.ledger.history(self._number, WINDOW, until=known))
-        self.policy, self._known, self._afresh = policy, known, False
+        self._known = self._parts.ledger.last_outcome()
+        self._lessons.unlearn(self._history())
+        self._afresh = False
+
+    def refit(self) -> None:
+        """Learn everything again, the encoder from its pretrained weights on."""
+        self._parts.snapshots.drop(self._number)
+        self._repeat()
+        self._since_snapshot += 1
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -99,7 +130,8 @@ class Learner:
             self.start_afresh()
         else:
             self._learn(todo)
-        self._seq = seq
+        waiting = self._lessons.waiting_since
+        self._seq = seq if waiting is None else max(waiting - 1, 0)
         if afresh or self._since_snapshot >= _SNAPSHOT_EVERY:
             self.save()
         if self._since_compaction >= _COMPACT_EVERY:
@@ -107,19 +139,22 @@ class Learner:
 
     def _learn(self, changes: Sequence[Change]) -> None:
         news = [change for change in changes if change.kind != SETTLED or change.ref > self._known]
-        learn(news, ledger=self._parts.ledger, policy=self.policy)
+        self._lessons.learn(news)
 
     def _recount(self, remaining: Iterable[Candidates]) -> None:
         """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""
-        encoder = self.encoder.emptied()
-        for rows in remaining:
-            encoder.retain(rows)
-        self.encoder, self._evicted, self._recount_due = encoder, 0, False
+        self._lessons.recount(remaining)
+        self._evicted, self._recount_due = 0, False
 
     @property
     def due(self) -> bool:
         """True while something that has to be learned afresh has not been."""
         return self._afresh or self._recount_due
+
+    @property
+    def waiting(self) -> bool:
+        """True while some of what was handed to ``learn`` is not learned yet: training takes its time."""
+        return self._lessons.waiting_since is not None
 
     def renew(self) -> None:
         """Learn afresh, since what this leans on has changed."""
@@ -138,8 +173,11 @@ class Learner:
 
         Not if something was taken back meanwhile that this process has not read of: it must not come back.
         """
-        if self._since_snapshot and self._keep and not self._parts.ledger.took_back(self._number, self._seq):
+        repeating = self._lessons.waiting_since == 0
+        may = self._keep and not repeating and not self._parts.ledger.took_back(self._number, self._seq)
+        if self._since_snapshot and may:
             policy = self.policy
+            state, weights = self._lessons.state()
             self._parts.snapshots.save(
                 Snapshot(
                     namespace=self._number,
@@ -147,8 +185,9 @@ class Learner:
                     known=self._known,
                     policy=policy.name,
                     encoder=self.encoder.identity,
-                    state=policy.state_dict(),
-                )
+                    state=state,
+                ),
+                weights,
             )
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
             self._parts.ledger.note_event("trained", self._number, about)
@@ -164,4 +203,5 @@ class Learner:
         fitted = getattr(self.encoder, "fitted_outcomes", 0)
         if not fitted:
             return ()
-        return (f"the weights of {self.encoder.identity} in {self._name!r}, fitted to {fitted:,} outcomes: fit them again",)
+        weights = f"the weights of {self.encoder.identity} in {self._name!r}, fitted to {fitted:,} outcomes"
+        return (f"{weights}: memory.refit() fits them again",)

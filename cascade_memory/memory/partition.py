@@ -47,6 +47,11 @@ class Partition:
         self._draws = itertools.count(parts.ledger.recalls(number))
 
     @property
+    def now(self) -> tuple[PairEncoder, Policy]:
+        """Encoder and policy that fit each other: to be read together."""
+        return self._learner.now
+
+    @property
     def encoder(self) -> PairEncoder:
         """The encoder as it is now; another one after cases were forgotten."""
         return self._learner.encoder
@@ -63,7 +68,12 @@ class Partition:
     @property
     def busy(self) -> bool:
         """True while there is something to learn, or it is being learned."""
-        return bool(self._todo or self._new_cases) or self._learner.due or self._learning.locked()
+        return bool(self._todo or self._new_cases) or self._learner.due or self.waiting or self._learning.locked()
+
+    @property
+    def waiting(self) -> bool:
+        """True while there is more to learn than one call of ``learn`` does."""
+        return self._learner.waiting
 
     @property
     def relearning(self) -> bool:
@@ -143,6 +153,11 @@ class Partition:
         """Learn again from the ledger: what is shared between namespaces has changed."""
         with self._learning:
             self._learner.renew()
+
+    def refit(self) -> None:
+        """Learn everything again from the ledger, beginning with pretrained weights."""
+        with self._learning:
+            self._learner.refit()
 
     def close(self) -> None:
         """Write down what was learned."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.memory.pool import Shared
 from cascade_memory.ports.case_index import CaseIndex
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -37,6 +38,8 @@ class Ranker:
     features: tuple[str, ...] = ()
     shared: Shared | None = None  # what its policies lean on in every namespace of a folder
     newest: bool = False
+    training: Schedule | None = None  # of an encoder that learns, under a NeuralLinLogUCB
+    writes_features: bool = True  # with each recall; an encoder whose features can be had again from the texts need not
 
 
 class Lock(Protocol):

@@ -103,6 +103,10 @@ class Ledger(Protocol):
         """Return what an outcome teaches."""
         ...
 
+    def asked(self, recall: int) -> tuple[str, NDArray[np.int64]] | None:
+        """Return the query of a recall and the keys of its candidates; None when it is gone."""
+        ...
+
     def last_outcome(self) -> int:
         """Return the key of the newest outcome."""
         ...

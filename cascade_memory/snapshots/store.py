@@ -7,7 +7,7 @@ import logging
 import os
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -36,6 +36,7 @@ class Snapshot:
     policy: str
     encoder: str
     state: Mapping[str, Floats]
+    weights: Path | None = None  # of an encoder that was trained
 
 
 class SnapshotStore:
@@ -44,21 +45,28 @@ class SnapshotStore:
     def __init__(self, path: Path | None) -> None:
         self.path = path
 
-    def save(self, snapshot: Snapshot) -> None:
-        """Write a snapshot: under another name first, on disk before it gets its own. Older ones beyond the last go."""
+    def save(self, snapshot: Snapshot, write_weights: Callable[[Path], None] | None = None) -> None:
+        """Write a snapshot: under another name first, on disk before it gets its own. Older ones beyond the last go.
+
+        The encoder's weights come first: a snapshot that names them has them.
+        """
         if self.path is None:
             return
+        weights = self.path / f"encoder-{snapshot.namespace}-{snapshot.seq:016d}.safetensors"
         manifest = {
             "namespace": snapshot.namespace,
             "seq": snapshot.seq,
             "known": snapshot.known,
             "policy": snapshot.policy,
             "encoder": snapshot.encoder,
+            "weights": None if write_weights is None else weights.name,
         }
         target = self.path / f"policy-{snapshot.namespace}-{snapshot.seq:016d}.npz"
         unfinished = target.with_suffix(f".{os.getpid()}.part")  # another process may be writing the same
         try:
             self.path.mkdir(exist_ok=True)
+            if write_weights is not None:
+                write_weights(weights)
             with unfinished.open("wb") as file:
                 text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
                 np.savez(file, **cast("dict[str, Any]", {_MANIFEST: text, **snapshot.state}))
@@ -70,6 +78,10 @@ class SnapshotStore:
             raise StoreUnwritable(f"cannot write {target}: {error}") from error
         for old in self._files(snapshot.namespace)[_KEEP:]:
             old.unlink(missing_ok=True)
+        kept = {file.stem.removeprefix("policy-") for file in self._files(snapshot.namespace)}
+        for old in self._weights(snapshot.namespace):
+            if old.stem.removeprefix("encoder-") not in kept:
+                old.unlink(missing_ok=True)
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
         """Return the newest readable snapshot of this policy on this encoder, not newer than a line of the log, or None."""
@@ -80,9 +92,15 @@ class SnapshotStore:
             manifest, state = found
             # A later one was learned from another ledger: somebody has put back an old copy of this one.
             if (manifest["policy"], manifest["encoder"]) == (policy, encoder) and manifest["seq"] <= until:
-                known = int(manifest.get("known", 0))
+                weights = manifest.get("weights")
                 return Snapshot(
-                    namespace=namespace, seq=manifest["seq"], known=known, policy=policy, encoder=encoder, state=state
+                    namespace=namespace,
+                    seq=manifest["seq"],
+                    known=int(manifest.get("known", 0)),
+                    policy=policy,
+                    encoder=encoder,
+                    state=state,
+                    weights=None if weights is None or self.path is None else self.path / weights,
                 )
         return None
 
@@ -106,8 +124,11 @@ class SnapshotStore:
 
     def drop(self, namespace: int) -> None:
         """Delete the snapshots of a namespace: they know what must be forgotten."""
-        for file in self._files(namespace):
+        for file in [*self._files(namespace), *self._weights(namespace)]:
             file.unlink(missing_ok=True)
+
+    def _weights(self, namespace: int) -> list[Path]:
+        return [] if self.path is None else list(self.path.glob(f"encoder-{namespace}-*.safetensors"))
 
     def _files(self, namespace: int) -> list[Path]:
         """Return the files of a namespace, newest first."""

@@ -79,14 +79,14 @@ def test_an_episode_of_many_recalls_is_one_reward(ram: CascadeMemory):
 
 
 def test_of_several_shown_cases_the_one_that_agrees_is_credited(ram: CascadeMemory):
-    from cascade_memory.bandit.credit import credited
+    from cascade_memory.bandit.credit import credit_matched
     from cascade_memory.ports.policy import Feedback, Slate
 
     slate = Slate(features=np.eye(3), similarity=np.ones(3), groups=np.arange(3))
     common = {"key": 1, "slate": slate, "chosen": np.array([2, 0, 1]), "context": np.zeros(0), "shown": True, "reward": 1.0}
-    assert credited(Feedback(**common, agreement=np.array([0.0, 1.0, 0.0]))).tolist() == [1]
-    assert credited(Feedback(**common, agreement=np.array([np.nan, 0.0, 0.0]))).tolist() == [2]
-    assert credited(Feedback(**common, agreement=None)).tolist() == [2]
+    assert credit_matched(Feedback(**common, agreement=np.array([0.0, 1.0, 0.0]))).tolist() == [1]
+    assert credit_matched(Feedback(**common, agreement=np.array([np.nan, 0.0, 0.0]))).tolist() == [2]
+    assert credit_matched(Feedback(**common, agreement=None)).tolist() == [2]
 
 
 def test_a_matcher_that_raises_costs_no_outcome():

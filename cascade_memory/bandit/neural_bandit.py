@@ -1,0 +1,162 @@
+"""Algorithm 1's learning: a linear head after every reward, the encoder under it after every H of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from cascade_memory.bandit.neural_linlogucb import WINDOW, NeuralLinLogUCB
+from cascade_memory.ports.policy import Feedback, Floats, Slate, State
+
+Ref: TypeAlias = tuple[int, int]  # which pair: (recall, case)
+Lesson: TypeAlias = tuple[Ref, float, float]  # a pair, its label, its weight
+
+_LESSONS = 1_024  # that may wait for a step of the encoder
+
+
+class Trainee(Protocol):
+    """An encoder of pairs that can be trained. It is never changed: training returns another one."""
+
+    def features(self, refs: Sequence[Ref]) -> Floats:
+        """Return one row per pair; nan where a pair is not known any more."""
+        ...
+
+    def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[Trainee, Floats]:
+        """Return an encoder one step further down Eq. loss, and the head: the same one, unless trained as well (``joint``)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How an encoder is trained.
+
+    Args:
+        every: H: rewards between two steps of the encoder, and the pairs in each step.
+        head: "kept": the encoder is trained under the head of the moment, which goes on. "reread": under the head of the last
+            step, which is put back. "joint": head and encoder are trained together, from the head of the last step on; the
+            steps of Eq. linear-grad in between are thrown away. The last one is what the authors' code does.
+        reencode: Pairs that are encoded afresh after each step, at least the H newest; None: all of the last 2,048, as in the
+            paper. The others wait for their turn.
+        hindsight: Further candidates per success whose agreement with the verified solution the encoder is trained on.
+    """
+
+    every: int = 32
+    head: Literal["kept", "reread", "joint"] = "kept"
+    reencode: int | None = 64
+    hindsight: int = 0
+
+
+class NeuralBandit:
+    """A head and the encoder below it. ``encoder`` and ``policy`` fit each other: read them together, from ``now``."""
+
+    def __init__(self, encoder: Trainee, policy: NeuralLinLogUCB, schedule: Schedule) -> None:
+        self.now = (encoder, policy)
+        self._schedule = schedule
+        self._epoch: list[Lesson] = []  # since the last step of the encoder
+        self._epoch_theta = policy.theta
+        self._refs: deque[Ref] = deque(maxlen=WINDOW)  # of the pairs in the policy's window, place by place
+        self._stalest = 0  # where the next round of encoding afresh begins, counted from the first pair ever
+        self._seen = 0  # pairs ever
+        self._since = 0  # rewards since the last step of the encoder
+        self.steps = 0  # of the encoder
+
+    def learn(self, outcome: Feedback, refs: Sequence[Ref], extra: Sequence[Lesson] = ()) -> bool:
+        """Learn from an outcome, with the pairs it is about; return True if the encoder was trained.
+
+        ``extra`` are hindsight's lessons: for the encoder alone.
+        """
+        encoder, policy = self.now
+        if not len(outcome.chosen) or not outcome.shown:
+            return False
+        features = encoder.features(refs)
+        if np.isnan(features).any():
+            return False  # a case that is gone teaches nothing
+        outcome = on_chosen_pairs(outcome, features)
+        policy.observe(outcome)
+        self._refs += refs
+        self._seen += len(refs)
+        self._epoch += [(refs[place], outcome.reward, outcome.weight) for place in policy.credited(outcome)]
+        self._epoch += extra
+        self._since += 1
+        if self._since < self._schedule.every:
+            policy.step(outcome)
+            return False
+        self._since = 0  # also if training fails: it is tried again after as many rewards, with these lessons among them
+        del self._epoch[:-_LESSONS]
+        self._train(encoder, policy)
+        return True
+
+    def _train(self, encoder: Trainee, policy: NeuralLinLogUCB) -> None:
+        theta = policy.theta if self._schedule.head == "kept" else self._epoch_theta
+        encoder, theta = encoder.trained(self._epoch, theta, joint=self._schedule.head == "joint")
+        places = self._due()
+        features = encoder.features([self._refs[place] for place in places])
+        known = ~np.isnan(features).any(axis=1)
+        policy = policy.renewed(theta, np.asarray(places)[known].tolist(), features[known])
+        self._epoch, self._epoch_theta = [], theta
+        self.steps += 1
+        self.now = (encoder, policy)
+
+    def _due(self) -> list[int]:
+        """Return the places in the window that are encoded afresh: the newest, and of the others those that waited longest."""
+        n, most = len(self._refs), self._schedule.reencode
+        if most is None or n <= most:
+            return list(range(n))
+        newest = min(self._schedule.every, most)
+        oldest = self._seen - n  # the number, counted from the first pair ever, of the one in place 0
+        begin = max(self._stalest, oldest)
+        if begin >= oldest + n - newest:
+            begin = oldest
+        turn = range(begin - oldest, min(begin - oldest + most - newest, n - newest))
+        self._stalest = oldest + turn.stop
+        return [*turn, *range(n - newest, n)]
+
+    def rebuild(self, policy: NeuralLinLogUCB, history: Sequence[tuple[Feedback, Sequence[Ref]]]) -> None:
+        """Make the head afresh from these outcomes, on the encoder as it is: that one cannot unlearn."""
+        encoder, _ = self.now
+        fresh = NeuralBandit(encoder, policy, self._schedule)
+        features = encoder.features([ref for _, refs in history for ref in refs])
+        for outcome, refs in history:
+            rows, features = features[: len(refs)], features[len(refs) :]
+            if len(refs) and not np.isnan(rows).any():
+                seen = on_chosen_pairs(outcome, rows)
+                policy.observe(seen)
+                policy.step(seen)
+                fresh._refs += refs
+                fresh._seen += len(refs)
+        fresh.steps = self.steps
+        vars(self).update(vars(fresh))
+
+    def state_dict(self) -> dict[str, Floats]:
+        """Return what is learned, but for the encoder's weights."""
+        refs = np.array(self._refs, np.float64).reshape(-1, 2)  # keys stay below 2^53
+        epoch = np.array([[*ref, label, weight] for ref, label, weight in self._epoch], np.float64).reshape(-1, 4)
+        counters = np.array([self._stalest, self._seen, self._since, self.steps], np.float64)
+        mine = {"refs": refs, "epoch": epoch, "epoch_theta": self._epoch_theta, "counters": counters}
+        return {**self.now[1].state_dict(), **{f"training.{name}": array for name, array in mine.items()}}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take over what ``state_dict`` returned; the encoder must have its weights already."""
+        self.now[1].load_state_dict(state)
+        self._refs = deque(((int(recall), int(case)) for recall, case in state["training.refs"]), maxlen=WINDOW)
+        self._epoch = [
+            ((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in state["training.epoch"]
+        ]
+        self._epoch_theta = np.array(state["training.epoch_theta"])
+        self._stalest, self._seen, self._since, self.steps = (int(number) for number in state["training.counters"])
+
+
+def on_chosen_pairs(outcome: Feedback, features: Floats) -> Feedback:
+    """Return an outcome that knows of the chosen candidates alone, with these features of theirs."""
+    chosen, slate = outcome.chosen, outcome.slate
+    return dataclasses.replace(
+        outcome,
+        slate=Slate(features=features, similarity=slate.similarity[chosen], groups=slate.groups[chosen]),
+        chosen=np.arange(len(chosen)),
+        agreement=None if outcome.agreement is None else outcome.agreement[chosen],
+    )

@@ -1,0 +1,134 @@
+"""Features of (query, case) pairs from a reranker: the pooled vector before its last layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.encoders.cross_encoder.batching import Remembered, TokenBudget, padded
+from cascade_memory.encoders.cross_encoder.loading import Base, served
+from cascade_memory.encoders.cross_encoder.training import Apprentice
+from cascade_memory.encoders.cross_encoder.weights import read_weights, write_weights
+from cascade_memory.ports.pair_encoder import Candidates, Pair, Query
+from cascade_memory.ports.policy import Floats
+
+PairText: TypeAlias = Callable[[Pair], tuple[str, str]]
+
+_SCORED_AT_ONCE = 16_384  # tokens
+_REMEMBERED = 4_096  # pairs
+
+
+def query_and_case_query(pair: Pair) -> tuple[str, str]:
+    """Return what the paper shows to the reranker: the task, and the task of the case, not its solution."""
+    return pair.query, pair.text
+
+
+class CrossEncoder:
+    """A reranker as a ``PairEncoder``: one pass over each pair, features before the last layer.
+
+    It is never changed: ``trained`` returns another one, so that recalls go on with this one until the other is ready.
+    """
+
+    dimension: int
+
+    def __init__(self, base: Base, *, pair_text: PairText = query_and_case_query, learning_rate: float = 1e-5) -> None:
+        self._base, self._pair_text = base, pair_text
+        self.dimension = len(base.head)
+        self.identity = base.identity
+        self.version = 0  # steps of training behind it
+        self.fitted_outcomes = 0
+        self._serving = base.serving
+        self._apprentice = Apprentice(base, learning_rate)
+        self._budget = TokenBudget(_SCORED_AT_ONCE)
+        self._tokens: Remembered[dict[str, list[int]]] = Remembered(_REMEMBERED)
+        self._features: Remembered[NDArray[np.float32]] = Remembered(_REMEMBERED)
+
+    @property
+    def head(self) -> Floats:
+        """The pretrained last layer, which theta starts from."""
+        return self._base.head
+
+    def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return (n, d) features."""
+        del similarity
+        texts = zip(candidates.texts, candidates.heads, strict=True)
+        return self.encode_pairs([Pair(query=query.text, text=text, head=head) for text, head in texts])
+
+    def encode_pairs(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Return (n, d) features of any pairs; those that were asked for lately are not computed again."""
+        import torch
+
+        features = np.zeros((len(pairs), self.dimension), np.float32)
+        known = [self._features.get(pair) for pair in pairs]
+        missing = [place for place, found in enumerate(known) if found is None]
+        for place, found in enumerate(known):
+            if found is not None:
+                features[place] = found
+        if not missing:
+            return features
+        tokens = [self._tokenised(pairs[place]) for place in missing]
+
+        def score(batch: list[int]) -> None:
+            inputs = padded([tokens[i] for i in batch], self._base.tokenizer, self._base.device)
+            with torch.inference_mode():
+                pooled = self._serving(**inputs).logits.float().cpu().numpy()
+            for row, i in enumerate(batch):
+                features[missing[i]] = pooled[row]
+                self._features.put(pairs[missing[i]], pooled[row])
+
+        self._budget.run([len(each["input_ids"]) for each in tokens], score, restart=lambda: None)
+        return features
+
+    def _tokenised(self, pair: Pair) -> dict[str, list[int]]:
+        found = self._tokens.get(pair)
+        if found is None:
+            first, second = self._pair_text(pair)
+            found = dict(self._base.tokenizer(first, second, truncation=True, max_length=self._base.max_tokens))
+            self._tokens.put(pair, found)
+        return found
+
+    def trained(
+        self, pairs: Sequence[Pair], labels: Floats, weights: Floats, theta: Floats, *, joint: bool, loss: str = "logistic"
+    ) -> tuple[CrossEncoder, Floats]:
+        """Return an encoder one step of AdamW further, and the head; this one stays as it is."""
+        tokens = [self._tokenised(pair) for pair in pairs]
+        theta = self._apprentice.step(tokens, labels, weights, theta, joint=joint, loss=loss)
+        return self._with(self._apprentice.model, steps=1, outcomes=len(pairs)), theta
+
+    def _with(self, model: Any, *, steps: int, outcomes: int) -> CrossEncoder:
+        other = object.__new__(CrossEncoder)
+        vars(other).update(vars(self))
+        other._serving = served(model, self._base.device)
+        other._features = Remembered(_REMEMBERED)
+        other.version, other.fitted_outcomes = self.version + steps, self.fitted_outcomes + outcomes
+        return other
+
+    def untrained(self) -> CrossEncoder:
+        """Return the pretrained encoder, with nothing of what this one has learned."""
+        return CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self._apprentice.learning_rate)
+
+    def retain(self, cases: Candidates) -> None:
+        """Keep nothing: what was computed of a pair is found again by its text."""
+
+    def emptied(self) -> CrossEncoder:
+        """Return one that remembers no pair."""
+        other = object.__new__(CrossEncoder)
+        vars(other).update(vars(self))
+        other._tokens, other._features = Remembered(_REMEMBERED), Remembered(_REMEMBERED)
+        return other
+
+    def save(self, file: Path) -> None:
+        """Write the weights: safetensors, with a manifest in its header."""
+        about = {"encoder": self.identity, "version": self.version, "fitted_outcomes": self.fitted_outcomes}
+        write_weights(file, self._apprentice.model if self.version else self._base.model, about)
+
+    def loaded(self, file: Path) -> CrossEncoder:
+        """Return this encoder with the weights that ``save`` wrote; those of another architecture are refused."""
+        about, weights = read_weights(file, self.identity)
+        other = CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self._apprentice.learning_rate)
+        other._apprentice.take(weights)
+        return other._with(other._apprentice.model, steps=int(about["version"]), outcomes=int(about["fitted_outcomes"]))

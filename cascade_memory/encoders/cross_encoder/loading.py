@@ -1,0 +1,149 @@
+"""Loading a reranker, and saying what is wrong with one that cannot be used."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.encoders.quiet import quiet_loading
+from cascade_memory.errors import InvalidInput, MissingExtra
+from cascade_memory.ports.policy import Floats
+
+_SAMPLED = 64  # numbers of each weight that go into the identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Base:
+    """A pretrained reranker without its last layer: it returns the pooled vector that the layer would see.
+
+    ``head`` is that layer's weight, its bias left out. ``identity`` changes with architecture, tokenizer and weights.
+    """
+
+    model: Any  # in single precision, where it was loaded
+    serving: Any  # what is scored with
+    tokenizer: Any
+    head: Floats
+    device: str
+    identity: str
+    max_tokens: int
+
+
+def load_base(name: str, *, device: str | None, max_tokens: int) -> Base:
+    """Load a reranker from a folder, or by its name on the Hugging Face hub; only then anything may be downloaded."""
+    try:
+        import torch
+        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra('a cross-encoder needs the extra "local": pip install "cascade-memory[local]"') from error
+    here = Path(name).is_dir()
+    config = _config(AutoConfig, name, local=here)
+    model, missing = _model(AutoModelForSequenceClassification, name, config, local=here)
+    tokenizer = _tokenizer(AutoTokenizer, name, local=here)
+    place, layer = _head(model, torch)
+    if any(key.startswith(f"{place}.") for key in missing):
+        raise _no_head(name)
+    head = layer.weight.detach().numpy()[0].astype(np.float64)
+    identity = _identity(model, tokenizer, config, max_tokens)
+    parent, _, last = place.rpartition(".")
+    setattr(model.get_submodule(parent), last, torch.nn.Identity())  # what comes out is what the last layer would see
+    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    longest = min(max_tokens, int(getattr(config, "max_position_embeddings", max_tokens)) - _offset(config))
+    model = model.eval().requires_grad_(requires_grad=False)
+    serving = served(model, chosen) if chosen != "cpu" else model
+    return Base(
+        model=model, serving=serving, tokenizer=tokenizer, head=head, device=chosen, identity=identity, max_tokens=longest
+    )
+
+
+def served(model: Any, device: str) -> Any:
+    """Return a copy of a model to score with: half as large on CUDA."""
+    import torch
+
+    copied = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
+    return copied.to(device, torch.bfloat16 if device.startswith("cuda") else torch.float32)
+
+
+def _config(auto: Any, name: str, *, local: bool) -> Any:
+    try:
+        config = auto.from_pretrained(name, local_files_only=local)
+    except Exception as error:
+        raise InvalidInput(f"{name!r} is no model: {_first_line(error)}") from error
+    kinds: list[str] = getattr(config, "architectures", None) or []
+    if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
+        raise _no_head(name)
+    if config.num_labels != 1:
+        raise InvalidInput(
+            f"{name!r} tells {config.num_labels} labels apart; a reranker has one: the score. "
+            "Load one that was trained to rank, or save yours with num_labels=1"
+        )
+    for option in list(vars(config)):  # nothing is dropped while it is trained: what was chosen must be what is learned from
+        if "dropout" in option and isinstance(getattr(config, option), float):
+            setattr(config, option, 0.0)
+    return config
+
+
+def _model(auto: Any, name: str, config: Any, *, local: bool) -> tuple[Any, set[str]]:
+    try:
+        with quiet_loading():
+            model, report = auto.from_pretrained(
+                name, config=config, local_files_only=local, use_safetensors=True, output_loading_info=True
+            )
+    except Exception as error:
+        raise InvalidInput(f"the weights of {name!r} cannot be loaded: {_first_line(error)}") from error
+    return model.float(), set(report["missing_keys"])
+
+
+def _tokenizer(auto: Any, name: str, *, local: bool) -> Any:
+    try:
+        tokenizer = auto.from_pretrained(name, local_files_only=local)
+    except Exception as error:
+        raise InvalidInput(
+            f"{name!r} has no tokenizer beside its weights, and none is downloaded for a folder: "
+            f"save it there with tokenizer.save_pretrained({name!r}) ({_first_line(error)})"
+        ) from error
+    if tokenizer.pad_token is None:
+        raise InvalidInput(f"the tokenizer of {name!r} has no padding token: set tokenizer.pad_token and save it again")
+    return tokenizer
+
+
+def _head(model: Any, torch: Any) -> tuple[str, Any]:
+    """Return the last layer, the one that makes a score of the pooled vector, with its place in the model."""
+    found = [
+        (place, module)
+        for place, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and module.out_features == 1
+    ]
+    if not found:
+        raise InvalidInput(f"{type(model).__name__} has no last layer with one output, so there is nothing to start theta from")
+    return found[-1]
+
+
+def _no_head(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name!r} has no classification head: it is an encoder that was never trained to rank. "
+        "Choose a reranker, for instance Alibaba-NLP/gte-reranker-modernbert-base"
+    )
+
+
+def _identity(model: Any, tokenizer: Any, config: Any, max_tokens: int) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(json.dumps(sorted(tokenizer.get_vocab().items())).encode())
+    for name, weight in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(weight.detach().flatten()[:_SAMPLED].float().numpy().tobytes())
+    return f"cross-encoder-1:{config.model_type}:{config.hidden_size}:{max_tokens}:{digest.hexdigest()}"
+
+
+def _offset(config: Any) -> int:
+    """Return how many positions are not for tokens: RoBERTa begins to count after its padding."""
+    return int(config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,42 @@
+"""Weights of a trained encoder in a file: safetensors, with a manifest in its header, complete or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.errors import EncoderMismatch, StoreCorrupt
+
+_MANIFEST = "cascade_memory"
+
+
+def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
+    """Write under another name first, so that a death in between leaves nothing half-written under this one."""
+    from safetensors.torch import save_file
+
+    unfinished = file.with_suffix(f".{os.getpid()}.part")
+    tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+    save_file(tensors, unfinished, metadata={_MANIFEST: json.dumps(manifest)})
+    with unfinished.open("rb+") as written:
+        os.fsync(written.fileno())
+    unfinished.replace(file)
+
+
+def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return manifest and weights; refuse those of another model or tokenizer."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt") as opened:
+            manifest = json.loads((opened.metadata() or {})[_MANIFEST])
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is no mapping
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise StoreCorrupt(f"{file} is no snapshot of an encoder ({error}); delete it, and it is learned again") from error
+    if manifest.get("encoder") != identity:
+        raise EncoderMismatch(
+            f"{file} holds weights of {manifest.get('encoder')}, not of {identity}: "
+            "another architecture, dimension or tokenizer. Open the folder with the reranker that it was trained with"
+        )
+    return manifest, weights

@@ -1,0 +1,210 @@
+"""How one namespace learns: the policy alone, or the policy and the encoder below it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+from cascade_memory.bandit.neural_bandit import NeuralBandit, Schedule
+from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+from cascade_memory.cycle.learn import learn
+from cascade_memory.domain.records import CLOSED, SETTLED, Change
+from cascade_memory.memory.parts import Ranker
+from cascade_memory.memory.trainee import LedgerTrainee, chosen_refs, hindsight_lessons
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
+from cascade_memory.ports.policy import Feedback, Floats, Policy, State
+
+
+class Lessons(Protocol):
+    """Learns from lines of the log, one thread at a time."""
+
+    @property
+    def now(self) -> tuple[PairEncoder, Policy]:
+        """Encoder and policy that fit each other: to be read together."""
+        ...
+
+    @property
+    def waiting_since(self) -> int | None:
+        """The first line that is not learned yet; 0 while older outcomes are repeated, None when all is learned."""
+        ...
+
+    def learn(self, changes: Sequence[Change]) -> None:
+        """Learn from lines of the log, or some of them: what takes long is left for ``go_on``."""
+        ...
+
+    def go_on(self) -> None:
+        """Learn more of what waits."""
+        ...
+
+    def repeat(self, history: Sequence[Feedback]) -> None:
+        """Learn all of these, from the beginning: there was no snapshot to go on from."""
+        ...
+
+    def unlearn(self, history: Sequence[Feedback]) -> None:
+        """Learn these, oldest first, and nothing else that was learned before."""
+        ...
+
+    def recount(self, remaining: Iterable[Candidates]) -> None:
+        """Let the encoder know of these cases alone."""
+        ...
+
+    def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
+        """Return what was learned as arrays, and what writes the encoder's weights, if it has learned any."""
+        ...
+
+    def take(self, state: State, weights: Path | None) -> None:
+        """Take over what ``state`` returned."""
+        ...
+
+
+def lessons_for(ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> Lessons:
+    """Return the way in which a ranker learns."""
+    if ranker.training is None:
+        return PolicyLessons(ranker, encoder, ledger)
+    return NeuralLessons(ranker, cast("TrainableEncoder", encoder), ledger, ranker.training)
+
+
+def _recounted(encoder: PairEncoder, remaining: Iterable[Candidates]) -> PairEncoder:
+    emptied = encoder.emptied()
+    for rows in remaining:
+        emptied.retain(rows)
+    return emptied
+
+
+class PolicyLessons:
+    """The policy learns on features that stay as they are."""
+
+    waiting_since = None
+
+    def __init__(self, ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> None:
+        self._ranker, self._ledger = ranker, ledger
+        self.now: tuple[PairEncoder, Policy] = (encoder, ranker.policy())
+
+    def learn(self, changes: Sequence[Change]) -> None:
+        """Learn from all of them."""
+        learn(changes, ledger=self._ledger, policy=self.now[1])
+
+    def go_on(self) -> None:
+        """Nothing waits."""
+
+    def repeat(self, history: Sequence[Feedback]) -> None:
+        """Learn afresh in another policy, while recalls go on with this one."""
+        policy = self._ranker.policy()
+        policy.rebuild(history)
+        self.now = (self.now[0], policy)
+
+    unlearn = repeat
+
+    def recount(self, remaining: Iterable[Candidates]) -> None:
+        """Count the remaining cases in another encoder."""
+        self.now = (_recounted(self.now[0], remaining), self.now[1])
+
+    def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
+        """Return the policy's state."""
+        return self.now[1].state_dict(), None
+
+    def take(self, state: State, weights: Path | None) -> None:
+        """Take over a policy's state."""
+        del weights
+        self.now[1].load_state_dict(state)
+
+
+class NeuralLessons:
+    """Head and encoder learn together; a call returns after each step of the encoder, which may take seconds."""
+
+    def __init__(self, ranker: Ranker, encoder: TrainableEncoder, ledger: Ledger, schedule: Schedule) -> None:
+        self._ranker, self._ledger, self._schedule = ranker, ledger, schedule
+        self._waiting: deque[Feedback | Change] = deque()
+        policy = self._fresh_head()
+        self._bandit = NeuralBandit(LedgerTrainee(encoder, ledger, policy.loss), policy, schedule)
+        self.now = self._published()
+
+    def _fresh_head(self) -> NeuralLinLogUCB:
+        return cast("NeuralLinLogUCB", self._ranker.policy())
+
+    def _published(self) -> tuple[PairEncoder, Policy]:
+        trainee, policy = self._bandit.now
+        return cast("LedgerTrainee", trainee).encoder, policy
+
+    @property
+    def _encoder(self) -> TrainableEncoder:
+        return cast("TrainableEncoder", self.now[0])
+
+    @property
+    def waiting_since(self) -> int | None:
+        """The first line that is not learned yet."""
+        if not self._waiting:
+            return None
+        first = self._waiting[0]
+        return first.seq if isinstance(first, Change) else 0
+
+    def learn(self, changes: Sequence[Change]) -> None:
+        """Learn from lines of the log until the encoder has taken a step."""
+        self._waiting += changes
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Learn what waits until the encoder has taken a step."""
+        failure: Exception | None = None
+        while self._waiting:
+            item = self._waiting.popleft()
+            try:
+                trained = self._learn(item)
+            except Exception as error:  # noqa: BLE001 - one bad entry must not cost the rest; raised below
+                failure, trained = error, True
+            if trained:
+                break
+        self.now = self._published()
+        if failure is not None:
+            raise failure
+
+    def _learn(self, item: Feedback | Change) -> bool:
+        if isinstance(item, Feedback):
+            return self._teach(item)
+        if item.kind == CLOSED:
+            for recall in self._ledger.recalls_of(item.ref):
+                self._bandit.now[1].withdraw(recall)
+        outcomes = self._ledger.feedback(item.ref) if item.kind == SETTLED else []
+        return any([self._teach(outcome) for outcome in outcomes])
+
+    def _teach(self, outcome: Feedback) -> bool:
+        extra = hindsight_lessons(outcome, self._ledger, self._schedule.hindsight)
+        return self._bandit.learn(outcome, chosen_refs(outcome, self._ledger), extra)
+
+    def repeat(self, history: Sequence[Feedback]) -> None:
+        """Begin again with the pretrained encoder; the lessons are repeated by ``go_on``."""
+        self._begin(self._encoder.untrained())
+        self._waiting = deque(history)
+
+    def _begin(self, encoder: TrainableEncoder) -> None:
+        policy = self._fresh_head()
+        self._bandit = NeuralBandit(LedgerTrainee(encoder, self._ledger, policy.loss), policy, self._schedule)
+        self._waiting.clear()
+        self.now = self._published()
+
+    def unlearn(self, history: Sequence[Feedback]) -> None:
+        """Make the head afresh from what remains; the encoder cannot unlearn, and stays."""
+        lessons = [(outcome, chosen_refs(outcome, self._ledger)) for outcome in history if outcome.shown]
+        self._bandit.rebuild(self._fresh_head(), [(outcome, refs) for outcome, refs in lessons if refs])
+        self._waiting.clear()
+        self.now = self._published()
+
+    def recount(self, remaining: Iterable[Candidates]) -> None:
+        """Let the encoder forget which pairs it has seen."""
+        trainee, policy = self._bandit.now
+        encoder = cast("TrainableEncoder", _recounted(cast("LedgerTrainee", trainee).encoder, remaining))
+        self._bandit.now = (LedgerTrainee(encoder, self._ledger, policy.loss), policy)
+        self.now = self._published()
+
+    def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
+        """Return head, A and schedule as arrays; the encoder writes its own weights."""
+        return self._bandit.state_dict(), self._encoder.save if self._bandit.steps else None
+
+    def take(self, state: State, weights: Path | None) -> None:
+        """Take over arrays and weights."""
+        self._begin(self._encoder.untrained() if weights is None else self._encoder.loaded(weights))
+        self._bandit.load_state_dict(state)
+        self.now = self._published()

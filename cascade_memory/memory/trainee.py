@@ -1,0 +1,66 @@
+"""A trainable encoder as Algorithm 1 sees it: pairs are named by recall and case, their texts stand in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cascade_memory.bandit.neural_bandit import Lesson, Ref
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.pair_encoder import Pair, TrainableEncoder
+from cascade_memory.ports.policy import Feedback, Floats
+
+
+class LedgerTrainee:
+    """Looks the texts of pairs up and hands them to the encoder."""
+
+    def __init__(self, encoder: TrainableEncoder, ledger: Ledger, loss: str) -> None:
+        self.encoder, self._ledger, self._loss = encoder, ledger, loss
+
+    def features(self, refs: Sequence[Ref]) -> Floats:
+        """Return one row per pair; nan where the recall or the case was deleted."""
+        pairs = pairs_of(refs, self._ledger)
+        known = [place for place, pair in enumerate(pairs) if pair is not None]
+        rows = np.full((len(refs), len(self.encoder.head)), np.nan)
+        if known:
+            rows[known] = self.encoder.encode_pairs([pair for pair in pairs if pair is not None])
+        return rows
+
+    def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[LedgerTrainee, Floats]:
+        """Return an encoder that has taken one step on these pairs, and the head."""
+        pairs = pairs_of([ref for ref, _, _ in lessons], self._ledger)
+        known = [(pair, label, weight) for pair, (_, label, weight) in zip(pairs, lessons, strict=True) if pair is not None]
+        if not known:
+            return self, theta
+        labels, weights = (np.array([lesson[column] for lesson in known]) for column in (1, 2))
+        texts = [pair for pair, _, _ in known]
+        encoder, theta = self.encoder.trained(texts, labels, weights, theta, joint=joint, loss=self._loss)
+        return LedgerTrainee(encoder, self._ledger, self._loss), theta
+
+
+def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
+    """Return the texts of pairs; None for those that are gone."""
+    queries = {recall: ledger.asked(recall) for recall in {recall for recall, _ in refs}}
+    cases = ledger.candidates(np.array(sorted({case for _, case in refs}), np.int64))
+    found: list[Pair | None] = []
+    for recall, case in refs:
+        asked, stored = queries[recall], cases.get(case)
+        found.append(None if asked is None or stored is None else Pair(query=asked[0], text=stored[0], head=stored[1]))
+    return found
+
+
+def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
+    """Return the pairs that an outcome is about."""
+    asked = ledger.asked(outcome.key)
+    return [] if asked is None else [(outcome.key, int(asked[1][place])) for place in outcome.chosen]
+
+
+def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
+    """Return the most similar candidates that were not chosen, labelled by whether they agree with the verified solution."""
+    asked = ledger.asked(outcome.key) if most and outcome.agreement is not None else None
+    if asked is None or outcome.agreement is None:
+        return []
+    others = [place for place in range(len(outcome.slate)) if place not in outcome.chosen.tolist()]
+    known = [place for place in others if not np.isnan(outcome.agreement[place])][:most]
+    return [((outcome.key, int(asked[1][place])), float(outcome.agreement[place]), outcome.weight) for place in known]

@@ -1,0 +1,326 @@
+"""A memory whose ranker is a cross-encoder that learns."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_tasks import fill, play, scores
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from cascade_memory import CascadeMemory  # noqa: E402
+from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
+from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
+from cascade_memory.bandit.rivals import NeuralLinUCB, ThompsonSampling  # noqa: E402
+from cascade_memory.errors import InvalidInput  # noqa: E402
+
+
+def _version(memory: CascadeMemory) -> int:
+    return memory._engine.partition("default").encoder.version
+
+
+def test_a_folder_s_name_is_a_ranker(reranker):
+    with CascadeMemory(embedder="hashing", ranker=reranker, learn="inline") as memory:
+        fill(memory)
+        recall = memory.recall("heat the egg in fridge")
+        memory.reward(recall.episode_id, 1.0)
+        assert memory.stats().policy == "neural-linlogucb-2"
+
+
+def test_a_name_that_is_neither_is_refused_with_the_names():
+    with pytest.raises(InvalidInput, match="owner/name"):
+        CascadeMemory(embedder="hashing", ranker="lihgt")
+
+
+def test_one_seed_gives_the_same_choices_twice(learning, tmp_path):
+    runs = []
+    for name in ("one", "other"):
+        memory = learning(tmp_path / name)
+        fill(memory)
+        runs.append((play(memory, 30), scores(memory), _version(memory)))
+    assert runs[0] == runs[1]
+    assert runs[0][2] == 7
+
+
+def test_what_was_learned_is_there_after_reopening(learning):
+    memory = learning()
+    fill(memory)
+    play(memory, 18)
+    before, version = scores(memory), _version(memory)
+    memory.close()
+    memory = learning()
+    assert scores(memory) == pytest.approx(before, abs=1e-3)
+    assert _version(memory) == version == 4
+    play(memory, 2, start=18)  # two were waiting for the next step of the encoder
+    assert _version(memory) == 5
+
+
+def test_features_are_not_written_down(learning):
+    memory = learning()
+    fill(memory)
+    play(memory, 3)
+    connection = memory._engine.parts.ledger.connections
+    with connection.read() as reading:
+        assert reading.execute("SELECT max(length(features)) FROM recall").fetchone() == (0,)
+
+
+def test_without_its_snapshots_it_learns_everything_again(learning, tmp_path):
+    memory = learning()
+    fill(memory)
+    play(memory, 18)
+    before = scores(memory)
+    memory.close()
+    for file in (tmp_path / "m" / "snapshots").iterdir():
+        file.unlink()
+    memory = learning()
+    assert scores(memory) == pytest.approx(before, abs=1e-3)
+    assert _version(memory) == 4
+
+
+def test_a_snapshot_without_its_weights_is_passed_over(learning, tmp_path):
+    memory = learning()
+    fill(memory)
+    play(memory, 18)
+    before = scores(memory)
+    memory.close()
+    (weights,) = (tmp_path / "m" / "snapshots").glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:1000])
+    memory = learning()
+    assert scores(memory) == pytest.approx(before, abs=1e-3)
+
+
+def test_old_weights_go_with_their_snapshots(learning, tmp_path):
+    memory = learning()
+    fill(memory)
+    for start in range(0, 40, 8):
+        play(memory, 8, start)
+        memory._engine.partition("default")._learner.save()
+    memory.close()
+    names = sorted(file.stem.split("-", 1)[1] for file in (tmp_path / "m" / "snapshots").glob("*.safetensors"))
+    assert names == sorted(file.stem.split("-", 1)[1] for file in (tmp_path / "m" / "snapshots").glob("*.npz"))
+    assert len(names) == 2
+
+
+def test_forgetting_makes_the_head_afresh_and_says_what_stays(learning):
+    memory = learning()
+    fill(memory)
+    play(memory, 10)
+    receipt = memory.forget(memory.search("heat the cup on desk").cases[0].id)
+    assert "memory.refit()" in receipt.stale[0]
+    assert _version(memory) == 2
+    memory.refit()
+    memory.sync()
+    assert memory.forget(memory.search("cool the cup on desk").cases[0].id).stale
+
+
+def test_a_refit_is_learning_from_the_beginning(learning, tmp_path):
+    memory = learning()
+    fill(memory)
+    play(memory, 12)
+    before = scores(memory)
+    memory.refit()
+    assert scores(memory) == pytest.approx(before, abs=1e-3)
+
+
+@pytest.mark.parametrize("bandit", [NeuralLinUCB, ThompsonSampling])
+def test_other_heads_learn_on_the_same_encoder(bandit, learning):
+    memory = learning(ranker={"bandit": bandit})
+    fill(memory)
+    before = scores(memory)
+    play(memory, 9)
+    assert scores(memory) != before
+    assert _version(memory) == 2
+
+
+def test_an_untrained_cross_encoder_is_np_cbr(reranker):
+    with CascadeMemory(embedder="hashing", ranker=cross_encoder(reranker, trained=False), learn="inline") as memory:
+        fill(memory)
+        before = scores(memory)
+        play(memory, 40)
+        assert scores(memory) == before
+        assert memory.stats().policy == "frozen-head-1"
+
+
+def test_hindsight_teaches_the_encoder_about_candidates_that_were_not_shown(learning, tmp_path):
+    values = []
+    for most in (0, 3):
+        memory = learning(tmp_path / str(most), schedule=Schedule(every=4, hindsight=most))
+        fill(memory)
+        for task in ("heat the egg", "cool the cup", "clean the egg", "heat the cup"):
+            memory.reward(memory.recall(task).episode_id, 1.0, solution="heat the egg in fridge")
+        values.append(memory._engine.partition("default").encoder.fitted_outcomes)
+    assert values == [4, 16]
+
+
+def test_several_cases_are_each_a_pair(learning):
+    memory = learning(k=3, ranker={"credit": lambda outcome: outcome.chosen})
+    fill(memory)
+    play(memory, 4)
+    assert memory._engine.partition("default").encoder.fitted_outcomes == 12
+
+
+def test_an_abandoned_episode_leaves_no_trace_in_a(learning):
+    memory = learning()
+    fill(memory)
+    play(memory, 5)
+    policy = memory._engine.partition("default").policy
+    before = policy._posterior.precision
+    recall = memory.recall("heat the egg")
+    assert not np.allclose(policy._posterior.precision, before)
+    memory.discard(recall.episode_id)
+    np.testing.assert_allclose(memory._engine.partition("default").policy._posterior.precision, before, atol=1e-9)
+
+
+# -- on a thread of its own --------------------------------------------------------------------------------------------
+
+
+def test_recall_never_waits_for_training(learning, monkeypatch):
+    memory = learning(learn="background")
+    fill(memory)
+    play(memory, 1)
+    memory.sync()
+    apprentice = memory._engine.partition("default").encoder._apprentice
+    begun, go_on, step = threading.Event(), threading.Event(), apprentice.step
+
+    def slow(*args, **options):
+        begun.set()
+        assert go_on.wait(60)
+        return step(*args, **options)
+
+    monkeypatch.setattr(apprentice, "step", slow)
+    play(memory, 3, start=1)
+    assert begun.wait(60)
+    try:
+        for i in range(20):  # while training is held up: whoever waited for it would never return
+            recall = memory.recall(f"heat the egg in fridge {i}")
+            assert recall.error is None
+            memory.reward(recall.episode_id, 1.0)
+        assert _version(memory) == 0
+    finally:
+        go_on.set()
+    memory.sync()
+    assert _version(memory) == 6
+    assert memory.health().ok
+
+
+def test_locks_on_the_way_of_a_recall_are_held_for_moments_while_training(learning):
+    """Waiting for locks is measured, not wall time: on a busy machine training takes the processor as well."""
+    memory = learning(learn="background", schedule=Schedule(every=2))
+    fill(memory)
+    play(memory, 2)
+    waited: list[float] = []
+
+    class Timed:
+        def __init__(self, lock):
+            self._lock = lock
+
+        def __enter__(self):
+            began = time.thread_time_ns(), time.perf_counter_ns()
+            self._lock.__enter__()
+            if threading.current_thread() is threading.main_thread():
+                waited.append((time.perf_counter_ns() - began[1]) / 1e6)
+
+        def __exit__(self, *args):
+            return self._lock.__exit__(*args)
+
+    for i in range(40):
+        encoder, policy = memory._engine.partition("default").now
+        for owner, name in ((policy, "_changing"), (encoder._features, "_lock"), (encoder._tokens, "_lock")):
+            if not isinstance(vars(owner)[name], Timed):
+                setattr(owner, name, Timed(vars(owner)[name]))
+        play(memory, 1, start=2 + i)
+    memory.sync()
+    assert _version(memory) == 21
+    assert len(waited) > 100
+    assert np.median(waited) < 1.0
+
+
+def test_when_memory_runs_out_it_falls_back_to_similarity_and_says_so(learning, monkeypatch):
+    memory = learning()
+    fill(memory)
+    play(memory, 1)
+    encoder = memory._engine.partition("default").encoder
+
+    def full(**inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(encoder._serving, "forward", full)
+    encoder._features._kept.clear()
+    recall = memory.recall("heat the egg on desk now")
+    similar = memory.search("heat the egg on desk now")
+    assert [case.id for case in recall.cases] == [case.id for case in similar.cases]
+    assert not memory.health().ok
+    assert "out of memory" in memory.health().last_error
+
+
+def test_training_that_fails_is_tried_again_and_counted(learning, monkeypatch):
+    memory = learning()
+    fill(memory)
+    play(memory, 1)
+    apprentice = memory._engine.partition("default").encoder._apprentice
+    step = apprentice.step
+
+    def full(*args, **options):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(apprentice, "step", full)
+    play(memory, 4, start=1)
+    assert memory.health().failures == {"learn": 1}
+    assert _version(memory) == 0
+    monkeypatch.setattr(apprentice, "step", step)
+    play(memory, 4, start=5)
+    assert _version(memory) == 1
+
+
+_DIES = """
+import os, sys, threading
+sys.path[:0] = sys.argv[3:]
+from small_tasks import fill, play
+from cascade_memory import CascadeMemory
+from cascade_memory.assembly.rankers import cross_encoder
+from cascade_memory.bandit.neural_bandit import Schedule
+from cascade_memory.encoders.cross_encoder import training, weights
+import safetensors.torch
+
+ranker = cross_encoder(sys.argv[2], schedule=Schedule(every=4), encoder_learning_rate=1e-3)
+memory = CascadeMemory(sys.argv[1], embedder="hashing", ranker=ranker, learn="inline", candidates=6)
+fill(memory)
+play(memory, 10)
+memory._engine.partition("default")._learner.save()
+print("saved", flush=True)
+play(memory, 5, start=10)  # what comes after the snapshot is in the ledger
+when = os.environ["DIES"]
+if when == "training":
+    training._losses = lambda *args: os._exit(9)
+if when == "saving":
+    safetensors.torch.save_file = lambda tensors, file, **_: (open(file, "wb").write(b"half"), os._exit(9))
+play(memory, 1, start=15)
+if when == "saving":
+    memory._engine.partition("default")._learner.save()
+os._exit(7)
+"""
+
+
+@pytest.mark.parametrize("when", ["training", "saving"])
+def test_a_death_while_training_or_saving_leaves_the_last_complete_snapshot(when, learning, reranker, tmp_path, monkeypatch):
+    here = Path(__file__).parent
+    environment = {**os.environ, "DIES": when, "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", _DIES, str(tmp_path / "m"), reranker, str(here.parent / "helpers")]
+    died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert died.returncode == 9, died.stderr
+    assert "saved" in died.stdout
+    shutil.copytree(tmp_path / "m", tmp_path / "copy")
+    memory = learning()
+    assert memory.stats().rewards == 16
+    learned = scores(memory)
+    assert _version(memory) == 4  # two from the snapshot, the others from the ledger: the sixteenth outcome was acknowledged
+    assert scores(learning(tmp_path / "copy")) == pytest.approx(learned, abs=1e-3)  # there is one way to go on from there
