@@ -98,6 +98,7 @@ def cross_encoder(
     trained: bool = True,
     encoder_learning_rate: float = 1e-5,
     device: str | None = None,
+    half: bool | None = None,
     max_tokens: int = 2_048,
     pair_text: PairText = query_and_case_query,
     **options: Any,
@@ -111,6 +112,7 @@ def cross_encoder(
         trained: False is NP-CBR: the pretrained reranker as it comes, and nothing is learned.
         encoder_learning_rate: Of AdamW; the paper chooses it from 1e-6, 3e-6, 1e-5 and 2e-5.
         device: "cuda", "cpu", ...; None takes CUDA where there is one.
+        half: Compute in bfloat16; None does so on CUDA. Processors with AMX gain as well (three times as fast here).
         max_tokens: Longer pairs are cut.
         pair_text: What the reranker reads; by default the two tasks, as in the paper.
         options: Of the bandit.
@@ -122,7 +124,7 @@ def cross_encoder(
     def base() -> Base:
         with loading:
             if not loaded:
-                loaded.append(load_base(model, device=device, max_tokens=max_tokens))
+                loaded.append(load_base(model, device=device, max_tokens=max_tokens, half=half))
             return loaded[0]
 
     def encoder(dimension: int, lookup: Lookup) -> CrossEncoder:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import threading
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +16,7 @@ from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.inverses import Cholesky, ShermanMorrison
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.window import Window
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ class NeuralLinLogUCB:
     def _reset(self) -> None:
         self._posterior = Posterior.prior(self._theta, self._lambda, self._form)
         self._expected: dict[int, Floats] = {}
-        self._window: deque[tuple[Floats, float, float]] = deque(maxlen=WINDOW)  # feature, reward (nan: no credit), weight
-        self._pairs = 0  # ever, also those that have left the window
+        self._window = Window(WINDOW, len(self._theta))
         self._rewards = 0.0
 
     @property
@@ -182,8 +181,7 @@ class NeuralLinLogUCB:
                 self._posterior = self._seen(self._posterior, features[outcome.chosen])
         credited = set(self.credited(outcome).tolist())
         for place in outcome.chosen.tolist():
-            self._window.append((features[place], outcome.reward if place in credited else math.nan, outcome.weight))
-            self._pairs += 1
+            self._window.append(features[place], outcome.reward if place in credited else math.nan, outcome.weight)
 
     def step(self, outcome: Feedback) -> None:
         """Move theta: by Eq. linear-grad, or to the minimum of the loss."""
@@ -204,22 +202,13 @@ class NeuralLinLogUCB:
         pairs, rewards, weights = self._labelled()
         nothing = np.zeros(len(self._theta))
         return fit_logistic(
-            pairs, rewards, weights * self._crowd, start=self.theta, prior=nothing, precision=self._lambda, steps=50
+            pairs, rewards, weights * self._window.crowd, start=self.theta, prior=nothing, precision=self._lambda, steps=50
         )
 
-    def _recent(self) -> tuple[Floats, Floats, Floats]:
-        pairs, rewards, weights = zip(*self._window, strict=True)
-        return np.stack(pairs), np.array(rewards), np.array(weights)
-
     def _labelled(self) -> tuple[Floats, Floats, Floats]:
-        pairs, rewards, weights = self._recent()
-        known = ~np.isnan(rewards)
-        return pairs[known], rewards[known], weights[known]
-
-    @property
-    def _crowd(self) -> float:
-        """How many pairs each one in the window stands for."""
-        return self._pairs / max(len(self._window), 1)
+        window = self._window
+        known = ~np.isnan(window.labels)
+        return window.features[known], window.labels[known], window.weights[known]
 
     def _move_to(self, theta: Floats) -> None:
         with self._changing:
@@ -236,14 +225,10 @@ class NeuralLinLogUCB:
         policy = copy.copy(self)
         policy._changing = threading.Lock()
         with self._changing:
-            window, policy._expected = list(self._window), dict(self._expected)
-        for place, feature in zip(places, np.asarray(features, np.float64), strict=True):
-            window[place] = (feature, *window[place][1:])
-        policy._window = deque(window, maxlen=WINDOW)
-        precision = self._lambda * np.eye(len(theta))
-        if window:
-            pairs = policy._recent()[0]
-            precision = precision + self._crowd * pairs.T @ pairs
+            policy._window, policy._expected = self._window.copy(), dict(self._expected)
+        pairs = policy._window.features
+        pairs[list(places)] = features
+        precision = self._lambda * np.eye(len(theta)) + policy._window.crowd * pairs.T @ pairs
         posterior = Posterior(np.asarray(theta, np.float64), precision, self._form(precision))
         for pairs in policy._expected.values():
             posterior = policy._seen(posterior, pairs)
@@ -264,14 +249,13 @@ class NeuralLinLogUCB:
             for pairs in self._expected.values():
                 for pair in pairs:
                     posterior = posterior.withdraw(pair)
-        dimension = len(self._theta)
-        window = self._recent() if self._window else (np.zeros((0, dimension)), np.zeros(0), np.zeros(0))
+        window = self._window
         return {
             "theta": posterior.mean,
             "a": posterior.precision,
-            "counters": np.array([float(self._rewards), float(self._pairs)]),
-            "window.pairs": window[0].astype(np.float32),
-            "window.labels": np.column_stack(window[1:]),
+            "counters": np.array([float(self._rewards), float(window.ever)]),
+            "window.pairs": window.features.astype(np.float32),
+            "window.labels": np.column_stack([window.labels, window.weights]),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -279,6 +263,7 @@ class NeuralLinLogUCB:
         self._reset()
         precision = np.array(state["a"])
         self._posterior = Posterior(np.array(state["theta"]), precision, self._form(precision))
-        self._rewards, self._pairs = float(state["counters"][0]), int(state["counters"][1])
+        self._rewards = float(state["counters"][0])
         for pair, (reward, weight) in zip(state["window.pairs"], state["window.labels"], strict=True):
-            self._window.append((np.asarray(pair, np.float64), float(reward), float(weight)))
+            self._window.append(pair, float(reward), float(weight))
+        self._window.ever = int(state["counters"][1])

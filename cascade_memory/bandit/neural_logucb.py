@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
+from cascade_memory.bandit.window import Window
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 _WINDOW = 2_048  # pairs that the network is trained on
@@ -80,7 +80,7 @@ class NeuralLogUCB:
         self._network = _Network(inner, rng.normal(size=width) * np.sqrt(1.0 / width))
         self._design = np.full(width * dimension + width, self._lambda)  # U
         self._expected: dict[int, Floats] = {}
-        self._window: deque[tuple[Floats, float, float]] = deque(maxlen=_WINDOW)
+        self._window = Window(_WINDOW, dimension)
         self._rewards = 0.0
 
     @property
@@ -148,12 +148,12 @@ class NeuralLogUCB:
             if self._expected.pop(outcome.key, None) is None:
                 self._design = self._design + squares
         for place in self._credit(outcome):
-            self._window.append((np.asarray(outcome.slate.features[place], np.float64), outcome.reward, outcome.weight))
+            self._window.append(outcome.slate.features[place], outcome.reward, outcome.weight)
         self._train()
 
     def _train(self) -> None:
         """Take steps of gradient descent over the window, in an order that the number of rewards decides."""
-        features, rewards, weights = (np.array(column) for column in zip(*self._window, strict=True))
+        features, rewards, weights = self._window.features, self._window.labels, self._window.weights
         n = len(features)
         rng = np.random.default_rng([self._seed, self.rewards])
         order = rng.permutation(np.resize(np.arange(n), min(self._samples, 10 * n)))
@@ -176,18 +176,13 @@ class NeuralLogUCB:
         """Return the network, U, the window and the counter."""
         with self._changing:
             design = self._design - sum(self._expected.values(), start=np.zeros(1))
-        dimension = self._shape[1]
-        columns = [np.array(column) for column in zip(*self._window, strict=True)] or [
-            np.zeros((0, dimension)),
-            *[np.zeros(0)] * 2,
-        ]
         return {
             "inner": self._network.inner,
             "outer": self._network.outer,
             "design": design,
             "rewards": np.array([float(self._rewards)]),
-            "window.pairs": columns[0],
-            "window.labels": np.column_stack(columns[1:]),
+            "window.pairs": self._window.features.copy(),
+            "window.labels": np.column_stack([self._window.labels, self._window.weights]),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -196,4 +191,4 @@ class NeuralLogUCB:
         self._network = _Network(np.array(state["inner"]), np.array(state["outer"]))
         self._design, self._rewards = np.array(state["design"]), float(state["rewards"][0])
         for pair, (reward, weight) in zip(state["window.pairs"], state["window.labels"], strict=True):
-            self._window.append((np.array(pair), float(reward), float(weight)))
+            self._window.append(pair, float(reward), float(weight))

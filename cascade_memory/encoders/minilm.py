@@ -59,7 +59,7 @@ class MiniLMEmbedder:
                     from transformers import AutoModel, AutoTokenizer
                 except ImportError as error:
                     raise _missing() from error
-                folder = _folder()
+                folder = pretrained_folder()
                 _verify(folder / "model.safetensors")
                 with quiet_loading():  # a bar for 90 MB from disk is noise
                     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -73,7 +73,8 @@ def is_installed() -> bool:
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
-def _folder() -> Path:
+def pretrained_folder() -> Path:
+    """Return the folder of the installed model."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise _missing()

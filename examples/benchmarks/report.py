@@ -55,7 +55,7 @@ def show(part: str, rows: list[Row], out: Path) -> None:
         f"\nSIMULATED solver, all-MiniLM-L6-v2, K = 32, k = 1, {len(table.seeds)} seeds (order and solver). Success in percent;"
     )
     print("in brackets the paired difference to similarity with its 95 % interval.")
-    {"main": _main, "ablation": _ablation, "adversity": _adversity}[part](table)
+    {"main": _main, "ablation": _ablation, "adversity": _adversity, "rivals": _rivals}[part](table)
     if part == "main":
         _curves(table, out.parent / "learning_curves.png")
 
@@ -197,3 +197,33 @@ def _curves(table: Table, target: Path) -> None:
     axes[-1].legend(frameon=False, fontsize=8)
     figure.savefig(target, dpi=110)
     print(f"\ncurves: {target}")
+
+
+# Averages over twelve single-turn tasks with Qwen3-32B, from the paper's tables: a real model, other tasks, another ranker.
+_IN_THE_PAPER = {
+    "zero-shot": 48.33,
+    "ICRL": 52.48,
+    "ICRLPlus": 54.33,
+    "NP-CBR": 63.76,
+    "LinLogUCB": 63.95,
+    "NeuralLogUCB": 65.39,
+    "Neural-LinUCB": 65.49,
+    "w/o exploration": 66.37,
+    "Neural-LinLogUCB": 66.68,
+}
+
+
+def _rivals(table: Table) -> None:
+    base = {stream: table.of(stream, "NP-CBR", 0.5) for stream in table.streams}
+    heads = "".join(f"{stream:>26s}" for stream in table.streams)
+    print(f"\n{'':32s}{heads}{'average':>26s} | {'paper: 12 tasks, 32B':>22s}")
+    for method in sorted(table.methods, key=lambda method: -table.mean_over(table.streams, method, 0.5).mean()):
+        cells = [_against(table.of(stream, method, 0.5), base[stream]) for stream in table.streams]
+        cells.append(_against(table.mean_over(table.streams, method, 0.5), np.mean(list(base.values()), axis=0)))
+        paper = _IN_THE_PAPER.get(method)
+        print(f"{method:32s}{''.join(f'{cell:>26s}' for cell in cells)} | {'' if paper is None else f'{paper:.2f}':>22s}")
+
+
+def _against(values: np.ndarray, base: np.ndarray) -> str:
+    mean, half = interval((values - base).tolist())
+    return f"{values.mean():.2f} [{mean:+.2f} ± {half:.2f}]"

@@ -102,7 +102,7 @@ class CrossEncoder:
     def _with(self, model: Any, *, steps: int, outcomes: int) -> CrossEncoder:
         other = object.__new__(CrossEncoder)
         vars(other).update(vars(self))
-        other._serving = served(model, self._base.device)
+        other._serving = served(model, self._base.device, half=self._base.half)
         other._features = Remembered(_REMEMBERED)
         other.version, other.fitted_outcomes = self.version + steps, self.fitted_outcomes + outcomes
         return other

@@ -30,12 +30,16 @@ class Base:
     tokenizer: Any
     head: Floats
     device: str
+    half: bool  # scored, and trained with autocast, in bfloat16
     identity: str
     max_tokens: int
 
 
-def load_base(name: str, *, device: str | None, max_tokens: int) -> Base:
-    """Load a reranker from a folder, or by its name on the Hugging Face hub; only then anything may be downloaded."""
+def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | None = None) -> Base:
+    """Load a reranker from a folder, or by its name on the Hugging Face hub; only then anything may be downloaded.
+
+    Without being told, it takes CUDA where there is one, and bfloat16 there alone.
+    """
     try:
         import torch
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
@@ -55,18 +59,26 @@ def load_base(name: str, *, device: str | None, max_tokens: int) -> Base:
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
     longest = min(max_tokens, int(getattr(config, "max_position_embeddings", max_tokens)) - _offset(config))
     model = model.eval().requires_grad_(requires_grad=False)
-    serving = served(model, chosen) if chosen != "cpu" else model
+    half = chosen.startswith("cuda") if half is None else half
+    serving = served(model, chosen, half=half) if half or chosen != "cpu" else model
     return Base(
-        model=model, serving=serving, tokenizer=tokenizer, head=head, device=chosen, identity=identity, max_tokens=longest
+        model=model,
+        serving=serving,
+        tokenizer=tokenizer,
+        head=head,
+        device=chosen,
+        half=half,
+        identity=identity,
+        max_tokens=longest,
     )
 
 
-def served(model: Any, device: str) -> Any:
-    """Return a copy of a model to score with: half as large on CUDA."""
+def served(model: Any, device: str, *, half: bool) -> Any:
+    """Return a copy of a model to score with."""
     import torch
 
     copied = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
-    return copied.to(device, torch.bfloat16 if device.startswith("cuda") else torch.float32)
+    return copied.to(device, torch.bfloat16 if half else torch.float32)
 
 
 def _config(auto: Any, name: str, *, local: bool) -> Any:

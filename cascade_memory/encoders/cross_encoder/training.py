@@ -70,7 +70,7 @@ class Apprentice:
 
         def learn(batch: list[int]) -> None:
             inputs = padded([tokens[i] for i in batch], self._base.tokenizer, device)
-            with torch.autocast("cuda", torch.bfloat16, enabled=device.startswith("cuda")):
+            with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
                 pooled = model(**inputs).logits
             scores = pooled.float() @ self._head
             (_losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()

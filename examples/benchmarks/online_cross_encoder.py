@@ -1,0 +1,169 @@
+"""Does a cross-encoder learn while it works? MiniLM's weights under a new head, Banking77, a SIMULATED solver, on a CPU.
+
+    CASCADE_DATA=... python examples/benchmarks/online_cross_encoder.py --seeds 3
+
+A part of the stream is held out: its queries with the most similar held-out texts, labelled by whether both have the same
+solution. How well the encoder under its head tells the two kinds of pairs apart (AUC) is measured before the first reward and
+after each quarter. Nothing of the held-out part is ever recalled or rewarded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and PyTorch's keep each other waiting
+
+import numpy as np
+from report import interval
+from streams import Stream, load
+from tqdm import tqdm
+
+from cascade_memory import CascadeMemory
+from cascade_memory.assembly.rankers import cross_encoder
+from cascade_memory.bandit.neural_bandit import Schedule
+from cascade_memory.encoders.minilm import MiniLMEmbedder, pretrained_folder
+from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.ports.pair_encoder import Pair
+
+HELD_OUT, NEIGHBOURS = 500, 6
+
+
+def reranker_from_minilm(folder: Path, seed: int) -> str:
+    """Save all-MiniLM-L6-v2 as a sequence classifier with one label; its head is drawn at random."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
+
+    torch.manual_seed(seed)
+    source = pretrained_folder()
+    config = BertConfig.from_pretrained(source, num_labels=1)
+    model = BertForSequenceClassification(config)
+    model.bert.load_state_dict(BertModel.from_pretrained(source).state_dict())
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    return str(folder)
+
+
+def held_out_pairs(stream: Stream, embedder: PrecomputedEmbedder) -> tuple[list[Pair], np.ndarray]:
+    """Return pairs of held-out texts that are alike, and whether their solutions are the same."""
+    texts, labels = stream.queries[:HELD_OUT], stream.labels[:HELD_OUT]
+    vectors = embedder.embed(texts)
+    alike = vectors @ vectors.T
+    np.fill_diagonal(alike, -1.0)
+    nearest = np.argsort(-alike, axis=1)[:, :NEIGHBOURS]
+    pairs = [Pair(query=texts[i], text=texts[j], head="") for i in range(len(texts)) for j in nearest[i]]
+    return pairs, np.array([labels[i] == labels[j] for i in range(len(texts)) for j in nearest[i]])
+
+
+def auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Return how often a pair with the same solution scores above one without."""
+    order = np.argsort(np.argsort(scores)) + 1.0
+    positive = labels.sum()
+    return float((order[labels].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
+
+
+def play(seed: int, steps: int | None, minutes: float, rate: float, hindsight: int, half: bool) -> dict[str, Any]:
+    """Play one order of the stream; return its row."""
+    import torch
+
+    torch.set_num_threads(1)
+    stream = load("Banking77").shuffled(seed)
+    embedder = PrecomputedEmbedder(MiniLMEmbedder(), stream.queries)
+    pairs, same = held_out_pairs(stream, embedder)
+    online = Stream(stream.name, stream.queries[HELD_OUT:], stream.labels[HELD_OUT:], stream.zero_shot)
+    n = min(steps or len(online.queries), len(online.queries))
+    solver = SimulatedSolver(online.labels, zero_shot=online.zero_shot, misled=0.5, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        ranker = cross_encoder(
+            reranker_from_minilm(Path(folder), seed),
+            schedule=Schedule(hindsight=hindsight),
+            encoder_learning_rate=rate,
+            learning_rate=0.01,
+            max_tokens=128,
+            device="cpu",
+            half=half,
+        )
+        memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", abstain=False)
+        partition = memory._engine.partition("default")  # to look at, between the steps
+
+        def measured() -> float:
+            encoder, policy = partition.now
+            return auc(encoder.encode_pairs(pairs) @ policy.theta, same)  # type: ignore[attr-defined]
+
+        aucs, success, fitting, times = [measured()], [], [], []
+        began = time.perf_counter()
+        for i in tqdm(range(n), desc=f"seed {seed}", mininterval=10):
+            if i and i % (n // 4) == 0 and len(aucs) < 4:
+                aucs.append(measured())
+            started = time.perf_counter()
+            recall = memory.recall(online.queries[i])
+            case = str(recall.cases[0].solution) if recall.cases else None
+            attempt = solver.solve(i, case)
+            memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
+            times.append(time.perf_counter() - started)
+            success.append(attempt.success)
+            fitting.append(case is not None and solver.is_right(i, case))
+            if time.perf_counter() - began > 60 * minutes:
+                break
+        aucs.append(measured())
+        version, failures = partition.encoder.version, memory.health().failures  # type: ignore[attr-defined]
+        memory.close()
+    return {
+        "seed": seed,
+        "simulated": True,
+        "steps": len(times),
+        "asked": n,
+        "trained": version,
+        "learning_rate": rate,
+        "hindsight": hindsight,
+        "half": half,
+        "auc": aucs,
+        "cosine_auc": auc((embedder.embed([p.query for p in pairs]) * embedder.embed([p.text for p in pairs])).sum(1), same),
+        "success": [float(part.mean()) for part in np.array_split(np.array(success), 4)],
+        "fitting": [float(part.mean()) for part in np.array_split(np.array(fitting), 4)],
+        "seconds_per_step": float(np.mean(times)),
+        "failures": failures,
+    }
+
+
+def main() -> None:
+    """Play every seed and print what was learned."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=None, help="of the stream; all by default")
+    parser.add_argument("--minutes", type=float, default=120.0, help="after which a seed stops")
+    parser.add_argument("--learning-rate", type=float, default=3e-4, help="of AdamW: more than for a pretrained reranker")
+    parser.add_argument("--hindsight", type=int, default=0, help="further candidates per success that the encoder learns from")
+    parser.add_argument("--half", action="store_true", help="bfloat16: for processors that have AMX")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/online_cross_encoder.jsonl"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    load("Banking77", 1)  # fail early where there is no data
+    how = (options.steps, options.minutes, options.learning_rate, options.hindsight, options.half)
+    asked = [(seed, *how) for seed in range(options.seeds)]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(play, *zip(*asked, strict=True)))
+    with options.out.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    print("Banking77, SIMULATED solver, MiniLM's weights under a random head, CPU")
+    for row in rows:
+        print(
+            f"seed {row['seed']}: {row['steps']} of {row['asked']} steps, {row['trained']} of the encoder, "
+            f"{row['seconds_per_step']:.3f} s each; AUC {' '.join(f'{value:.3f}' for value in row['auc'])} "
+            f"(cosine {row['cosine_auc']:.3f}); right case {' '.join(f'{value:.2f}' for value in row['fitting'])}; "
+            f"success {' '.join(f'{value:.2f}' for value in row['success'])}"
+        )
+    rise = interval([row["auc"][-1] - row["auc"][1] for row in rows])
+    print(f"AUC from the end of the first quarter to the end of the last: {rise[0]:+.3f} ± {rise[1]:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Does each bandit do what its theory says? Synthetic worlds in which the best arm is known, so that regret can be counted.
+
+    python examples/benchmarks/worlds.py
+
+Rewards are drawn with probability sigmoid(h(x)). Regret is the success that the best arm of the round would have had, less that
+of the chosen one. ``exponent`` is the slope of log regret over log rounds from the tenth part on (Student's t over the seeds):
+1 grows with every round, below 1 is sub-linear.
+
+logistic      h is linear in the features: everybody who learns should get there.
+one more try  ten arms that stay; the first one that works is fairly good, another one is better. Who never explores stays.
+curved        h is a network of the raw features, of which a linear head sees little: features must be learned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process per core already
+
+import numpy as np
+from report import interval
+from tqdm import tqdm
+
+from cascade_memory.bandit.neural_bandit import Lesson, NeuralBandit, Ref, Schedule
+from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+from cascade_memory.bandit.neural_logucb import NeuralLogUCB
+from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
+from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.ports.policy import Feedback, Floats, Policy, Slate
+
+DIMENSION, ARMS, WIDTH = 8, 16, 32
+WORLDS = ("logistic", "one more try", "curved")
+
+
+@dataclass(frozen=True)
+class World:
+    """Features and success probabilities of every arm of every round."""
+
+    features: Floats  # (rounds, arms, d)
+    success: Floats  # (rounds, arms)
+    draws: Floats  # (rounds,)
+
+
+def make_world(name: str, rounds: int, seed: int) -> World:
+    """Return a world; the seed decides all of it."""
+    rng = np.random.default_rng([seed, WORLDS.index(name)])
+    draws = rng.random(rounds)
+    if name == "one more try":
+        success = rng.uniform(0.1, 0.4, 10)
+        success[0], success[rng.integers(1, 10)] = 0.75, 0.95
+        return World(np.broadcast_to(np.eye(10), (rounds, 10, 10)), np.broadcast_to(success, (rounds, 10)), draws)
+    features = rng.normal(size=(rounds, ARMS, DIMENSION)) / np.sqrt(DIMENSION)
+    if name == "logistic":
+        theta = rng.normal(size=DIMENSION)
+        logits = features @ (3.0 * theta / np.linalg.norm(theta))
+    else:
+        inner, _ = np.linalg.qr(rng.normal(size=(DIMENSION, DIMENSION)))
+        logits = 4.0 * (np.abs(features @ inner[:, 0]) - np.abs(features @ inner[:, 1]))
+    return World(features, 1 / (1 + np.exp(-logits)), draws)
+
+
+class SmallNetwork:
+    """A trainable encoder for arrays: one hidden layer of ReLUs, AdamW, as ``Trainee`` asks for."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        import torch
+
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        self._torch, self._world = torch, world
+        self.model = torch.nn.Sequential(torch.nn.Linear(world.features.shape[2], WIDTH), torch.nn.ReLU())
+        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-2, weight_decay=1e-5)
+
+    def encode(self, rows: Floats) -> Floats:
+        with self._torch.no_grad():
+            return self.model(self._torch.tensor(rows, dtype=self._torch.float32)).numpy().astype(np.float64)
+
+    def features(self, refs: Sequence[Ref]) -> Floats:
+        return self.encode(np.stack([self._world.features[step, arm] for step, arm in refs]))
+
+    def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[SmallNetwork, Floats]:
+        torch = self._torch
+        head = torch.tensor(theta, dtype=torch.float32, requires_grad=joint)
+        rows = np.stack([self._world.features[step, arm] for (step, arm), _, _ in lessons])
+        rewards = torch.tensor([reward for _, reward, _ in lessons], dtype=torch.float32)
+        self.optimiser.zero_grad()
+        logits = self.model(torch.tensor(rows, dtype=torch.float32)) @ head
+        torch.nn.functional.binary_cross_entropy_with_logits(logits, rewards).backward()
+        self.optimiser.step()
+        return self, theta
+
+
+Maker = Callable[[World, int], tuple["NeuralBandit | None", Any]]
+
+
+def _plain(make: Callable[[int], Policy]) -> Maker:
+    def made(world: World, seed: int) -> tuple[None, Policy]:
+        del seed
+        return None, make(world.features.shape[2])
+
+    return made
+
+
+def _neural(refit: str, kind: type[NeuralLinLogUCB] = NeuralLinLogUCB, **options: Any) -> Maker:
+    def make(world: World, seed: int) -> tuple[NeuralBandit, NeuralLinLogUCB]:
+        encoder = SmallNetwork(world, seed)
+        start = np.random.default_rng(seed).normal(size=WIDTH) / np.sqrt(WIDTH)
+        policy = kind(start, refit=refit, learning_rate=0.05, **options)  # type: ignore[arg-type]
+        return NeuralBandit(encoder, policy, Schedule(every=32)), policy
+
+    return make
+
+
+def bandits(alpha: float) -> dict[str, Maker]:
+    """Return what is compared; a linear head starts from nothing, here nobody is pretrained."""
+    zero = np.zeros
+    step = {"alpha": alpha, "learning_rate": 0.05, "decay": False}
+    return {
+        "random": _plain(lambda _: UniformPolicy()),
+        "greedy (alpha = 0)": _plain(lambda d: NeuralLinLogUCB(zero(d), refit="exact", alpha=0.0)),
+        "LinLogUCB": _plain(lambda d: LinLogUCB(d, alpha=alpha)),
+        "NeuralLogUCB": _plain(lambda d: NeuralLogUCB(d, alpha=alpha)),
+        "ridge head (LinUCB)": _plain(lambda d: NeuralLinUCB(zero(d), alpha=alpha)),
+        "Thompson": _plain(lambda d: ThompsonSampling(zero(d), refit="exact", alpha=alpha)),
+        "Neural-LinLogUCB, frozen features, gradient step": _plain(lambda d: NeuralLinLogUCB(zero(d), **step)),
+        "Neural-LinLogUCB, frozen features, exact": _plain(lambda d: NeuralLinLogUCB(zero(d), refit="exact", alpha=alpha)),
+        "Neural-LinUCB, trained encoder": _neural("exact", NeuralLinUCB, alpha=alpha),
+        "Neural-LinLogUCB, trained encoder, gradient step": _neural("sgd", alpha=alpha, decay=False),
+        "Neural-LinLogUCB, trained encoder, exact": _neural("exact", alpha=alpha),
+    }
+
+
+def play(world_name: str, bandit: str, alpha: float, seed: int, rounds: int) -> dict[str, Any]:
+    """Play one bandit in one world; return its row."""
+    world = make_world(world_name, rounds, seed)
+    neural, policy = bandits(alpha)[bandit](world, seed)
+    regret, began = np.zeros(rounds), time.perf_counter()
+    for step in range(rounds):
+        arms = world.features[step]
+        if neural is not None:
+            encoder, policy = neural.now
+            arms = encoder.encode(arms)
+        slate = Slate(features=arms, similarity=np.zeros(len(arms)), groups=np.arange(len(arms)))
+        choice = policy.select(slate, 1, abstain=False, seed=seed * rounds + step)
+        policy.expect(step, slate, choice)
+        (arm,) = choice.chosen.tolist()
+        regret[step] = world.success[step].max() - world.success[step, arm]
+        outcome = Feedback(
+            key=step,
+            slate=slate,
+            chosen=choice.chosen,
+            context=choice.context,
+            shown=True,
+            reward=float(world.draws[step] < world.success[step, arm]),
+            agreement=None,
+        )
+        if neural is not None:
+            neural.learn(outcome, [(step, arm)])
+        else:
+            policy.update([outcome])
+    total = regret.cumsum()
+    steps = np.arange(1, rounds + 1)
+    late = (steps >= rounds // 10) & (total > 0)
+    slope = float(np.polyfit(np.log(steps[late]), np.log(total[late]), 1)[0]) if late.sum() > 1 else 0.0
+    return {
+        "world": world_name,
+        "bandit": bandit,
+        "alpha": alpha,
+        "seed": seed,
+        "rounds": rounds,
+        "simulated": True,
+        "regret": float(total[-1]),
+        "last_tenth": float(regret[-rounds // 10 :].mean()),
+        "exponent": slope,
+        "curve": [round(float(total[at]), 2) for at in np.linspace(rounds // 50, rounds, 50).astype(int) - 1],
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def show(rows: list[dict[str, Any]], plot: Path | None) -> None:
+    """Print a table per world, and draw the curves."""
+    for world in WORLDS:
+        mine = [row for row in rows if row["world"] == world]
+        if not mine:
+            continue
+        print(f"\n{world}: {mine[0]['rounds']:,} rounds, alpha {mine[0]['alpha']}, SIMULATED")
+        print(f"{'':50s}{'regret':>16s}{'per round at the end':>22s}{'exponent':>18s}")
+        for bandit in bandits(0.0):
+            chosen = [row for row in mine if row["bandit"] == bandit]
+            if chosen:
+                regret, last, slope = (interval([row[name] for row in chosen]) for name in ("regret", "last_tenth", "exponent"))
+                print(
+                    f"{bandit:50s}{regret[0]:>9.0f} ± {regret[1]:<4.0f}{last[0]:>14.3f} ± {last[1]:<5.3f}"
+                    f"{slope[0]:>10.2f} ± {slope[1]:<5.2f}"
+                )
+    if plot is not None:
+        draw(rows, plot)
+
+
+def draw(rows: list[dict[str, Any]], plot: Path) -> None:
+    """Draw the mean regret of each bandit."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(WORLDS), figsize=(15, 4.5), layout="constrained")
+    for axis, world in zip(axes, WORLDS, strict=True):
+        for bandit in bandits(0.0):
+            curves = [row["curve"] for row in rows if row["world"] == world and row["bandit"] == bandit]
+            if curves:
+                rounds = next(row["rounds"] for row in rows if row["world"] == world)
+                axis.plot(np.linspace(rounds / 50, rounds, 50), np.mean(curves, axis=0), label=bandit)
+        axis.set(title=world, xlabel="rounds", ylabel="regret (simulated)")
+    axes[-1].legend(fontsize=7)
+    figure.savefig(plot, dpi=110)
+
+
+def main() -> None:
+    """Play every bandit in every world with every seed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=WORLDS)
+    parser.add_argument("--bandits", nargs="+", default=list(bandits(0.0)))
+    parser.add_argument("--rounds", type=int, default=5_000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--alpha", type=float, default=0.5)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path, default=Path("results/worlds.jsonl"))
+    parser.add_argument("--plot", type=Path, default=None)
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    asked = [
+        (world, bandit, options.alpha, seed, options.rounds)
+        for seed in range(options.seeds)
+        for world in options.worlds
+        for bandit in options.bandits
+    ]
+    with ProcessPoolExecutor(options.jobs) as pool, options.out.open("w") as file:
+        rows = []
+        for done in tqdm(as_completed([pool.submit(play, *one) for one in asked]), total=len(asked), unit="run"):
+            rows.append(done.result())
+            file.write(json.dumps(rows[-1]) + "\n")
+            file.flush()
+    show(rows, options.plot)
+    print(f"\n{len(rows)} runs in {time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
