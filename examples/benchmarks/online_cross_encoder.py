@@ -33,7 +33,7 @@ from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.ports.pair_encoder import Pair
 
-HELD_OUT, NEIGHBOURS = 500, 6
+NEIGHBOURS = 6
 
 
 def reranker_from_minilm(folder: Path, seed: int) -> str:
@@ -51,9 +51,8 @@ def reranker_from_minilm(folder: Path, seed: int) -> str:
     return str(folder)
 
 
-def held_out_pairs(stream: Stream, embedder: PrecomputedEmbedder) -> tuple[list[Pair], np.ndarray]:
+def held_out_pairs(texts: list[str], labels: list[str], embedder: PrecomputedEmbedder) -> tuple[list[Pair], np.ndarray]:
     """Return pairs of held-out texts that are alike, and whether their solutions are the same."""
-    texts, labels = stream.queries[:HELD_OUT], stream.labels[:HELD_OUT]
     vectors = embedder.embed(texts)
     alike = vectors @ vectors.T
     np.fill_diagonal(alike, -1.0)
@@ -69,15 +68,17 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return float((order[labels].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
 
 
-def play(seed: int, steps: int | None, minutes: float, rate: float, hindsight: int, half: bool) -> dict[str, Any]:
+def play(
+    seed: int, steps: int | None, minutes: float, held_out: int, rate: float, hindsight: int, half: bool
+) -> dict[str, Any]:
     """Play one order of the stream; return its row."""
     import torch
 
     torch.set_num_threads(1)
     stream = load("Banking77").shuffled(seed)
     embedder = PrecomputedEmbedder(MiniLMEmbedder(), stream.queries)
-    pairs, same = held_out_pairs(stream, embedder)
-    online = Stream(stream.name, stream.queries[HELD_OUT:], stream.labels[HELD_OUT:], stream.zero_shot)
+    pairs, same = held_out_pairs(stream.queries[:held_out], stream.labels[:held_out], embedder)
+    online = Stream(stream.name, stream.queries[held_out:], stream.labels[held_out:], stream.zero_shot)
     n = min(steps or len(online.queries), len(online.queries))
     solver = SimulatedSolver(online.labels, zero_shot=online.zero_shot, misled=0.5, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -139,6 +140,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=None, help="of the stream; all by default")
     parser.add_argument("--minutes", type=float, default=120.0, help="after which a seed stops")
+    parser.add_argument("--held-out", type=int, default=500, help="tasks that are never played")
     parser.add_argument("--learning-rate", type=float, default=3e-4, help="of AdamW: more than for a pretrained reranker")
     parser.add_argument("--hindsight", type=int, default=0, help="further candidates per success that the encoder learns from")
     parser.add_argument("--half", action="store_true", help="bfloat16: for processors that have AMX")
@@ -147,7 +149,7 @@ def main() -> None:
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     load("Banking77", 1)  # fail early where there is no data
-    how = (options.steps, options.minutes, options.learning_rate, options.hindsight, options.half)
+    how = (options.steps, options.minutes, options.held_out, options.learning_rate, options.hindsight, options.half)
     asked = [(seed, *how) for seed in range(options.seeds)]
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(play, *zip(*asked, strict=True)))

@@ -64,6 +64,10 @@ def test_every_block_does_what_the_page_says(page: Path, tmp_path: Path, monkeyp
         from docs_model import multiplier  # no real model can be asked here: a scripted one answers
 
         monkeypatch.setattr("langchain.chat_models.init_chat_model", multiplier)
+    if "./my-reranker" in page.read_text() and importlib.util.find_spec("transformers") is not None:
+        from tiny_models import make_reranker  # nor can one be downloaded
+
+        make_reranker(tmp_path / "my-reranker")
     names: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks(page):
         printed = io.StringIO()
