@@ -218,7 +218,8 @@ def draw(rows: list[dict[str, Any]], plot: Path) -> None:
             curves = [row["curve"] for row in rows if row["world"] == world and row["bandit"] == bandit]
             if curves:
                 rounds = next(row["rounds"] for row in rows if row["world"] == world)
-                axis.plot(np.linspace(rounds / 50, rounds, 50), np.mean(curves, axis=0), label=bandit)
+                style = {"color": "0.6", "linestyle": "--"} if bandit == "random" else {}
+                axis.plot(np.linspace(rounds / 50, rounds, 50), np.mean(curves, axis=0), label=bandit, **style)
         axis.set(title=world, xlabel="rounds", ylabel="regret (simulated)")
     axes[-1].legend(fontsize=7)
     figure.savefig(plot, dpi=110)
