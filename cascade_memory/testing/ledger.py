@@ -174,6 +174,27 @@ class LedgerContract:
         ledger.settle(self._settlement("e1", 1.0))
         assert [one.weight for one in ledger.history(1, 10)] == [0.5, 0.5]
 
+    def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
+        """So that pairs can be read again; the episode's query where the recall has none of its own."""
+        ledger = self._ledger()
+        ledger.add([self._case(query="a"), self._case(query="b", solution="t")])
+        keys = tuple(int(key) for key in ledger.newest(1, 10))
+        first = ledger.record(self._recall("e1", candidates=keys))
+        second = ledger.record(self._recall("e1", candidates=keys[:1], query="and then?"))
+        asked, again = ledger.asked(first), ledger.asked(second)
+        assert asked is not None
+        assert again is not None
+        assert (asked[0], asked[1].tolist()) == ("q", list(keys))
+        assert (again[0], again[1].tolist()) == ("and then?", [keys[0]])
+        assert ledger.asked(10_000) is None
+
+    def test_the_newest_cases_come_in_order_of_age(self) -> None:
+        """Of one namespace."""
+        ledger = self._ledger()
+        ledger.add([self._case(query=name, solution=name) for name in "abc"])
+        assert ledger.newest(1, 2).tolist() == ledger.scan(1, 0, 10).keys[1:].tolist()
+        assert ledger.newest(7, 2).tolist() == []
+
     def test_an_unknown_a_foreign_and_a_closed_episode_are_refused(self) -> None:
         """Each with its own error."""
         ledger = self._ledger()

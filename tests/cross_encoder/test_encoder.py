@@ -124,6 +124,18 @@ def test_training_returns_another_encoder_that_fits_better_and_leaves_this_one(f
     np.testing.assert_allclose(trained.untrained().encode_pairs(PAIRS), features, atol=1e-6)
 
 
+def test_the_loss_by_hand():
+    from cascade_memory.encoders.cross_encoder.training import _losses
+
+    # Eq. loss for one pair: -r log sigma(z) - (1 - r) log(1 - sigma(z)). At z = 0 both halves are log 2. At z = log 3,
+    # sigma = 3/4: r = 1 gives log 4/3, r = 0 gives log 4, r = 1/2 the mean of both.
+    scores, rewards = torch.tensor([0.0, 0.0] + [np.log(3.0)] * 3), torch.tensor([1.0, 0.0, 1.0, 0.0, 0.5])
+    expected = [np.log(2), np.log(2), np.log(4 / 3), np.log(4), (np.log(4 / 3) + np.log(4)) / 2]
+    np.testing.assert_allclose(_losses(scores, rewards, "logistic"), expected, atol=1e-6)
+    # Neural-LinUCB's is (z - r)^2.
+    np.testing.assert_allclose(_losses(torch.tensor([0.5, 2.0]), torch.tensor([1.0, 0.0]), "squared"), [0.25, 4.0])
+
+
 def test_micro_batches_add_up_to_the_whole_batch(folder):
     labels, weights = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.5, 1.0, 1.0, 0.25, 1.0])
     whole, parts = _encoder(folder, learning_rate=1e-3), _encoder(folder, learning_rate=1e-3)
