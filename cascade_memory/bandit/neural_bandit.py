@@ -62,7 +62,7 @@ class NeuralBandit:
         self._refs: deque[Ref] = deque(maxlen=WINDOW)  # of the pairs in the policy's window, place by place
         self._stalest = 0  # where the next round of encoding afresh begins, counted from the first pair ever
         self._seen = 0  # pairs ever
-        self._since = 0  # rewards since the last step of the encoder
+        self._since = 0.0  # rewards since the last step of the encoder; an episode of several recalls is one
         self.steps = 0  # of the encoder
 
     def learn(self, outcome: Feedback, refs: Sequence[Ref], extra: Sequence[Lesson] = ()) -> bool:
@@ -74,7 +74,8 @@ class NeuralBandit:
         if not len(outcome.chosen) or not outcome.shown:
             return False
         features = encoder.features(refs)
-        if np.isnan(features).any():
+        if not refs or np.isnan(features).any():
+            policy.withdraw(outcome.key)
             return False  # a case that is gone teaches nothing
         outcome = on_chosen_pairs(outcome, features)
         policy.observe(outcome)
@@ -82,11 +83,11 @@ class NeuralBandit:
         self._seen += len(refs)
         self._epoch += [(refs[place], outcome.reward, outcome.weight) for place in policy.credited(outcome)]
         self._epoch += extra
-        self._since += 1
-        if self._since < self._schedule.every:
+        self._since += outcome.weight
+        if self._since + 1e-6 < self._schedule.every:
             policy.step(outcome)
             return False
-        self._since = 0  # also if training fails: it is tried again after as many rewards, with these lessons among them
+        self._since = 0.0  # also if training fails: it is tried again after as many rewards, with these lessons among them
         del self._epoch[:-_LESSONS]
         self._train(encoder, policy)
         return True
@@ -94,12 +95,15 @@ class NeuralBandit:
     def _train(self, encoder: Trainee, policy: NeuralLinLogUCB) -> None:
         theta = policy.theta if self._schedule.head == "kept" else self._epoch_theta
         encoder, theta = encoder.trained(self._epoch, theta, joint=self._schedule.head == "joint")
+        self._epoch, self._epoch_theta = [], theta
+        self.steps += 1
+        # The step is taken, whatever becomes of the features: they may stay as they are until the next one.
+        self.now = (encoder, policy.renewed(theta, [], np.zeros((0, len(theta)))))
         places = self._due()
         features = encoder.features([self._refs[place] for place in places])
         known = ~np.isnan(features).any(axis=1)
         policy = policy.renewed(theta, np.asarray(places)[known].tolist(), features[known])
-        self._epoch, self._epoch_theta = [], theta
-        self.steps += 1
+        policy.settle()
         self.now = (encoder, policy)
 
     def _due(self) -> list[int]:
@@ -121,15 +125,19 @@ class NeuralBandit:
         encoder, _ = self.now
         fresh = NeuralBandit(encoder, policy, self._schedule)
         features = encoder.features([ref for _, refs in history for ref in refs])
+        lessons: dict[Ref, float] = {}
+        seen: list[Feedback] = []
         for outcome, refs in history:
             rows, features = features[: len(refs)], features[len(refs) :]
             if len(refs) and not np.isnan(rows).any():
-                seen = on_chosen_pairs(outcome, rows)
-                policy.observe(seen)
-                policy.step(seen)
+                seen.append(on_chosen_pairs(outcome, rows))
+                lessons.update(dict.fromkeys(refs, outcome.reward))
                 fresh._refs += refs
                 fresh._seen += len(refs)
-        fresh.steps = self.steps
+        policy.update(seen)
+        # What the next step of the encoder was to learn, it will: with the labels of today.
+        fresh._epoch = [(ref, lessons[ref], weight) for ref, _, weight in self._epoch if ref in lessons]
+        fresh.steps, fresh._since = self.steps, self._since
         vars(self).update(vars(fresh))
 
     def state_dict(self) -> dict[str, Floats]:
@@ -148,7 +156,8 @@ class NeuralBandit:
             ((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in state["training.epoch"]
         ]
         self._epoch_theta = np.array(state["training.epoch_theta"])
-        self._stalest, self._seen, self._since, self.steps = (int(number) for number in state["training.counters"])
+        self._stalest, self._seen, _, self.steps = (int(number) for number in state["training.counters"])
+        self._since = float(state["training.counters"][2])
 
 
 def on_chosen_pairs(outcome: Feedback, features: Floats) -> Feedback:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 WINDOW = 2_048  # pairs that A and an exact theta are made from afresh; older ones count by weight
+_MAX_EXPECTED = 1_024  # open episodes
+_NEWTON = 15  # steps, from where theta was
 FORMS = {"cholesky": Cholesky.of, "sherman-morrison": ShermanMorrison.of}
 
 
@@ -137,10 +139,15 @@ class NeuralLinLogUCB:
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Add the chosen pairs to A: it needs no reward."""
+        if self._discount < 1.0:
+            return  # what has lost weight since could not be taken back: such pairs count from their reward on
         pairs = np.asarray(slate.features, np.float64)[choice.chosen]
         with self._changing:
             self._expected[key] = pairs
             self._posterior = self._seen(self._posterior, pairs)
+            if len(self._expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
+                for pair in self._expected.pop(next(iter(self._expected))):
+                    self._posterior = self._posterior.withdraw(pair)
 
     def withdraw(self, key: int) -> None:
         """Take the pairs out of A again."""
@@ -161,7 +168,9 @@ class NeuralLinLogUCB:
         for outcome in feedback:
             if self.teaches(outcome):
                 self.observe(outcome)
-                self.step(outcome)
+                if not self._exact:
+                    self.step(outcome)
+        self.settle()
 
     def teaches(self, outcome: Feedback) -> bool:
         """Say whether a case was shown, and chosen on features of this kind."""
@@ -183,10 +192,15 @@ class NeuralLinLogUCB:
         for place in outcome.chosen.tolist():
             self._window.append(features[place], outcome.reward if place in credited else math.nan, outcome.weight)
 
+    def settle(self) -> None:
+        """Move an exact theta to the minimum of the loss."""
+        if self._exact and len(self._window):
+            self._move_to(self._minimum())
+
     def step(self, outcome: Feedback) -> None:
         """Move theta: by Eq. linear-grad, or to the minimum of the loss."""
         if self._exact:
-            self._move_to(self._minimum())
+            self.settle()
             return
         for place in self.credited(outcome):
             theta, pair = self.theta, np.asarray(outcome.slate.features[place], np.float64)
@@ -201,14 +215,17 @@ class NeuralLinLogUCB:
         """Return the minimum of the regularised logistic loss over the window."""
         pairs, rewards, weights = self._labelled()
         nothing = np.zeros(len(self._theta))
-        return fit_logistic(
-            pairs, rewards, weights * self._window.crowd, start=self.theta, prior=nothing, precision=self._lambda, steps=50
-        )
+        return fit_logistic(pairs, rewards, weights, start=self.theta, prior=nothing, precision=self._lambda, steps=_NEWTON)
 
     def _labelled(self) -> tuple[Floats, Floats, Floats]:
         window = self._window
         known = ~np.isnan(window.labels)
-        return window.features[known], window.labels[known], window.weights[known]
+        return window.features[known], window.labels[known], (window.weights * self._counts())[known]
+
+    def _counts(self) -> Floats:
+        """Return for how many pairs each one in the window stands: old ones for less, or for those that have left it."""
+        n = len(self._window)
+        return self._discount ** np.arange(n - 1, -1, -1.0) if self._discount < 1.0 else np.full(n, self._window.crowd)
 
     def _move_to(self, theta: Floats) -> None:
         with self._changing:
@@ -228,7 +245,7 @@ class NeuralLinLogUCB:
             policy._window, policy._expected = self._window.copy(), dict(self._expected)
         pairs = policy._window.features
         pairs[list(places)] = features
-        precision = self._lambda * np.eye(len(theta)) + policy._window.crowd * pairs.T @ pairs
+        precision = self._lambda * np.eye(len(theta)) + (pairs * policy._counts()[:, None]).T @ pairs
         posterior = Posterior(np.asarray(theta, np.float64), precision, self._form(precision))
         for pairs in policy._expected.values():
             posterior = policy._seen(posterior, pairs)

@@ -46,7 +46,7 @@ class NeuralLinUCB(NeuralLinLogUCB):
 
     def _minimum(self) -> Floats:
         pairs, rewards, weights = self._labelled()
-        weighted = pairs * (weights * self._window.crowd)[:, None]
+        weighted = pairs * weights[:, None]
         return np.linalg.solve(weighted.T @ pairs + self._lambda * np.eye(pairs.shape[1]), weighted.T @ rewards)
 
 

@@ -56,7 +56,8 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
         connection.execute("DELETE FROM episode_vector WHERE key = ?", (episode,))
         rows = connection.execute(
             f"""SELECT key, candidates, groups, chosen, numbers, agreement, shown, {_OTHERS} FROM recall
-                WHERE episode = ? AND length(features) + length(context) > 0""",
+                WHERE episode = ?
+                  AND (length(features) + length(context) > 0 OR length(candidates) > length(chosen))""",
             (episode,),
         ).fetchall()
         # A row that is made smaller leaves a hole in its page; one that is put in again lets pages be joined.

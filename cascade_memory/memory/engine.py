@@ -7,7 +7,6 @@ import os
 import threading
 import time
 import uuid
-import weakref
 from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Literal
@@ -24,17 +23,20 @@ from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import NewCase, Settled, Settlement
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
 from cascade_memory.memory.chosen import Chosen, recall_record
 from cascade_memory.memory.embedding import embed_with, note_embedder, stored_embedder
 from cascade_memory.memory.feeder import MirrorFeeder
+from cascade_memory.memory.learner_thread import LearnerThread
 from cascade_memory.memory.partition import Partition
 from cascade_memory.memory.parts import Parts
 from cascade_memory.memory.pool import Pool
 from cascade_memory.ports.pair_encoder import Query
 
 _log = logging.getLogger(__name__)
+_PLAIN = CosineEncoder()  # what a search needs
 
 Learning = Literal["inline", "background", "off"]
 
@@ -61,14 +63,7 @@ class Engine:
         self._seq = parts.ledger.head()
         self._pool = None if parts.ranker.shared is None else Pool(parts.ranker.shared, parts.ledger)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
-        self._wake = threading.Event()
-        self._learner: threading.Thread | None = None
-        if learn == "background":
-            weakref.finalize(self, self._wake.set)  # a memory in RAM may be dropped without being closed
-            self._learner = threading.Thread(
-                target=_learn_forever, args=(weakref.ref(self), self._wake), name="cascade-memory-learner", daemon=True
-            )
-            self._learner.start()
+        self._learner = LearnerThread(self) if learn == "background" else None
 
     def _idle(self) -> float:
         """Return for how many seconds nobody has recalled or rewarded."""
@@ -124,7 +119,7 @@ class Engine:
                     assert number is not None
                     found = Partition(namespace, number, self.parts, limits=self._limits, keep=self.learning != "off")
                     self._catch_up(found)
-            if found.waiting:
+            if found.waiting or found.relearning:
                 self._learn_from_news()
         return found
 
@@ -173,24 +168,30 @@ class Engine:
             self.note_failure("follow", error)
 
     def _learn_from_news(self) -> None:
-        if self.learning == "background":
-            self._wake.set()
+        if self._learner is not None:
+            self._learner.wake()
         else:
             self.learn_now()
 
     def learn_now(self) -> None:
         """Learn everything that was taken in so far; a failure is counted."""
         self._learn_together()
-        for partition in list(self._partitions.values()):
-            if partition.busy:
-                try:
-                    partition.learn(outcomes=self.learning != "off")
-                    while partition.waiting and not self._closed:
-                        partition.learn(outcomes=self.learning != "off")
-                except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
-                    self.note_failure("learn", error)
-            if partition.overdue:
-                self._tidy(partition)
+        busy = list(self._partitions.values())
+        while busy:  # one after the other: a namespace whose encoder trains for long does not keep the others waiting
+            busy = [partition for partition in busy if self._learn_some(partition) and not self._closed]
+
+    def _learn_some(self, partition: Partition) -> bool:
+        """Learn in a namespace, and make room; return whether more waits there."""
+        more = False
+        if partition.busy:
+            try:
+                partition.learn(outcomes=self.learning != "off")
+                more = partition.waiting
+            except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
+                self.note_failure("learn", error)
+        if partition.overdue:
+            self._tidy(partition)
+        return more
 
     def refit(self, namespace: str) -> None:
         """Learn everything of a namespace again from the ledger, beginning with pretrained weights."""
@@ -270,7 +271,7 @@ class Engine:
             Query(text=query, vector=vector),
             recalled.candidates,
             recalled.similarity,
-            encoder=encoder,
+            encoder=_PLAIN if search else encoder,
             policy=policy,
             fallback=self.parts.fallback,
             k=k,
@@ -289,36 +290,21 @@ class Engine:
             rewards=policy.rewards,
             encoder=encoder.identity,
         )
-        self._record(partition, chosen, query, vector, k=k, search=search, thread_id=thread_id)
-        return chosen
-
-    def _record(
-        self,
-        partition: Partition,
-        chosen: Chosen,
-        query: str,
-        vector: NDArray[np.float32],
-        *,
-        k: int,
-        search: bool,
-        thread_id: str | None,
-    ) -> None:
         self.note_embedder()
-        key = self.parts.ledger.record(
-            recall_record(
-                chosen,
-                partition.number,
-                query,
-                vector,
-                k=k,
-                search=search,
-                thread_id=thread_id,
-                with_features=self.parts.ranker.writes_features,
-            )
+        entry = recall_record(
+            chosen,
+            partition.number,
+            query,
+            vector,
+            k=k,
+            search=search,
+            thread_id=thread_id,
+            with_features=self.parts.ranker.writes_features,
         )
-        slate, choice = chosen.selection.slate, chosen.selection.choice
-        if choice is not None and chosen.selection.failure is None and not search and self.learning != "off":
-            partition.policy.expect(key, slate, choice)
+        key = self.parts.ledger.record(entry)
+        if selection.choice is not None and selection.failure is None and not search and self.learning != "off":
+            partition.policy.expect(key, selection.slate, selection.choice)
+        return chosen
 
     def reward(
         self,
@@ -391,27 +377,15 @@ class Engine:
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
-        self._wake.set()
-        if self._learner is not None and self._learner is not threading.current_thread():
-            self._learner.join(timeout=60)
+        if self._learner is not None:
+            self._learner.finish()
         self.learn_soon()  # another process may have forgotten something: it must not come back in a snapshot
         self.learn_now()
         for partition in self._partitions.values():
             try:
                 partition.close()
-            except OSError as error:  # the ledger has everything; a snapshot only saves time
+            except Exception as error:  # noqa: BLE001 - the ledger has everything; a snapshot only saves time
                 self.note_failure("snapshot", error)
         if self.feeder is not None:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
-
-
-def _learn_forever(engine: weakref.ref[Engine], wake: threading.Event) -> None:
-    while True:
-        wake.wait()
-        wake.clear()
-        found = engine()
-        if found is None or found.closed:
-            return
-        found.learn_now()
-        del found

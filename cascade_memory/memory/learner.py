@@ -53,7 +53,7 @@ class Learner:
     def load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
         """Take over what was learned up to a line of the log: from a snapshot and what came after it, or from the ledger."""
         self._seq = seq
-        snapshot = self._parts.snapshots.latest(self._number, policy=self.policy.name, encoder=self.encoder.identity, until=seq)
+        snapshot = self._usable(seq)
         later = changes_after(snapshot.seq) if snapshot is not None else []
         outcomes = sum(change.kind == SETTLED for change in later)
         forgotten = any(change.kind == FORGOTTEN for change in later)
@@ -62,17 +62,26 @@ class Learner:
         if snapshot is None or outcomes > WINDOW or forgotten:
             self._repeat()
             return
-        try:
-            self._lessons.take(snapshot.state, snapshot.weights)
-        except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
-            _log.warning("the snapshot of namespace %r does not fit (%r); learning afresh from the ledger", self._name, error)
-            self._repeat()
-            return
         self._since_snapshot, self._known = len(later), snapshot.known
-        if unlearns(later):
-            self.start_afresh()
+        if not unlearns(later):
+            self._lessons.expect(self._news(later))
+        elif self._lessons.takes_long:
+            self._afresh = True  # whoever opens a namespace does not wait for it
         else:
-            self._learn(later)
+            self.start_afresh()
+
+    def _usable(self, seq: int) -> Snapshot | None:
+        """Take over the newest snapshot that fits, and return it; those that do not go."""
+        name, encoder = self.policy.name, self.encoder.identity
+        while (snapshot := self._parts.snapshots.latest(self._number, policy=name, encoder=encoder, until=seq)) is not None:
+            try:
+                self._lessons.take(snapshot.state, snapshot.weights)
+            except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
+                _log.warning("a snapshot of namespace %r does not fit (%r); taking an older one", self._name, error)
+                self._parts.snapshots.remove(snapshot)
+            else:
+                return snapshot
+        return None
 
     def _repeat(self) -> None:
         """Learn everything from the beginning: from the bounded window of what the ledger has."""
@@ -128,18 +137,20 @@ class Learner:
         afresh = self._afresh
         if afresh:
             self.start_afresh()
+            self._seq = seq
         else:
-            self._learn(todo)
-        waiting = self._lessons.waiting_since
-        self._seq = seq if waiting is None else max(waiting - 1, 0)
+            try:
+                self._lessons.learn(self._news(todo))
+            finally:  # what failed has been learned as far as it could be, or waits
+                waiting = self._lessons.waiting_since
+                self._seq = seq if waiting is None else max(waiting - 1, 0)
         if afresh or self._since_snapshot >= _SNAPSHOT_EVERY:
             self.save()
         if self._since_compaction >= _COMPACT_EVERY:
             self._compact()
 
-    def _learn(self, changes: Sequence[Change]) -> None:
-        news = [change for change in changes if change.kind != SETTLED or change.ref > self._known]
-        self._lessons.learn(news)
+    def _news(self, changes: Sequence[Change]) -> list[Change]:
+        return [change for change in changes if change.kind != SETTLED or change.ref > self._known]
 
     def _recount(self, remaining: Iterable[Candidates]) -> None:
         """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""

@@ -17,6 +17,8 @@ from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
 
+_ATTEMPTS = 3  # to encode the pairs of one outcome
+
 
 class Lessons(Protocol):
     """Learns from lines of the log, one thread at a time."""
@@ -29,6 +31,15 @@ class Lessons(Protocol):
     @property
     def waiting_since(self) -> int | None:
         """The first line that is not learned yet; 0 while older outcomes are repeated, None when all is learned."""
+        ...
+
+    @property
+    def takes_long(self) -> bool:
+        """True where learning afresh may take seconds or more."""
+        ...
+
+    def expect(self, changes: Sequence[Change]) -> None:
+        """Learn from lines of the log: at once where that is quick, else later."""
         ...
 
     def learn(self, changes: Sequence[Change]) -> None:
@@ -78,6 +89,7 @@ class PolicyLessons:
     """The policy learns on features that stay as they are."""
 
     waiting_since = None
+    takes_long = False
 
     def __init__(self, ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> None:
         self._ranker, self._ledger = ranker, ledger
@@ -86,6 +98,8 @@ class PolicyLessons:
     def learn(self, changes: Sequence[Change]) -> None:
         """Learn from all of them."""
         learn(changes, ledger=self._ledger, policy=self.now[1])
+
+    expect = learn
 
     def go_on(self) -> None:
         """Nothing waits."""
@@ -115,9 +129,12 @@ class PolicyLessons:
 class NeuralLessons:
     """Head and encoder learn together; a call returns after each step of the encoder, which may take seconds."""
 
+    takes_long = True
+
     def __init__(self, ranker: Ranker, encoder: TrainableEncoder, ledger: Ledger, schedule: Schedule) -> None:
         self._ranker, self._ledger, self._schedule = ranker, ledger, schedule
         self._waiting: deque[Feedback | Change] = deque()
+        self._attempts = 0  # to learn what waits first
         policy = self._fresh_head()
         self._bandit = NeuralBandit(LedgerTrainee(encoder, ledger, policy.loss), policy, schedule)
         self.now = self._published()
@@ -141,6 +158,10 @@ class NeuralLessons:
         first = self._waiting[0]
         return first.seq if isinstance(first, Change) else 0
 
+    def expect(self, changes: Sequence[Change]) -> None:
+        """Let them wait."""
+        self._waiting += changes
+
     def learn(self, changes: Sequence[Change]) -> None:
         """Learn from lines of the log until the encoder has taken a step."""
         self._waiting += changes
@@ -163,16 +184,31 @@ class NeuralLessons:
 
     def _learn(self, item: Feedback | Change) -> bool:
         if isinstance(item, Feedback):
-            return self._teach(item)
+            return self._teach(item, [item])
         if item.kind == CLOSED:
             for recall in self._ledger.recalls_of(item.ref):
                 self._bandit.now[1].withdraw(recall)
         outcomes = self._ledger.feedback(item.ref) if item.kind == SETTLED else []
-        return any([self._teach(outcome) for outcome in outcomes])
+        return self._teach(item, outcomes)
 
-    def _teach(self, outcome: Feedback) -> bool:
-        extra = hindsight_lessons(outcome, self._ledger, self._schedule.hindsight)
-        return self._bandit.learn(outcome, chosen_refs(outcome, self._ledger), extra)
+    def _teach(self, item: Feedback | Change, outcomes: Sequence[Feedback]) -> bool:
+        """Learn outcomes; if their pairs cannot be encoded, nothing of them, and they wait for another try."""
+        refs = [chosen_refs(outcome, self._ledger) for outcome in outcomes]
+        try:
+            self._bandit.now[0].features([ref for of_one in refs for ref in of_one])  # which are remembered
+        except Exception:
+            self._attempts += 1
+            if self._attempts < _ATTEMPTS:
+                self._waiting.appendleft(item)
+            else:
+                self._attempts = 0
+            raise
+        self._attempts = 0
+        trained = False
+        for outcome, of_one in zip(outcomes, refs, strict=True):
+            extra = hindsight_lessons(outcome, self._ledger, self._schedule.hindsight)
+            trained = self._bandit.learn(outcome, of_one, extra) or trained
+        return trained
 
     def repeat(self, history: Sequence[Feedback]) -> None:
         """Begin again with the pretrained encoder; the lessons are repeated by ``go_on``."""
@@ -186,7 +222,13 @@ class NeuralLessons:
         self.now = self._published()
 
     def unlearn(self, history: Sequence[Feedback]) -> None:
-        """Make the head afresh from what remains; the encoder cannot unlearn, and stays."""
+        """Make the head afresh from what remains; the encoder cannot unlearn, and stays.
+
+        Unless it was on its way from the beginning: then it begins again.
+        """
+        if self.waiting_since == 0:
+            self.repeat(history)
+            return
         lessons = [(outcome, chosen_refs(outcome, self._ledger)) for outcome in history if outcome.shown]
         self._bandit.rebuild(self._fresh_head(), [(outcome, refs) for outcome, refs in lessons if refs])
         self._waiting.clear()

@@ -166,7 +166,10 @@ class Partition:
 
     def stale(self) -> tuple[str, ...]:
         """Say what forgetting cannot reach."""
-        return self._learner.stale()
+        stale = self._learner.stale()
+        if not stale and self._parts.ranker.training is not None and self._learning.locked():
+            return (f"the encoder of {self.name!r}, which is being trained at this moment: memory.refit() fits it again",)
+        return stale
 
     # -- limits ------------------------------------------------------------------------------------------------------
 

@@ -53,13 +53,15 @@ def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
 def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
     """Return the pairs that an outcome is about."""
     asked = ledger.asked(outcome.key)
-    return [] if asked is None else [(outcome.key, int(asked[1][place])) for place in outcome.chosen]
+    if asked is None or len(asked[1]) != len(outcome.slate):  # a candidate was forgotten since: the places are others now
+        return []
+    return [(outcome.key, int(asked[1][place])) for place in outcome.chosen]
 
 
 def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
     """Return the most similar candidates that were not chosen, labelled by whether they agree with the verified solution."""
     asked = ledger.asked(outcome.key) if most and outcome.agreement is not None else None
-    if asked is None or outcome.agreement is None:
+    if asked is None or outcome.agreement is None or len(asked[1]) != len(outcome.slate):
         return []
     others = [place for place in range(len(outcome.slate)) if place not in outcome.chosen.tolist()]
     known = [place for place in others if not np.isnan(outcome.agreement[place])][:most]

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class SnapshotStore:
         """
         if self.path is None:
             return
-        weights = self.path / f"encoder-{snapshot.namespace}-{snapshot.seq:016d}.safetensors"
+        nonce = uuid.uuid4().hex[:8]  # another process may be writing weights of its own for the same line
+        weights = self.path / f"encoder-{snapshot.namespace}-{snapshot.seq:016d}-{nonce}.safetensors"
         manifest = {
             "namespace": snapshot.namespace,
             "seq": snapshot.seq,
@@ -78,10 +80,23 @@ class SnapshotStore:
             raise StoreUnwritable(f"cannot write {target}: {error}") from error
         for old in self._files(snapshot.namespace)[_KEEP:]:
             old.unlink(missing_ok=True)
-        kept = {file.stem.removeprefix("policy-") for file in self._files(snapshot.namespace)}
-        for old in self._weights(snapshot.namespace):
-            if old.stem.removeprefix("encoder-") not in kept:
-                old.unlink(missing_ok=True)
+        for old in self._unnamed(snapshot.namespace):
+            old.unlink(missing_ok=True)
+
+    def _unnamed(self, namespace: int) -> list[Path]:
+        """Return weights that no snapshot names, but for those that another process may be about to name."""
+        files = self._weights(namespace)
+        if not files:
+            return []
+        found = [read for file in self._files(namespace) if (read := self._read(file)) is not None]
+        named = {manifest.get("weights") for manifest, _ in found}
+        oldest = min((int(manifest["seq"]) for manifest, _ in found), default=0)
+        young = time.time() - _WRITING
+        return [
+            file
+            for file in files
+            if file.name not in named and (int(file.stem.split("-")[2]) < oldest or file.stat().st_mtime < young)
+        ]
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
         """Return the newest readable snapshot of this policy on this encoder, not newer than a line of the log, or None."""
@@ -103,6 +118,13 @@ class SnapshotStore:
                     weights=None if weights is None or self.path is None else self.path / weights,
                 )
         return None
+
+    def remove(self, snapshot: Snapshot) -> None:
+        """Delete a snapshot that nobody can use."""
+        if self.path is not None:
+            (self.path / f"policy-{snapshot.namespace}-{snapshot.seq:016d}.npz").unlink(missing_ok=True)
+        if snapshot.weights is not None:
+            snapshot.weights.unlink(missing_ok=True)
 
     def unusable(self) -> list[Path]:
         """Return the files that no opening could use: damaged ones, and what a death in the middle of writing has left."""

@@ -71,6 +71,18 @@ def test_a_discount_restores_the_prior_as_it_forgets():
     assert policy.state_dict()["a"][0, 0] == pytest.approx(7.5)
 
 
+def test_with_a_discount_open_episodes_cannot_break_a():
+    rng, policy = np.random.default_rng(0), NeuralLinLogUCB(np.zeros(4), regularisation=0.1, discount=0.9)
+    for key in range(60):
+        slate = _slate(*rng.normal(size=(5, 4)))
+        policy.expect(key, slate, policy.select(slate, 1, abstain=False, seed=0))
+        if key % 3 == 0:
+            policy.update([_rewarded(slate, 1.0, key=key)])
+    for key in range(60):
+        policy.withdraw(key)
+    assert np.linalg.eigvalsh(policy.state_dict()["a"]).min() > 0.05
+
+
 @pytest.mark.parametrize(("credit", "theta"), [(credit_first, [0.5, 0.0]), (credit_all, [0.5, 0.5])])
 def test_credit_decides_which_of_several_cases_is_taught(credit, theta):
     # theta = 0, eta = 1, lambda = 0, r = 1: each credited pair f moves theta by (1 - sigma(<theta, f>)) f. The two pairs are

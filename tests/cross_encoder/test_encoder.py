@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base  # noqa: E402
-from cascade_memory.errors import EncoderMismatch, InvalidInput, StoreCorrupt  # noqa: E402
+from cascade_memory.errors import EncoderMismatch, InvalidInput, StoreCorrupt, StoreUnwritable  # noqa: E402
 from cascade_memory.ports.pair_encoder import Candidates, Pair  # noqa: E402
 from cascade_memory.testing import PairEncoderContract  # noqa: E402
 
@@ -90,7 +90,7 @@ def test_each_pair_is_tokenised_and_scored_once(folder, monkeypatch):
 
 def test_long_pairs_are_cut_to_what_the_model_can_take(folder):
     long = Pair(query="heat the cup " * 400, text="mug " * 400, head="")
-    assert len(_encoder(folder)._tokenised(long)["input_ids"]) == 130
+    assert len(_encoder(folder)._tokenised(long)["input_ids"]) == 128  # what its tokenizer says
     short = CrossEncoder(load_base(str(folder), device="cpu", max_tokens=16))
     assert len(short._tokenised(long)["input_ids"]) == 16
 
@@ -232,6 +232,34 @@ def test_an_empty_batch_has_no_features(folder):
     assert _encoder(folder).encode_pairs([]).shape == (0, 32)
 
 
+@pytest.mark.parametrize("family", ["Camembert", "MPNet", "XLMRoberta", "DistilBert"])
+def test_no_pair_is_longer_than_the_model_has_positions(family, tmp_path):
+    settings = {"vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
+    settings |= {"max_position_embeddings": 40, "num_labels": 1, "pad_token_id": 1}
+    if family == "DistilBert":
+        settings = {"vocab_size": 90, "dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 48, "max_position_embeddings": 40}
+        settings["num_labels"] = 1
+    config = getattr(transformers, f"{family}Config")(**settings)
+    getattr(transformers, f"{family}ForSequenceClassification")(config).save_pretrained(tmp_path)
+    words = tokenizer()
+    words.model_max_length = 10**9
+    words.save_pretrained(tmp_path)
+    long = Pair(query="heat the cup " * 40, text="mug " * 40, head="")
+    assert np.isfinite(_encoder(tmp_path).encode_pairs([long])).all()
+
+
+def test_half_precision_keeps_the_digits_of_positions(tmp_path):
+    folder = str(make_reranker(tmp_path))
+    half = load_base(folder, device="cpu", max_tokens=128, half=True).serving
+    whole = load_base(folder, device="cpu", max_tokens=128)
+    assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
+    assert torch.bfloat16 not in {buffer.dtype for buffer in half.buffers()}
+    both = [
+        CrossEncoder(base).encode_pairs(PAIRS) for base in (whole, load_base(folder, device="cpu", max_tokens=128, half=True))
+    ]
+    np.testing.assert_allclose(*both, atol=0.1)
+
+
 # -- memory that runs out ----------------------------------------------------------------------------------------------
 
 
@@ -240,7 +268,7 @@ def _limited(model, monkeypatch, most: int) -> None:
 
     def limited(**inputs):
         if inputs["input_ids"].numel() > most:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return forward(**inputs)
 
     monkeypatch.setattr(model, "forward", limited)
@@ -268,5 +296,20 @@ def test_when_memory_runs_out_less_is_trained_at_a_time(folder, monkeypatch):
 def test_when_one_pair_is_too_much_it_says_so(folder, monkeypatch):
     encoder = _encoder(folder)
     _limited(encoder._serving, monkeypatch, 2)
-    with pytest.raises(torch.OutOfMemoryError):
+    before = encoder._budget.tokens
+    with pytest.raises(torch.cuda.OutOfMemoryError):
         encoder.encode_pairs(PAIRS)
+    assert encoder._budget.tokens == before  # smaller batches were no help
+
+
+def test_a_full_disk_is_an_error_of_ours(folder, monkeypatch, tmp_path):
+    import safetensors.torch
+
+    def full(tensors, file, **_):
+        file.write_bytes(b"half")
+        raise safetensors.SafetensorError("No space left on device")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(StoreUnwritable, match="No space left"):
+        _encoder(folder).save(tmp_path / "weights.safetensors")
+    assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_tasks import fill, play, scores
+from small_tasks import TASKS, fill, play, scores
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -21,7 +21,9 @@ from cascade_memory import CascadeMemory  # noqa: E402
 from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
 from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
 from cascade_memory.bandit.rivals import NeuralLinUCB, ThompsonSampling  # noqa: E402
+from cascade_memory.encoders.cross_encoder import training  # noqa: E402
 from cascade_memory.errors import InvalidInput  # noqa: E402
+from cascade_memory.snapshots import Snapshot, SnapshotStore  # noqa: E402
 
 
 def _version(memory: CascadeMemory) -> int:
@@ -105,9 +107,9 @@ def test_old_weights_go_with_their_snapshots(learning, tmp_path):
         play(memory, 8, start)
         memory._engine.partition("default")._learner.save()
     memory.close()
-    names = sorted(file.stem.split("-", 1)[1] for file in (tmp_path / "m" / "snapshots").glob("*.safetensors"))
-    assert names == sorted(file.stem.split("-", 1)[1] for file in (tmp_path / "m" / "snapshots").glob("*.npz"))
-    assert len(names) == 2
+    lines = sorted(file.stem.split("-")[2] for file in (tmp_path / "m" / "snapshots").glob("*.safetensors"))
+    assert lines == sorted(file.stem.split("-")[2] for file in (tmp_path / "m" / "snapshots").glob("*.npz"))
+    assert len(lines) == 2
 
 
 def test_forgetting_makes_the_head_afresh_and_says_what_stays(learning):
@@ -251,7 +253,7 @@ def test_when_memory_runs_out_it_falls_back_to_similarity_and_says_so(learning, 
     encoder = memory._engine.partition("default").encoder
 
     def full(**inputs):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(encoder._serving, "forward", full)
     encoder._features._kept.clear()
@@ -270,7 +272,7 @@ def test_training_that_fails_is_tried_again_and_counted(learning, monkeypatch):
     step = apprentice.step
 
     def full(*args, **options):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(apprentice, "step", full)
     play(memory, 4, start=1)
@@ -279,6 +281,165 @@ def test_training_that_fails_is_tried_again_and_counted(learning, monkeypatch):
     monkeypatch.setattr(apprentice, "step", step)
     play(memory, 4, start=5)
     assert _version(memory) == 1
+
+
+def _fail(monkeypatch, error: Exception) -> None:
+    def full(*args, **options):
+        raise error
+
+    monkeypatch.setattr(training.Apprentice, "step", full)
+
+
+def test_training_that_fails_at_opening_does_not_close_the_memory(learning, monkeypatch):
+    memory = learning()
+    fill(memory)
+    play(memory, 6)
+    memory._engine.partition("default")._learner.save()
+    play(memory, 1, start=6)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory._engine.partition("default")._learner), "save", lambda self: None)
+        memory.close()
+    with monkeypatch.context() as patch:
+        _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
+        memory = learning()
+        play(memory, 3, start=7)
+        assert memory.recall("heat the egg").cases
+        assert memory.health().failures["learn"] >= 1
+    play(memory, 4, start=10)
+    assert _version(memory) == 2
+
+
+def test_opening_trains_on_the_learner_s_thread(learning, monkeypatch):
+    memory = learning()
+    fill(memory)
+    play(memory, 9)
+    for file in memory._engine.parts.snapshots.path.glob("*"):
+        file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory._engine.partition("default")._learner), "save", lambda self: None)
+        memory.close()
+    threads, step = [], training.Apprentice.step
+
+    def noted(self, *args, **options):
+        threads.append(threading.current_thread().name)
+        return step(self, *args, **options)
+
+    monkeypatch.setattr(training.Apprentice, "step", noted)
+    memory = learning(learn="background")
+    assert memory.recall("heat the egg").cases
+    for _ in range(200):
+        if len(threads) == 2:
+            break
+        time.sleep(0.05)
+    assert set(threads) == {"cascade-memory-learner"}
+
+
+def test_what_failed_is_not_learned_twice_after_reopening(learning, monkeypatch):
+    memory = learning()
+    fill(memory)
+    play(memory, 3)
+    with monkeypatch.context() as patch:
+        _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
+        play(memory, 1, start=3)
+    rewards = memory._engine.partition("default").policy.rewards
+    memory.close()
+    assert learning()._engine.partition("default").policy.rewards == rewards == 4
+
+
+def test_a_correction_does_not_keep_the_encoder_from_being_trained(learning):
+    memory = learning()
+    fill(memory)
+    for i in range(12):
+        recall = memory.recall(f"heat the egg {i}")
+        memory.reward(recall.episode_id, 1.0)
+        if i % 3 == 2:
+            memory.reward(recall.episode_id, 0.0, overwrite=True)
+    assert _version(memory) >= 2
+
+
+def test_a_refit_goes_on_when_something_is_taken_back_meanwhile(learning, monkeypatch):
+    memory = learning(learn="background")
+    fill(memory)
+    play(memory, 12)
+    last = memory.recall("heat the egg")
+    memory.reward(last.episode_id, 1.0)
+    memory.sync()
+    begun, go_on, step = threading.Event(), threading.Event(), training.Apprentice.step
+
+    def slow(self, *args, **options):
+        begun.set()
+        assert go_on.wait(60)
+        return step(self, *args, **options)
+
+    monkeypatch.setattr(training.Apprentice, "step", slow)
+    memory.refit()
+    assert begun.wait(60)
+    memory.reward(last.episode_id, 0.0, overwrite=True)
+    go_on.set()
+    memory.sync()
+    assert _version(memory) == 3
+
+
+def test_an_episode_of_several_recalls_counts_once(learning):
+    memory = learning()
+    fill(memory)
+    for i in range(4):
+        first = memory.recall(f"heat the egg {i}")
+        for _ in range(3):
+            memory.recall(f"cool the cup {i}", episode_id=first.episode_id)
+        memory.reward(first.episode_id, 1.0)
+    assert _version(memory) == 1
+
+
+def test_a_search_asks_no_encoder(learning, monkeypatch):
+    memory = learning()
+    fill(memory)
+    monkeypatch.setattr(memory._engine.partition("default").encoder._serving, "forward", None)
+    assert memory.search("heat the egg").cases
+    assert memory.health().ok
+
+
+def test_one_namespace_in_training_does_not_keep_the_others_waiting(learning, monkeypatch):
+    memory = learning(learn="background")
+    for name in ("a", "b"):
+        memory.add([(task, task) for task in TASKS], namespace=name, progress=False)
+        memory.recall("heat the egg", namespace=name)
+    order, step, begun = [], training.Apprentice.step, threading.Event()
+
+    def noted(self, *args, **options):
+        begun.wait(30)
+        order.append(id(self))
+        return step(self, *args, **options)
+
+    monkeypatch.setattr(training.Apprentice, "step", noted)
+    for name, n in (("a", 16), ("b", 4)):
+        for i in range(n):
+            recall = memory.recall(f"heat the egg {i}", namespace=name)
+            memory.reward(recall.episode_id, 1.0, namespace=name)
+    begun.set()
+    memory.sync()
+    assert len(order) == 5
+    assert order.index(next(one for one in order if one != order[0])) <= 2
+
+
+def test_two_processes_do_not_mix_weights_and_arrays(tmp_path):
+    store = SnapshotStore(tmp_path)
+    common = {"namespace": 1, "seq": 10, "known": 3, "policy": "p", "encoder": "e"}
+
+    def write(text: str):
+        return lambda file: file.write_text(text)
+
+    def dies(file):
+        file.write_text("theirs")
+        raise KeyboardInterrupt
+
+    store.save(Snapshot(**common, state={"x": np.ones(1)}), write("ours"))
+    with pytest.raises(KeyboardInterrupt):
+        SnapshotStore(tmp_path).save(Snapshot(**common, state={"x": np.zeros(1)}), dies)
+    store.save(Snapshot(**{**common, "seq": 11}, state={"x": np.ones(1)}), write("ours again"))
+    assert len(list(tmp_path.glob("*.safetensors"))) == 3  # another process may be about to name one of them
+    found = store.latest(1, policy="p", encoder="e", until=10)
+    assert found.weights.read_text() == "ours"
 
 
 _DIES = """

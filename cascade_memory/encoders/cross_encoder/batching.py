@@ -65,17 +65,19 @@ class TokenBudget:
         """Do the work batch by batch; when memory runs out, start again with half as much at a time."""
         import torch
 
+        enough = self.tokens
         while True:
             try:
                 for batch in self.batches(lengths):
                     work(batch)
                 return
-            except torch.OutOfMemoryError:
+            except torch.cuda.OutOfMemoryError:
                 if self.tokens <= max(lengths):
-                    raise  # one pair alone is too much
+                    self.tokens = enough  # one pair alone is too much: smaller batches were no help
+                    raise
                 self.tokens //= 2
-                restart()
-                torch.cuda.empty_cache()
+            restart()
+            torch.cuda.empty_cache()
 
 
 def padded(tokens: Sequence[dict[str, list[int]]], tokenizer: Any, device: str) -> dict[str, Any]:

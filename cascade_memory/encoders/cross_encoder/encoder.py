@@ -78,7 +78,7 @@ class CrossEncoder:
                 pooled = self._serving(**inputs).logits.float().cpu().numpy()
             for row, i in enumerate(batch):
                 features[missing[i]] = pooled[row]
-                self._features.put(pairs[missing[i]], pooled[row])
+                self._features.put(pairs[missing[i]], pooled[row].copy())
 
         self._budget.run([len(each["input_ids"]) for each in tokens], score, restart=lambda: None)
         return features
@@ -87,7 +87,8 @@ class CrossEncoder:
         found = self._tokens.get(pair)
         if found is None:
             first, second = self._pair_text(pair)
-            found = dict(self._base.tokenizer(first, second, truncation=True, max_length=self._base.max_tokens))
+            said = self._base.tokenizer(first, second, truncation=True, max_length=self._base.max_tokens)
+            found = {name: said[name] for name in self._base.inputs if name in said}
             self._tokens.put(pair, found)
         return found
 

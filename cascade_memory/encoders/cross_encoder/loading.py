@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ class Base:
     tokenizer: Any
     head: Floats
     device: str
+    inputs: tuple[str, ...]  # that the model takes
     half: bool  # scored, and trained with autocast, in bfloat16
     identity: str
     max_tokens: int
@@ -54,10 +56,11 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
         raise _no_head(name)
     head = layer.weight.detach().numpy()[0].astype(np.float64)
     identity = _identity(model, tokenizer, config, max_tokens)
+    inputs = _inputs(model, config)
     parent, _, last = place.rpartition(".")
     setattr(model.get_submodule(parent), last, torch.nn.Identity())  # what comes out is what the last layer would see
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    longest = min(max_tokens, int(getattr(config, "max_position_embeddings", max_tokens)) - _offset(config))
+    longest = min(max_tokens, _positions(model, config, max_tokens), tokenizer.model_max_length)
     model = model.eval().requires_grad_(requires_grad=False)
     half = chosen.startswith("cuda") if half is None else half
     serving = served(model, chosen, half=half) if half or chosen != "cpu" else model
@@ -67,6 +70,7 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
         tokenizer=tokenizer,
         head=head,
         device=chosen,
+        inputs=inputs,
         half=half,
         identity=identity,
         max_tokens=longest,
@@ -78,12 +82,15 @@ def served(model: Any, device: str, *, half: bool) -> Any:
     import torch
 
     copied = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
-    return copied.to(device, torch.bfloat16 if half else torch.float32)
+    copied.to(device)
+    for weight in copied.parameters() if half else ():  # not buffers: angles of positions need their digits
+        weight.data = weight.data.to(torch.bfloat16)
+    return copied
 
 
 def _config(auto: Any, name: str, *, local: bool) -> Any:
     try:
-        config = auto.from_pretrained(name, local_files_only=local)
+        config = auto.from_pretrained(name, local_files_only=local, trust_remote_code=False)
     except Exception as error:
         raise InvalidInput(f"{name!r} is no model: {_first_line(error)}") from error
     kinds: list[str] = getattr(config, "architectures", None) or []
@@ -94,6 +101,8 @@ def _config(auto: Any, name: str, *, local: bool) -> Any:
             f"{name!r} tells {config.num_labels} labels apart; a reranker has one: the score. "
             "Load one that was trained to rank, or save yours with num_labels=1"
         )
+    if hasattr(config, "reference_compile"):
+        config.reference_compile = False  # compiling anew after every step would cost more than it saves
     for option in list(vars(config)):  # nothing is dropped while it is trained: what was chosen must be what is learned from
         if "dropout" in option and isinstance(getattr(config, option), float):
             setattr(config, option, 0.0)
@@ -104,7 +113,12 @@ def _model(auto: Any, name: str, config: Any, *, local: bool) -> tuple[Any, set[
     try:
         with quiet_loading():
             model, report = auto.from_pretrained(
-                name, config=config, local_files_only=local, use_safetensors=True, output_loading_info=True
+                name,
+                config=config,
+                local_files_only=local,
+                use_safetensors=True,
+                output_loading_info=True,
+                trust_remote_code=False,
             )
     except Exception as error:
         raise InvalidInput(f"the weights of {name!r} cannot be loaded: {_first_line(error)}") from error
@@ -113,7 +127,7 @@ def _model(auto: Any, name: str, config: Any, *, local: bool) -> tuple[Any, set[
 
 def _tokenizer(auto: Any, name: str, *, local: bool) -> Any:
     try:
-        tokenizer = auto.from_pretrained(name, local_files_only=local)
+        tokenizer = auto.from_pretrained(name, local_files_only=local, trust_remote_code=False)
     except Exception as error:
         raise InvalidInput(
             f"{name!r} has no tokenizer beside its weights, and none is downloaded for a folder: "
@@ -152,9 +166,22 @@ def _identity(model: Any, tokenizer: Any, config: Any, max_tokens: int) -> str:
     return f"cross-encoder-1:{config.model_type}:{config.hidden_size}:{max_tokens}:{digest.hexdigest()}"
 
 
-def _offset(config: Any) -> int:
-    """Return how many positions are not for tokens: RoBERTa begins to count after its padding."""
-    return int(config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
+def _positions(model: Any, config: Any, otherwise: int) -> int:
+    """Return how many tokens the model has positions for: RoBERTa and its kin begin to count after their padding."""
+    positions = int(getattr(config, "max_position_embeddings", otherwise))
+    for place, module in model.named_modules():
+        if place.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return positions - int(module.padding_idx) - 1
+    return positions
+
+
+def _inputs(model: Any, config: Any) -> tuple[str, ...]:
+    """Return what the model reads of what its tokenizer says."""
+    taken = set(inspect.signature(model.forward).parameters)
+    typed = int(getattr(config, "type_vocab_size", 2) or 0) > 1
+    return tuple(
+        name for name in ("input_ids", "attention_mask", "token_type_ids") if name in taken and (typed or name[0] != "t")
+    )
 
 
 def _first_line(error: Exception) -> str:

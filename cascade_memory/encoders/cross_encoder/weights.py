@@ -7,21 +7,26 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.errors import EncoderMismatch, StoreCorrupt
+from cascade_memory.errors import EncoderMismatch, StoreCorrupt, StoreUnwritable
 
 _MANIFEST = "cascade_memory"
 
 
 def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
     """Write under another name first, so that a death in between leaves nothing half-written under this one."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     unfinished = file.with_suffix(f".{os.getpid()}.part")
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
-    save_file(tensors, unfinished, metadata={_MANIFEST: json.dumps(manifest)})
-    with unfinished.open("rb+") as written:
-        os.fsync(written.fileno())
-    unfinished.replace(file)
+    try:
+        save_file(tensors, unfinished, metadata={_MANIFEST: json.dumps(manifest)})
+        with unfinished.open("rb+") as written:
+            os.fsync(written.fileno())
+        unfinished.replace(file)
+    except (OSError, SafetensorError) as error:
+        unfinished.unlink(missing_ok=True)
+        raise StoreUnwritable(f"cannot write {file}: {error}") from error
 
 
 def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, Any]]:

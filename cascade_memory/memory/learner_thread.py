@@ -1,0 +1,53 @@
+"""The thread that learns while agents go on working."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Protocol
+
+
+class Learning(Protocol):
+    """What the thread works for."""
+
+    @property
+    def closed(self) -> bool:
+        """True when there is nothing to learn for any more."""
+        ...
+
+    def learn_now(self) -> None:
+        """Learn everything that was taken in so far."""
+        ...
+
+
+class LearnerThread:
+    """Learns whenever it is woken; holds its engine weakly, so that a memory in RAM may be dropped without being closed."""
+
+    def __init__(self, engine: Learning) -> None:
+        self._wake = threading.Event()
+        weakref.finalize(engine, self._wake.set)
+        self._thread = threading.Thread(
+            target=_learn_forever, args=(weakref.ref(engine), self._wake), name="cascade-memory-learner", daemon=True
+        )
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is something to learn."""
+        self._wake.set()
+
+    def finish(self) -> None:
+        """Wait for the thread of a closed engine; what it is in the middle of may take its time."""
+        self._wake.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=60)
+
+
+def _learn_forever(engine: weakref.ref[Learning], wake: threading.Event) -> None:
+    while True:
+        wake.wait()
+        wake.clear()
+        found = engine()
+        if found is None or found.closed:
+            return
+        found.learn_now()
+        del found
