@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +163,7 @@ def latest() -> Ranker:
     return Ranker(name="latest", encoder=_recency, policy=lambda: FrozenHead(np.ones(1)), newest=True)
 
 
-_BY_NAME: Mapping[str, Callable[[], Ranker]] = {
+_CREDITED: Mapping[str, Callable[..., Ranker]] = {
     "auto": light,
     "light": light,
     "neural-linlogucb": neural_linlogucb,
@@ -171,19 +171,13 @@ _BY_NAME: Mapping[str, Callable[[], Ranker]] = {
     "neural-logucb": neural_logucb,
     "neural-linucb": neural_linucb,
     "thompson": thompson,
+}
+_BY_NAME: Mapping[str, Callable[..., Ranker]] = {
+    **_CREDITED,
     "similarity": similarity,
     "random": uniform,
     "zero-shot": zero_shot,
     "latest": latest,
-}
-_CREDITED = {
-    "auto": light,
-    "light": light,
-    "neural-linlogucb": neural_linlogucb,
-    "linlogucb": linlogucb,
-    "neural-logucb": neural_logucb,
-    "neural-linucb": neural_linucb,
-    "thompson": thompson,
 }
 
 
@@ -197,27 +191,23 @@ def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = Fals
         if shared and ranker.shared is None:
             raise InvalidInput(f'policy_scope="shared" needs a ranker with shared weights, and {ranker.name!r} has none')
         return ranker
-    if not isinstance(ranker, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _no_ranker(ranker)
-    if ranker not in _BY_NAME and ("/" in ranker or Path(ranker).is_dir()):
-        if shared:
-            raise InvalidInput('policy_scope="shared" needs the ranker "light": a cross-encoder has no weights to share')
-        return cross_encoder(ranker, credit=resolve_credit(credit))
-    if ranker not in _BY_NAME:
-        raise _no_ranker(ranker)
+    known = isinstance(ranker, str) and ranker in _BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not known and not _names_a_model(ranker):
+        raise InvalidInput(
+            f"ranker must be one of {', '.join(sorted(_BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
+            f"(owner/name), or a Ranker, not {ranker!r}"
+        )
     if shared and ranker not in ("auto", "light"):
         raise InvalidInput(f'policy_scope="shared" needs the ranker "light": {ranker!r} has no weights to share')
-    options: dict[str, Any] = {"credit": resolve_credit(credit)} if ranker in _CREDITED else {}
     if ranker in ("auto", "light"):
-        return light(hindsight=hindsight, shared=shared, **options)
-    return cast("Callable[..., Ranker]", _BY_NAME[ranker])(**options)
+        return light(hindsight=hindsight, shared=shared, credit=resolve_credit(credit))
+    if not known:
+        return cross_encoder(ranker, credit=resolve_credit(credit))
+    return _BY_NAME[ranker](**({"credit": resolve_credit(credit)} if ranker in _CREDITED else {}))
 
 
-def _no_ranker(ranker: object) -> InvalidInput:
-    return InvalidInput(
-        f"ranker must be one of {', '.join(sorted(_BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
-        f"(owner/name), or a Ranker, not {ranker!r}"
-    )
+def _names_a_model(ranker: object) -> bool:
+    return isinstance(ranker, str) and ("/" in ranker or Path(ranker).is_dir())
 
 
 def resolve_credit(credit: str | Credit) -> Credit:

@@ -14,6 +14,7 @@ from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import softmax
 from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.ranking_head import RankingHead
+from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one deviation above the mean is e^2 times as likely
@@ -97,8 +98,7 @@ class LightPolicy:
         value = features @ ready.posterior.mean
         uncertainty = ready.posterior.uncertainty(features - features.mean(axis=0))
         score = value + self.exploration.bonus(uncertainty, ready.rewards)
-        order = np.lexsort((-slate.similarity, -score))  # ties: the more similar first
-        chosen = order[:k]
+        chosen = best_first(slate, score)[:k]
         _, group = np.unique(slate.groups, return_inverse=True)  # 0, 1, ... for each distinct solution
         shares = softmax(value)
         # The probability that a candidate's solution is the right one: agreeing candidates add up.

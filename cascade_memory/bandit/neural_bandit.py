@@ -61,7 +61,6 @@ class NeuralBandit:
         self._epoch_theta = policy.theta
         self._refs: deque[Ref] = deque(maxlen=WINDOW)  # of the pairs in the policy's window, place by place
         self._stalest = 0  # where the next round of encoding afresh begins, counted from the first pair ever
-        self._seen = 0  # pairs ever
         self._since = 0.0  # rewards since the last step of the encoder; an episode of several recalls is one
         self.steps = 0  # of the encoder
 
@@ -80,12 +79,12 @@ class NeuralBandit:
         outcome = on_chosen_pairs(outcome, features)
         policy.observe(outcome)
         self._refs += refs
-        self._seen += len(refs)
         self._epoch += [(refs[place], outcome.reward, outcome.weight) for place in policy.credited(outcome)]
         self._epoch += extra
         self._since += outcome.weight
         if self._since + 1e-6 < self._schedule.every:
             policy.step(outcome)
+            policy.settle()
             return False
         self._since = 0.0  # also if training fails: it is tried again after as many rewards, with these lessons among them
         del self._epoch[:-_LESSONS]
@@ -97,22 +96,24 @@ class NeuralBandit:
         encoder, theta = encoder.trained(self._epoch, theta, joint=self._schedule.head == "joint")
         self._epoch, self._epoch_theta = [], theta
         self.steps += 1
-        # The step is taken, whatever becomes of the features: they may stay as they are until the next one.
-        self.now = (encoder, policy.renewed(theta, [], np.zeros((0, len(theta)))))
-        places = self._due()
-        features = encoder.features([self._refs[place] for place in places])
+        places = self._due(policy.pairs)
+        try:
+            features = encoder.features([self._refs[place] for place in places])
+        except BaseException:  # the step is taken all the same; the features stay as they are until the next one
+            self.now = (encoder, policy.renewed(theta, [], np.zeros((0, len(theta)))))
+            raise
         known = ~np.isnan(features).any(axis=1)
         policy = policy.renewed(theta, np.asarray(places)[known].tolist(), features[known])
         policy.settle()
         self.now = (encoder, policy)
 
-    def _due(self) -> list[int]:
+    def _due(self, ever: int) -> list[int]:
         """Return the places in the window that are encoded afresh: the newest, and of the others those that waited longest."""
         n, most = len(self._refs), self._schedule.reencode
         if most is None or n <= most:
             return list(range(n))
         newest = min(self._schedule.every, most)
-        oldest = self._seen - n  # the number, counted from the first pair ever, of the one in place 0
+        oldest = ever - n  # the number, counted from the first pair ever, of the one in place 0
         begin = max(self._stalest, oldest)
         if begin >= oldest + n - newest:
             begin = oldest
@@ -133,7 +134,6 @@ class NeuralBandit:
                 seen.append(on_chosen_pairs(outcome, rows))
                 lessons.update(dict.fromkeys(refs, outcome.reward))
                 fresh._refs += refs
-                fresh._seen += len(refs)
         policy.update(seen)
         # What the next step of the encoder was to learn, it will: with the labels of today.
         fresh._epoch = [(ref, lessons[ref], weight) for ref, _, weight in self._epoch if ref in lessons]
@@ -144,7 +144,7 @@ class NeuralBandit:
         """Return what is learned, but for the encoder's weights."""
         refs = np.array(self._refs, np.float64).reshape(-1, 2)  # keys stay below 2^53
         epoch = np.array([[*ref, label, weight] for ref, label, weight in self._epoch], np.float64).reshape(-1, 4)
-        counters = np.array([self._stalest, self._seen, self._since, self.steps], np.float64)
+        counters = np.array([self._stalest, self.steps, self._since], np.float64)
         mine = {"refs": refs, "epoch": epoch, "epoch_theta": self._epoch_theta, "counters": counters}
         return {**self.now[1].state_dict(), **{f"training.{name}": array for name, array in mine.items()}}
 
@@ -156,8 +156,8 @@ class NeuralBandit:
             ((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in state["training.epoch"]
         ]
         self._epoch_theta = np.array(state["training.epoch_theta"])
-        self._stalest, self._seen, _, self.steps = (int(number) for number in state["training.counters"])
-        self._since = float(state["training.counters"][2])
+        stalest, steps, since = state["training.counters"].tolist()
+        self._stalest, self.steps, self._since = int(stalest), int(steps), since
 
 
 def on_chosen_pairs(outcome: Feedback, features: Floats) -> Feedback:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import threading
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.inverses import Cholesky, ShermanMorrison
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.similarity import best_first, plain_choice
 from cascade_memory.bandit.window import Window
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
@@ -109,19 +111,11 @@ class NeuralLinLogUCB:
         value = features @ posterior.mean
         uncertainty = posterior.uncertainty(features)
         score = self._score(features, value, uncertainty, posterior, seed)
-        chosen = np.lexsort((-slate.similarity, -score))[:k]
-        propensity = np.zeros(len(slate))
-        propensity[chosen] = 1.0
-        return Choice(
-            chosen=chosen,
+        return dataclasses.replace(
+            plain_choice(slate, best_first(slate, score)[:k], score),
             value=value,
             uncertainty=uncertainty,
-            score=score,
             utility=self._success(value),
-            propensity=propensity,
-            baseline=float("nan"),
-            abstained=False,
-            context=np.zeros(0),
             version=rewards,
             contributions=features * posterior.mean,
         )
@@ -168,8 +162,7 @@ class NeuralLinLogUCB:
         for outcome in feedback:
             if self.teaches(outcome):
                 self.observe(outcome)
-                if not self._exact:
-                    self.step(outcome)
+                self.step(outcome)
         self.settle()
 
     def teaches(self, outcome: Feedback) -> bool:
@@ -193,16 +186,13 @@ class NeuralLinLogUCB:
             self._window.append(features[place], outcome.reward if place in credited else math.nan, outcome.weight)
 
     def settle(self) -> None:
-        """Move an exact theta to the minimum of the loss."""
+        """Move theta to the minimum of the loss over the window, if it is to be exact."""
         if self._exact and len(self._window):
             self._move_to(self._minimum())
 
     def step(self, outcome: Feedback) -> None:
-        """Move theta: by Eq. linear-grad, or to the minimum of the loss."""
-        if self._exact:
-            self.settle()
-            return
-        for place in self.credited(outcome):
+        """Move theta by Eq. linear-grad, unless it is to be exact."""
+        for place in () if self._exact else self.credited(outcome):
             theta, pair = self.theta, np.asarray(outcome.slate.features[place], np.float64)
             step = outcome.weight * self._slope(pair, outcome.reward) * pair + (self._lambda * theta if self._decay else 0.0)
             self._move_to(theta - self._learning_rate * step)
@@ -230,6 +220,11 @@ class NeuralLinLogUCB:
     def _move_to(self, theta: Floats) -> None:
         with self._changing:
             self._posterior = self._posterior.moved_to(theta)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs ever learned from, also those that have left the window."""
+        return self._window.ever
 
     # -- on top of an encoder that is trained ------------------------------------------------------------------------
 

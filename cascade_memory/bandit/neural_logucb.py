@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
+from cascade_memory.bandit.similarity import best_first, plain_choice
 from cascade_memory.bandit.window import Window
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
@@ -101,19 +103,11 @@ class NeuralLogUCB:
         value = network.value(features)
         uncertainty = np.sqrt(self._lambda * (network.gradients(features) ** 2 / design).sum(axis=1))
         score = value + self.exploration.bonus(uncertainty, self.rewards)
-        chosen = np.lexsort((-slate.similarity, -score))[:k]
-        propensity = np.zeros(len(slate))
-        propensity[chosen] = 1.0
-        return Choice(
-            chosen=chosen,
+        return dataclasses.replace(
+            plain_choice(slate, best_first(slate, score)[:k], score),
             value=value,
             uncertainty=uncertainty,
-            score=score,
             utility=sigmoid(value),
-            propensity=propensity,
-            baseline=float("nan"),
-            abstained=False,
-            context=np.zeros(0),
             version=self.version,
         )
 

@@ -64,7 +64,7 @@ class FrozenHead(SimilarityPolicy):
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
         """Order by ``<theta, f>``."""
         score = np.asarray(slate.features, np.float64) @ self._theta
-        return plain_choice(slate, np.lexsort((-slate.similarity, -score))[:k], score=score)
+        return plain_choice(slate, best_first(slate, score)[:k], score=score)
 
 
 class ShowNothing(SimilarityPolicy):
@@ -81,6 +81,11 @@ class ShowNothing(SimilarityPolicy):
         """Choose by cosine, and do not show it."""
         choice = super().select(slate, k, abstain=abstain, seed=seed)
         return dataclasses.replace(choice, abstained=True, propensity=np.zeros(len(slate)))
+
+
+def best_first(slate: Slate, score: Floats) -> NDArray[np.int64]:
+    """Return the order of the scores; of two that are equal, the more similar comes first."""
+    return np.lexsort((-slate.similarity, -score))
 
 
 def plain_choice(slate: Slate, chosen: NDArray[np.int64], score: Floats) -> Choice:

@@ -43,11 +43,7 @@ class Lessons(Protocol):
         ...
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn from lines of the log, or some of them: what takes long is left for ``go_on``."""
-        ...
-
-    def go_on(self) -> None:
-        """Learn more of what waits."""
+        """Learn from lines of the log, or some of them: what takes long waits for the next call, of no lines if need be."""
         ...
 
     def repeat(self, history: Sequence[Feedback]) -> None:
@@ -100,9 +96,6 @@ class PolicyLessons:
         learn(changes, ledger=self._ledger, policy=self.now[1])
 
     expect = learn
-
-    def go_on(self) -> None:
-        """Nothing waits."""
 
     def repeat(self, history: Sequence[Feedback]) -> None:
         """Learn afresh in another policy, while recalls go on with this one."""
@@ -163,12 +156,8 @@ class NeuralLessons:
         self._waiting += changes
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn from lines of the log until the encoder has taken a step."""
+        """Learn what waits, these lines last, until the encoder has taken a step."""
         self._waiting += changes
-        self.go_on()
-
-    def go_on(self) -> None:
-        """Learn what waits until the encoder has taken a step."""
         failure: Exception | None = None
         while self._waiting:
             item = self._waiting.popleft()
@@ -211,7 +200,7 @@ class NeuralLessons:
         return trained
 
     def repeat(self, history: Sequence[Feedback]) -> None:
-        """Begin again with the pretrained encoder; the lessons are repeated by ``go_on``."""
+        """Begin again with the pretrained encoder; ``learn`` repeats the lessons."""
         self._begin(self._encoder.untrained())
         self._waiting = deque(history)
 

@@ -27,3 +27,8 @@ def scores(memory: CascadeMemory) -> list[float]:
     recall = memory.recall("heat the egg in fridge")
     memory.discard(recall.episode_id)
     return [round(one.value, 5) for one in recall.explain().candidates]
+
+
+def version(memory: CascadeMemory) -> int:
+    """Return how many steps the encoder has taken."""
+    return memory._engine.partition("default").encoder.version

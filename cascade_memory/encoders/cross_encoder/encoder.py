@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -101,8 +102,7 @@ class CrossEncoder:
         return self._with(self._apprentice.model, steps=1, outcomes=len(pairs)), theta
 
     def _with(self, model: Any, *, steps: int, outcomes: int) -> CrossEncoder:
-        other = object.__new__(CrossEncoder)
-        vars(other).update(vars(self))
+        other = copy.copy(self)
         other._serving = served(model, self._base.device, half=self._base.half)
         other._features = Remembered(_REMEMBERED)
         other.version, other.fitted_outcomes = self.version + steps, self.fitted_outcomes + outcomes
@@ -117,8 +117,7 @@ class CrossEncoder:
 
     def emptied(self) -> CrossEncoder:
         """Return one that remembers no pair."""
-        other = object.__new__(CrossEncoder)
-        vars(other).update(vars(self))
+        other = copy.copy(self)
         other._tokens, other._features = Remembered(_REMEMBERED), Remembered(_REMEMBERED)
         return other
 
