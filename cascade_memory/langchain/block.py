@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cascade_memory.langchain.current import Current, within
+from cascade_memory.memory.current import Current, current, within
 from cascade_memory.memory.session import Session
 
 if TYPE_CHECKING:
@@ -65,3 +65,9 @@ class Block(Session):
             self._memory.finish(self.id, status="interrupted", namespace=self.recall.namespace)
             return True
         return False
+
+
+def block_around(memory: Memory) -> Block | None:
+    """Return the user's own ``with memory.episode(...)`` block, if the running code stands directly in one."""
+    found = current(memory)
+    return found.session if found is not None and isinstance(found.session, Block) else None

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import threading
+import functools
 from collections import OrderedDict
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
-from cascade_memory.langchain.counted import counted
-from cascade_memory.langchain.messages import answer_in, made, messages_in, since, solution_in, tool_step
+from cascade_memory.domain.transcript import made, tool_step
+from cascade_memory.langchain.messages import answer_in, messages_in, since, solution_in
 from cascade_memory.langchain.run_tree import Root, ToolCall
+from cascade_memory.memory.aftermath import Aftermath
+from cascade_memory.memory.counted import counted
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
 
 _MAX_PARKED = 1024
-_PATIENCE = 60.0  # seconds
-
-_closing: ContextVar[bool] = ContextVar("cascade_memory_closing", default=False)  # what a reward_fn calls must not wait for it
 
 
 class Closing:
@@ -29,9 +24,7 @@ class Closing:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._lock = threading.Lock()
-        self._worker: ThreadPoolExecutor | None = None
-        self._under_way: set[Future[None]] = set()
+        self._aftermath = Aftermath(memory)
         self._parked: OrderedDict[str, list[ToolCall]] = OrderedDict()  # steps done before an interrupt, by episode
 
     def take_up(self, root: Root, *, resumes: bool) -> None:
@@ -54,20 +47,8 @@ class Closing:
         if not (root.opened or root.adopted):
             return
         # That a run waits must be written down before this returns: it may be resumed the next moment.
-        if not _on_a_loop() or (root.interrupted and status == "ok"):
-            self._close(root, status, outputs)
-            return
-        with self._lock:
-            if self._worker is None:
-                self._worker = ThreadPoolExecutor(4, thread_name_prefix="cascade-memory-closing")
-            future = self._worker.submit(contextvars.copy_context().run, self._guarded, root, status, outputs)
-            self._under_way.add(future)
-        future.add_done_callback(self._under_way.discard)
-
-    def _guarded(self, root: Root, status: str, outputs: Any) -> None:
-        _closing.set(True)
-        with counted(self._memory, "callback"):  # nobody waits for this
-            self._close(root, status, outputs)
+        waits = root.interrupted and status == "ok"
+        self._aftermath.do(functools.partial(self._close, root, status, outputs), at_once=waits)
 
     def _close(self, root: Root, status: str, outputs: Any) -> None:
         waits = root.interrupted and status == "ok"
@@ -111,9 +92,8 @@ class Closing:
             self._parked.popitem(last=False)
 
     def drain(self) -> None:
-        """Wait for the workers, but for no longer than a verdict may reasonably take; not at all from within a verdict."""
-        if not _closing.get():
-            wait(list(self._under_way), timeout=_PATIENCE)
+        """Wait until every run that has ended was dealt with."""
+        self._aftermath.drain()
 
 
 def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> None:
@@ -121,14 +101,6 @@ def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> No
     found = memory.get_episode(episode_id, namespace=namespace)
     if found is not None and found.under_way:
         memory.discard(episode_id, namespace=namespace)
-
-
-def _on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def solution_of(root: Root, outputs: Any) -> Solution | None:

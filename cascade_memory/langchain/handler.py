@@ -12,11 +12,12 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import Command
 
 from cascade_memory.domain.react_text import is_react, thought_of
+from cascade_memory.domain.transcript import is_rendered
+from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
-from cascade_memory.langchain.counted import counted
-from cascade_memory.langchain.current import block_around
-from cascade_memory.langchain.messages import answer_in, is_rendered, text_of
+from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
+from cascade_memory.memory.counted import counted
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

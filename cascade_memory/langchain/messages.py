@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
-from pydantic import BaseModel
 
+from cascade_memory.domain import recall_tool
 from cascade_memory.domain.react_text import is_react, read_react
-from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped, shortened
+from cascade_memory.domain.trajectory import Solution, Step, shortened
+from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, is_rendered, made, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 
-OWN_TOOL = "recall_cases"  # the name of ``memory.tool()``
 RECALLED = "cascade_recall"  # marks a tool message that shows recalled cases
-MAX_FIELD_CHARS = 8_000
-MAX_ANSWER_CHARS = 100_000
 _OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")
-_FENCE = re.compile(r"^--- memory-[0-9a-f]{10} ", re.MULTILINE)
-_ANSWER_KEYS = ("output", "answer", "result", "response", "text", "output_text", "generation", "reply", "content")
 
 
 def messages_in(value: object) -> list[BaseMessage]:
@@ -108,24 +103,16 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outp
 def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:
     structured = read(outputs, "structured_response")
     if structured is not None:
-        return _as_json(structured)
+        return as_json(structured)
     last = messages[-1] if messages else None
     return text_of(last) if isinstance(last, ToolMessage) and not shows_cases(last) else ""
-
-
-def made(steps: Sequence[Step], answer: str) -> Solution | None:
-    """Return steps and answer as a solution short enough to keep."""
-    answer = "" if _FENCE.search(answer) else shortened(answer, MAX_ANSWER_CHARS)
-    if steps:
-        return capped(Trajectory(steps, answer=answer))
-    return answer or None
 
 
 def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], own: Collection[str]) -> list[Step]:
     steps: list[Step] = []
     for call in message.tool_calls:
         result = results.get(call["id"] or "")
-        if call["name"] == OWN_TOOL or call["id"] in own or (result is not None and shows_cases(result)):
+        if call["name"] == recall_tool.NAME or call["id"] in own or (result is not None and shows_cases(result)):
             continue
         steps.append(
             tool_step(
@@ -140,18 +127,6 @@ def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], ow
     return steps
 
 
-def is_rendered(text: str) -> bool:
-    r"""Say whether what a tool returned is, or quotes, what this memory shows of its cases.
-
-    >>> is_rendered("Task: heat the cup\nSolution:\nmicrowave it"), is_rendered("The solution: microwave it")
-    (True, False)
-    """
-    if _FENCE.search(text):
-        return True
-    start = 0 if text.startswith("Task: ") else text.find("\nTask: ")
-    return start >= 0 and any(text.find(kind, start) >= 0 for kind in ("\nSolution:\n", "\nSteps that solved it:\n"))
-
-
 def shows_cases(message: ToolMessage) -> bool:
     """Say whether a tool message shows cases of the memory: they came out of it, and must not go in again."""
     if message.additional_kwargs.get(RECALLED) or is_rendered(text_of(message)):
@@ -159,33 +134,6 @@ def shows_cases(message: ToolMessage) -> bool:
     artifact = message.artifact
     found = [read(one, "metadata") for one in cast("Sequence[Any]", artifact)] if isinstance(artifact, (list, tuple)) else []
     return any(isinstance(one, Mapping) and "cascade_episode_id" in one for one in found)
-
-
-def tool_step(name: str, arguments: object, *, observation: str, thought: str, failed: bool) -> Step:
-    """Return a tool call as a step, whatever its arguments are made of."""
-    name = clean_text(name) or "tool"
-    given = clean_text(_as_json(arguments))
-    plain: Any = json.loads(given, parse_constant=str)
-    fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {} if plain in (None, "") else {"input": plain}
-    short = len(given) <= MAX_FIELD_CHARS
-    return Step(
-        tool=name,
-        action="" if short else f"{name}({shortened(given, MAX_FIELD_CHARS)})",
-        arguments=fields if short else {},
-        observation=shortened(clean_text(observation), MAX_FIELD_CHARS),
-        thought=shortened(clean_text(thought), MAX_FIELD_CHARS),
-        failed=failed,
-    )
-
-
-def _as_json(value: object) -> str:
-    """Return anything as JSON: what JSON does not know becomes text."""
-    if isinstance(value, BaseModel):
-        return value.model_dump_json()
-    try:
-        return json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
-    except Exception:  # noqa: BLE001 - circular, too deep, or objects that cannot even be printed
-        return json.dumps(f"({type(value).__name__})")
 
 
 def _react(messages: Sequence[BaseMessage]) -> Solution | None:
@@ -222,7 +170,7 @@ def answer_in(output: object) -> str:
         return clean_text(output).strip()
     if isinstance(output, Mapping):
         fields = cast("Mapping[str, Any]", output)
-        return next((text for key in _ANSWER_KEYS if key in fields and (text := answer_in(fields[key]))), "")
+        return next((text for one in answer_among(fields) if (text := answer_in(one))), "")
     if isinstance(output, (list, tuple)):
         parts = cast("Sequence[Any]", output)
         return "\n".join(clean_text(one) for one in parts if isinstance(one, str)).strip()

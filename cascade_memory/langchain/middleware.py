@@ -17,12 +17,13 @@ from typing_extensions import NotRequired, override
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
-from cascade_memory.langchain.current import Current, block_around, within
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import EPISODE_KEY
+from cascade_memory.memory.current import Current, within
 from cascade_memory.memory.threads import in_thread
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
-from cascade_memory.langchain.counted import counted
-from cascade_memory.langchain.current import block_around
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
+from cascade_memory.memory.counted import counted
 from cascade_memory.memory.threads import in_thread
 
 if TYPE_CHECKING:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -20,14 +18,13 @@ from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.domain.episode import Episode
+from cascade_memory.assembly.door import Door, joined, opened
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import EpisodeClosed, InvalidInput, MissingExtra, UnknownEpisode
+from cascade_memory.errors import InvalidInput, MissingExtra, UnknownEpisode
 from cascade_memory.langchain.attach import Attached, Attachment
 from cascade_memory.langchain.block import Block
-from cascade_memory.langchain.current import current
 from cascade_memory.langchain.documents import documents
 from cascade_memory.langchain.embeddings import LangChainEmbedder
 from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -35,14 +32,14 @@ from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import EPISODE_KEY
 from cascade_memory.langchain.tool import recall_tool
+from cascade_memory.memory.current import current
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.memory.views import Health, Stats
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
 
 
-class CascadeMemory(BaseRetriever):
+class CascadeMemory(Door, BaseRetriever):
     """A retriever over past cases that learns from outcomes which ones help.
 
     ``memory.middleware()`` is for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
@@ -70,7 +67,7 @@ class CascadeMemory(BaseRetriever):
         self,
         path: str | Path | None = None,
         *,
-        engine: Engine | CascadeMemory | None = None,
+        engine: Engine | Door | None = None,
         k: int | None = None,
         name: str | None = None,
         tags: list[str] | None = None,
@@ -89,30 +86,12 @@ class CascadeMemory(BaseRetriever):
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LangChain ``Embeddings``), ...
         """
-        if isinstance(engine, CascadeMemory):
-            engine = engine.engine
-        if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"engine must be a cascade_memory.CascadeMemory, not {type(engine).__name__}")
-        _check_options(options)
-        if engine is not None and (path is not None or options):
-            given = ", ".join(["path"] * (path is not None) + sorted(options))
-            raise InvalidInput(f"engine= is open already: {given} must be given where it was made")
-        if engine is None:
-            if isinstance(options.get("embedder"), Embeddings):
-                options["embedder"] = LangChainEmbedder(options["embedder"])
-            if k is not None:
-                options["k"] = k
-            engine = Engine(path, **options)
+        engine = opened(path, engine, k, options, lambda one: LangChainEmbedder(one) if isinstance(one, Embeddings) else one)
         fields: dict[str, Any] = {"k": engine.k if k is None else k, "name": name, "tags": tags, "metadata": metadata}
         super().__init__(**fields)
         self._engine = engine
         self._handler = CascadeCallbackHandler(engine)
         self._attachment = Attachment(self._handler)
-
-    @property
-    def engine(self) -> Engine:
-        """The memory itself, with all its verbs: ``search``, ``forget``, ``export``, ``plot``, ..."""
-        return self._engine
 
     # -- as a retriever ----------------------------------------------------------------------------------------------
 
@@ -152,10 +131,10 @@ class CascadeMemory(BaseRetriever):
         root = self._handler.join(run_id, fields)
         if around is not None:
             around.recalls += 1
-            return _joined(recall, around.episode_id, around.namespace, None)
+            return joined(recall, around.episode_id, around.namespace, None)
         episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)
         thread = fields.get("thread_id")
-        return _joined(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))
+        return joined(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 
@@ -256,7 +235,7 @@ class CascadeMemory(BaseRetriever):
         """
         if value is None:
             raise InvalidInput("reward needs a value between 0 and 1")
-        self._handler.drain()
+        self._drain()
         return self._engine.reward(
             self._which(episode_id, run_id, thread_id, namespace),
             value,
@@ -266,12 +245,6 @@ class CascadeMemory(BaseRetriever):
             namespace=namespace,
             overwrite=overwrite,
         )
-
-    async def areward(
-        self, episode_id: str | UUID | None = None, value: float | bool | None = None, **options: Any
-    ) -> str | None:
-        """Do what ``reward`` does without blocking the event loop."""
-        return await in_thread(functools.partial(self.reward, episode_id, value, **options))
 
     def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:
         given = [one for one in (episode_id, run_id, thread_id) if one is not None]
@@ -284,62 +257,14 @@ class CascadeMemory(BaseRetriever):
             raise UnknownEpisode(f"conversation {thread_id!r} has no episode; was it recalled for with this thread_id?")
         return found.id
 
-    # -- the engine's most used verbs --------------------------------------------------------------------------------
-
-    def add(self, *args: Any, **options: Any) -> Any:
-        """Store known-good cases; see ``cascade_memory.CascadeMemory.add``."""
-        return self._engine.add(*args, **options)
-
-    def pending(self, *, namespace: str | None = None) -> list[Episode]:
-        """Return the episodes that wait for their reward, oldest first."""
+    def _drain(self) -> None:
         self._handler.drain()
-        return self._engine.pending(namespace=namespace)
-
-    def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
-        """Return counts."""
-        self._handler.drain()
-        return self._engine.stats(namespace=namespace, everywhere=everywhere)
-
-    def health(self) -> Health:
-        """Say whether anything failed silently."""
-        self._handler.drain()
-        return self._engine.health()
-
-    def sync(self) -> None:
-        """Wait until every run that ended was dealt with, everything was learned, and Chroma holds every case."""
-        self._handler.drain()
-        self._engine.sync()
-
-    def close(self) -> None:
-        """Sync and let go of the folder."""
-        self._handler.drain()
-        self._engine.close()
-
-    def __enter__(self) -> CascadeMemory:
-        """Use the memory in a ``with`` block that closes it."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
 
     # -- as an object ------------------------------------------------------------------------------------------------
 
     def configurable_fields(self, **_: Any) -> Any:
         """Refuse: LangChain would open another memory for each configuration."""
         raise InvalidInput("a memory has no configurable fields; k and where can be given with each call: invoke(query, k=3)")
-
-    def __reduce__(self) -> Any:
-        """Refuse to be pickled."""
-        raise TypeError("a memory cannot be pickled; open the same folder in the other process: CascadeMemory(path)")
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> CascadeMemory:
-        """Share the engine: LangChain copies what it configures."""
-        return self
-
-    def __copy__(self) -> CascadeMemory:
-        """Share the engine."""
-        return self
 
     def __hash__(self) -> int:
         """Hash by identity, as equality is: no two of them share their private parts."""
@@ -354,22 +279,3 @@ class CascadeMemory(BaseRetriever):
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
         """Keep the fields out of LangChain's own descriptions."""
         return []
-
-    def _repr_html_(self) -> str:
-        return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - the same object, seen from the other side
-
-
-def _joined(recall: Callable[..., Recall], episode_id: str | None, namespace: str | None, thread_id: str | None) -> Recall:
-    try:
-        return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
-    except (EpisodeClosed, UnknownEpisode):  # over already, or another namespace's: what follows is an episode of its own
-        return recall(namespace=namespace, thread_id=thread_id)
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    known = [name for name in inspect.signature(Engine).parameters if name != "path"]
-    for name in options:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
-            raise TypeError(f"CascadeMemory takes no option {name!r}{hint}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cascade_memory.langchain.block import Block
     from cascade_memory.memory.memory import Memory
+    from cascade_memory.memory.session import Session
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -20,8 +20,11 @@ class Current:
     memory: Memory
     episode_id: str
     namespace: str | None
-    session: Block | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
+    session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
     recalls: int = 0
+    asked: dict[Any, Recall] = field(
+        default_factory=dict["Any, Recall"]
+    )  # what was recalled already, where that is not repeated
     outer: Current | None = None
 
 
@@ -34,12 +37,6 @@ def current(memory: Memory) -> Current | None:
     while found is not None and not found.memory.shares_engine_with(memory):
         found = found.outer
     return found
-
-
-def block_around(memory: Memory) -> Block | None:
-    """Return the user's own ``with memory.episode(...)`` block, if the running code stands directly in one."""
-    found = current(memory)
-    return None if found is None else found.session
 
 
 @contextlib.contextmanager

@@ -1,0 +1,140 @@
+"""What the doors for the frameworks have in common: each holds an engine, and hands on its most used verbs."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.recall import Recall
+from cascade_memory.errors import EpisodeClosed, InvalidInput, UnknownEpisode
+from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.views import Health, Stats
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Door:
+    """A framework's ``CascadeMemory``. Whoever inherits it sets ``_engine`` and says what there is to wait for."""
+
+    if TYPE_CHECKING:  # LangChain's models would take a plain annotation for a field of theirs
+        _engine: Engine
+
+    def _drain(self) -> None:
+        """Wait until every run that has ended was dealt with."""
+
+    @property
+    def engine(self) -> Engine:
+        """The memory itself, with all its verbs: ``search``, ``forget``, ``export``, ``plot``, ..."""
+        return self._engine
+
+    def reward(self, *args: Any, **options: Any) -> str | None:
+        """Report how an episode ended: ``reward(episode_id, value)``; see ``cascade_memory.CascadeMemory.reward``."""
+        self._drain()
+        return self._engine.reward(*args, **options)
+
+    async def areward(self, *args: Any, **options: Any) -> str | None:
+        """Do what ``reward`` does without blocking the event loop."""
+        return await in_thread(functools.partial(self.reward, *args, **options))
+
+    def add(self, *args: Any, **options: Any) -> Any:
+        """Store known-good cases; see ``cascade_memory.CascadeMemory.add``."""
+        return self._engine.add(*args, **options)
+
+    def pending(self, *, namespace: str | None = None) -> list[Episode]:
+        """Return the episodes that wait for their reward, oldest first."""
+        self._drain()
+        return self._engine.pending(namespace=namespace)
+
+    def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
+        """Return counts."""
+        self._drain()
+        return self._engine.stats(namespace=namespace, everywhere=everywhere)
+
+    def health(self) -> Health:
+        """Say whether anything failed silently."""
+        self._drain()
+        return self._engine.health()
+
+    def sync(self) -> None:
+        """Wait until every run that ended was dealt with, everything was learned, and Chroma holds every case."""
+        self._drain()
+        self._engine.sync()
+
+    def close(self) -> None:
+        """Sync and let go of the folder."""
+        self._drain()
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        """Use the memory in a ``with`` block that closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled."""
+        raise TypeError("a memory cannot be pickled; open the same folder in the other process: CascadeMemory(path)")
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Share the engine: frameworks copy what they configure."""
+        return self
+
+    def __copy__(self) -> Self:
+        """Share the engine."""
+        return self
+
+    def _repr_html_(self) -> str:
+        return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - the same object, seen from the other side
+
+
+def opened(
+    path: str | Path | None,
+    engine: Engine | Door | None,
+    k: int | None,
+    options: dict[str, Any],
+    embedder: Callable[[Any], Any],
+) -> Engine:
+    """Return the engine to share, or open one; ``embedder`` makes ours of a framework's."""
+    if isinstance(engine, Door):
+        engine = engine.engine
+    if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"engine must be a cascade_memory.CascadeMemory, not {type(engine).__name__}")
+    _check_options(options)
+    if engine is not None and (path is not None or options):
+        given = ", ".join(["path"] * (path is not None) + sorted(options))
+        raise InvalidInput(f"engine= is open already: {given} must be given where it was made")
+    if engine is not None:
+        return engine
+    if "embedder" in options:
+        options["embedder"] = embedder(options["embedder"])
+    if k is not None:
+        options["k"] = k
+    return Engine(path, **options)
+
+
+def joined(
+    recall: Callable[..., Recall], episode_id: str | None, namespace: str | None = None, thread_id: str | None = None
+) -> Recall:
+    """Recall within an episode; in one of its own, if that one is over already or belongs to another namespace."""
+    try:
+        return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
+    except (EpisodeClosed, UnknownEpisode):
+        return recall(namespace=namespace, thread_id=thread_id)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    known = [name for name in inspect.signature(Engine).parameters if name != "path"]
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+            raise TypeError(f"CascadeMemory takes no option {name!r}{hint}")

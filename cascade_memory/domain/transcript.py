@@ -1,0 +1,75 @@
+"""What an agent did, as a solution that is short enough to keep and free of what the memory itself showed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped, shortened
+from cascade_memory.domain.validation import clean_text
+
+MAX_FIELD_CHARS = 8_000
+MAX_ANSWER_CHARS = 100_000
+_FENCE = re.compile(r"^--- memory-[0-9a-f]{10} ", re.MULTILINE)
+_ANSWER_KEYS = ("output", "answer", "result", "response", "text", "output_text", "generation", "reply", "content")
+
+
+def made(steps: Sequence[Step], answer: str) -> Solution | None:
+    """Return steps and answer as a solution short enough to keep.
+
+    >>> made([], "42"), made([], "")
+    ('42', None)
+    """
+    answer = "" if _FENCE.search(answer) else shortened(answer, MAX_ANSWER_CHARS)
+    if steps:
+        return capped(Trajectory(steps, answer=answer))
+    return answer or None
+
+
+def tool_step(name: str, arguments: object, *, observation: str, thought: str = "", failed: bool = False) -> Step:
+    """Return a tool call as a step, whatever its arguments are made of.
+
+    >>> tool_step("search", {"q": "Turing"}, observation="born in 1912").action
+    'search({"q": "Turing"})'
+    """
+    name = clean_text(name) or "tool"
+    given = clean_text(as_json(arguments))
+    plain: Any = json.loads(given, parse_constant=str)
+    fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {} if plain in (None, "") else {"input": plain}
+    short = len(given) <= MAX_FIELD_CHARS
+    return Step(
+        tool=name,
+        action="" if short else f"{name}({shortened(given, MAX_FIELD_CHARS)})",
+        arguments=fields if short else {},
+        observation=shortened(clean_text(observation), MAX_FIELD_CHARS),
+        thought=shortened(clean_text(thought), MAX_FIELD_CHARS),
+        failed=failed,
+    )
+
+
+def is_rendered(text: str) -> bool:
+    r"""Say whether what a tool returned is, or quotes, what this memory shows of its cases.
+
+    >>> is_rendered("Task: heat the cup\nSolution:\nmicrowave it"), is_rendered("The solution: microwave it")
+    (True, False)
+    """
+    if _FENCE.search(text):
+        return True
+    start = 0 if text.startswith("Task: ") else text.find("\nTask: ")
+    return start >= 0 and any(text.find(kind, start) >= 0 for kind in ("\nSolution:\n", "\nSteps that solved it:\n"))
+
+
+def answer_among(fields: Mapping[str, Any]) -> Any:
+    """Return the values of a result under the names that an answer usually has, the likeliest first."""
+    return [fields[key] for key in _ANSWER_KEYS if key in fields]
+
+
+def as_json(value: object) -> str:
+    """Return anything as JSON: what JSON does not know becomes text."""
+    dump = getattr(value, "model_dump_json", None)  # pydantic's
+    try:
+        return str(dump()) if callable(dump) else json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
+    except Exception:  # noqa: BLE001 - circular, too deep, or objects that cannot even be printed
+        return json.dumps(f"({type(value).__name__})")
