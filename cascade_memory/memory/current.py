@@ -22,9 +22,7 @@ class Current:
     namespace: str | None
     session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
     recalls: int = 0
-    asked: dict[Any, Recall] = field(
-        default_factory=dict["Any, Recall"]
-    )  # what was recalled already, where that is not repeated
+    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that are not to be made twice
     outer: Current | None = None
 
 

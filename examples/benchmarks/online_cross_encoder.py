@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,30 +69,28 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return float((order[labels].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
 
 
-def play(
-    seed: int, steps: int | None, minutes: float, held_out: int, rate: float, hindsight: int, half: bool
-) -> dict[str, Any]:
+def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Play one order of the stream; return its row."""
     import torch
 
     torch.set_num_threads(1)
     stream = load("Banking77").shuffled(seed)
     embedder = PrecomputedEmbedder(MiniLMEmbedder(), stream.queries)
-    pairs, same = held_out_pairs(stream.queries[:held_out], stream.labels[:held_out], embedder)
-    online = Stream(stream.name, stream.queries[held_out:], stream.labels[held_out:], stream.zero_shot)
-    n = min(steps or len(online.queries), len(online.queries))
+    apart = options.held_out
+    pairs, same = held_out_pairs(stream.queries[:apart], stream.labels[:apart], embedder)
+    online = Stream(stream.name, stream.queries[apart:], stream.labels[apart:], stream.zero_shot)
+    n = min(options.steps or len(online.queries), len(online.queries))
     solver = SimulatedSolver(online.labels, zero_shot=online.zero_shot, misled=0.5, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         ranker = cross_encoder(
             reranker_from_minilm(Path(folder), seed),
-            schedule=Schedule(hindsight=hindsight),
-            encoder_learning_rate=rate,
-            learning_rate=0.01,
+            schedule=Schedule(every=options.every, head=options.head, hindsight=options.hindsight),
+            encoder_learning_rate=options.learning_rate,
             max_tokens=128,
             device="cpu",
-            half=half,
+            half=options.half,
         )
-        memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", abstain=False)
+        memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", abstain=False, candidates=options.candidates)
         partition = memory._engine.partition("default")  # to look at, between the steps
 
         def measured() -> float:
@@ -111,7 +110,7 @@ def play(
             times.append(time.perf_counter() - started)
             success.append(attempt.success)
             fitting.append(case is not None and solver.is_right(i, case))
-            if time.perf_counter() - began > 60 * minutes:
+            if time.perf_counter() - began > 60 * options.minutes:
                 break
         aucs.append(measured())
         version, failures = partition.encoder.version, memory.health().failures  # type: ignore[attr-defined]
@@ -122,9 +121,7 @@ def play(
         "steps": len(times),
         "asked": n,
         "trained": version,
-        "learning_rate": rate,
-        "hindsight": hindsight,
-        "half": half,
+        **{name: getattr(options, name) for name in ("learning_rate", "every", "head", "hindsight", "candidates", "half")},
         "auc": aucs,
         "cosine_auc": auc((embedder.embed([p.query for p in pairs]) * embedder.embed([p.text for p in pairs])).sum(1), same),
         "success": [float(part.mean()) for part in np.array_split(np.array(success), 4)],
@@ -141,18 +138,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=None, help="of the stream; all by default")
     parser.add_argument("--minutes", type=float, default=120.0, help="after which a seed stops")
     parser.add_argument("--held-out", type=int, default=500, help="tasks that are never played")
-    parser.add_argument("--learning-rate", type=float, default=3e-4, help="of AdamW: more than for a pretrained reranker")
-    parser.add_argument("--hindsight", type=int, default=0, help="further candidates per success that the encoder learns from")
+    parser.add_argument("--learning-rate", type=float, default=1e-4, help="of AdamW: more than for a pretrained reranker")
+    parser.add_argument("--every", type=int, default=8, help="H, rewards between two steps of the encoder; 32 in the paper")
+    parser.add_argument("--head", choices=["kept", "reread", "joint"], default="joint", help="see Schedule")
+    parser.add_argument("--hindsight", type=int, default=7, help="further candidates per success to learn from; 0 in the paper")
+    parser.add_argument("--candidates", type=int, default=8, help="K; 32 in the paper")
     parser.add_argument("--half", action="store_true", help="bfloat16: for processors that have AMX")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/online_cross_encoder.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     load("Banking77", 1)  # fail early where there is no data
-    how = (options.steps, options.minutes, options.held_out, options.learning_rate, options.hindsight, options.half)
-    asked = [(seed, *how) for seed in range(options.seeds)]
     with ProcessPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(play, *zip(*asked, strict=True)))
+        rows = list(pool.map(partial(play, options), range(options.seeds)))
     with options.out.open("a") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     print("Banking77, SIMULATED solver, MiniLM's weights under a random head, CPU")

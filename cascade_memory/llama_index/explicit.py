@@ -1,0 +1,76 @@
+"""One run from recall to reward, for those who want no global hook."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
+
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.recall import Recall
+from cascade_memory.errors import InvalidInput
+from cascade_memory.llama_index.block import CascadeMemoryBlock
+from cascade_memory.llama_index.instrumentation import status_of
+from cascade_memory.llama_index.trajectory import solution_in, text_of
+from cascade_memory.memory.counted import counted
+from cascade_memory.memory.current import Current, within
+from cascade_memory.memory.threads import in_thread
+
+if TYPE_CHECKING:
+    from cascade_memory.memory.memory import Memory
+
+
+async def arun(
+    memory: Memory,
+    recall: Callable[[str], Recall],
+    agent: Any,
+    task: str | ChatMessage,
+    own_tools: Collection[str],
+    options: Mapping[str, Any],
+) -> tuple[Any, Episode]:
+    """Do what ``CascadeMemory.arun`` promises."""
+    message = ChatMessage(role="user", content=task) if isinstance(task, str) else task
+    query = text_of(message)
+    if not query:
+        raise InvalidInput("arun needs a task with text in it")
+    entry = Current(memory=memory, episode_id=uuid.uuid4().hex, namespace=None)
+    with within(entry):
+        first = await in_thread(lambda: recall(query))
+        cases = "" if _shows_cases(options.get("memory")) else first.render()
+        if cases:
+            message = message.model_copy(update={"blocks": [TextBlock(text=cases), *message.blocks]})
+        try:
+            output = await _run(agent, message, options)
+        except (Exception, asyncio.CancelledError) as error:
+            with counted(memory, "reward"):
+                await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error)))
+            raise
+    with counted(memory, "reward"):
+        await memory.aend(entry.episode_id, solution=solution_in(output, own_tools))
+    episode = await in_thread(lambda: memory.get_episode(entry.episode_id))
+    if episode is None:  # the recall failed, and was counted
+        episode = Episode(id=entry.episode_id, namespace=first.namespace, query=query, status="censored")
+    return output, episode
+
+
+async def _run(agent: Any, message: ChatMessage, options: Mapping[str, Any]) -> Any:
+    handler = agent.run(user_msg=message, **options)
+
+    async def _ended() -> Any:
+        return await handler
+
+    waiting = asyncio.ensure_future(_ended())
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:  # whoever waited is gone: a run that is cut off hard lets its step under way go on
+        await handler.cancel_run()
+        await asyncio.gather(waiting, return_exceptions=True)
+        raise
+
+
+def _shows_cases(memory: Any) -> bool:
+    """Say whether the agent's own memory has our block, which puts the cases before the message and keeps them out of it."""
+    return any(isinstance(block, CascadeMemoryBlock) for block in getattr(memory, "memory_blocks", ()))

@@ -1,0 +1,37 @@
+"""Recalled cases as LlamaIndex nodes."""
+
+from __future__ import annotations
+
+import math
+
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from cascade_memory.cycle.reuse import body
+from cascade_memory.domain.recall import Recall, RecalledCase
+
+CASE_ID, EPISODE_ID = "case_id", "cascade_episode_id"
+_OURS = (CASE_ID, EPISODE_ID, "similarity", "predicted_success", "uncertainty")
+
+
+def nodes(recall: Recall) -> list[NodeWithScore]:
+    """Return one node per case, the most promising first; its score is the ranker's."""
+    return [_node(recall, case) for case in recall.cases]
+
+
+def _node(recall: Recall, case: RecalledCase) -> NodeWithScore:
+    numbers = (case.similarity, case.utility, case.uncertainty)
+    ours = [case.id, recall.episode_id, *(_number(value) for value in numbers)]
+    node = TextNode(
+        id_=case.id,
+        text=body(case),
+        metadata={**case.metadata, **dict(zip(_OURS, ours, strict=True))},
+        # What is kept for the program is not for the model to read, nor for an embedding to be made of.
+        excluded_llm_metadata_keys=[*case.metadata, *_OURS],
+        excluded_embed_metadata_keys=[*case.metadata, *_OURS],
+    )
+    return NodeWithScore(node=node, score=_number(case.score))
+
+
+def _number(value: float) -> float | None:
+    """Return a plain float; JSON has no nan."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,164 @@
+"""``CascadeMemory`` for LlamaIndex: a retriever that holds a memory, and everything that hooks it into a run."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.tools import FunctionTool
+
+from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.assembly.door import Door, joined, opened
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.recall_tool import NAME
+from cascade_memory.domain.validation import check_k
+from cascade_memory.llama_index.block import CascadeMemoryBlock
+from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
+from cascade_memory.llama_index.explicit import arun
+from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
+from cascade_memory.llama_index.nodes import nodes
+from cascade_memory.llama_index.runs import Runs
+from cascade_memory.llama_index.tool import recall_tool
+from cascade_memory.memory.current import current
+from cascade_memory.memory.threads import in_thread
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class CascadeMemory(Door, BaseRetriever):
+    """A retriever over past cases that learns from outcomes which ones help.
+
+    ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets it ask, ``memory.install()`` learns when runs end;
+    ``await memory.arun(agent, task)`` does all of it for one run. ``memory.engine`` is the framework-free memory behind it.
+
+    >>> memory = CascadeMemory(embedder="hashing")
+    >>> case_id = memory.add("heat some cup", "take cup, microwave it")
+    >>> node = memory.retrieve("heat a cup")[0]
+    >>> print(node.get_content())
+    Task: heat some cup
+    Solution:
+    take cup, microwave it
+    >>> memory.reward(node.metadata["cascade_episode_id"], 1.0)
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        engine: Engine | Door | None = None,
+        k: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Open a folder, or a memory in RAM without one.
+
+        Args:
+            path: The folder.
+            engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
+            k: How many nodes at most; the engine's own number by default.
+            where: Metadata that a case must have, with Chroma's operators: LlamaIndex's retrievers take no such thing per call.
+            **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
+                (here also any LlamaIndex ``BaseEmbedding``), ...
+        """
+        self._engine = opened(
+            path, engine, k, options, lambda one: LlamaIndexEmbedder(one) if isinstance(one, BaseEmbedding) else one
+        )
+        self._k = self._engine.k if k is None else check_k(k)
+        self._where = None if where is None else dict(where)
+        self._runs = Runs()
+        self._own_tools = {NAME}
+        self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
+        super().__init__()
+
+    # -- as a retriever ----------------------------------------------------------------------------------------------
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return nodes(self._recall(query_bundle.query_str))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await in_thread(functools.partial(self._retrieve, query_bundle))
+
+    def _recall(self, query: str) -> Recall:
+        """Recall for the episode around: that of ``arun``, else the outermost run's; once for the same query in it."""
+        recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where)
+        around = current(self._engine)
+        run = self._runs.here() if around is None else None
+        asked = around.asked if around is not None else {} if run is None else run.recalls
+        key = (query, self._k, json.dumps(self._where, default=str, sort_keys=True))
+        if key in asked:  # a tool that is run again after it waited for somebody, or the next step of the same agent
+            return asked[key]
+        if around is not None:
+            found = joined(recall, around.episode_id, around.namespace)
+        else:
+            found = joined(recall, None if run is None else run.episode_id)
+        asked[key] = found
+        if run is not None:
+            run.opened = True
+        return found
+
+    # -- hooks -------------------------------------------------------------------------------------------------------
+
+    def tool(self, name: str | None = None, description: str | None = None) -> FunctionTool:
+        """Return a tool with which an agent recalls cases itself. Most agents seldom do: prefer the block."""
+        made = recall_tool(self._recall, name, description)
+        self._own_tools.add(made.metadata.get_name())
+        return made
+
+    def block(self, *, name: str = "cascade_memory", priority: int = 0) -> CascadeMemoryBlock:
+        """Return a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.
+
+        Args:
+            name: Of the block, in LlamaIndex's template.
+            priority: What LlamaIndex cuts first when there is no room: 0 is never cut.
+        """
+        return CascadeMemoryBlock(self._engine, self._recall, name=name, priority=priority)
+
+    def install(self) -> Self:
+        """Learn from every run of this process in which this memory was asked, when it ends. Returns the memory."""
+        self._handler.install()
+        return self
+
+    def uninstall(self) -> None:
+        """Stop learning from runs."""
+        self._handler.uninstall()
+
+    async def arun(self, agent: Any, task: str | ChatMessage, **options: Any) -> tuple[Any, Episode]:
+        """Recall for a task, let an agent solve it with the cases before it, and end the episode; needs no ``install()``.
+
+        Args:
+            agent: A ``FunctionAgent``, ``ReActAgent``, ``AgentWorkflow``, or another workflow that takes ``user_msg``.
+            task: The task.
+            **options: Of ``agent.run``: ``ctx``, ``memory``, ``chat_history``, ``max_iterations``, ...
+
+        Returns:
+            What the agent returned, and the episode: with its reward, if ``reward_fn`` gave one, else to be rewarded by its id.
+        """
+        return await arun(self._engine, self._recall, agent, task, self._own_tools, options)
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        self._handler.drain()
+
+    def close(self) -> None:
+        """Stop learning from runs, sync, and let go of the folder."""
+        self._handler.uninstall()
+        super().close()
+
+    @property
+    def open_runs(self) -> int:
+        """Number of runs being watched: 0 when nothing runs."""
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        """Return one line, without anything that is stored."""
+        return f"llama_index.{self._engine!r}"

@@ -1,0 +1,86 @@
+"""Which run a recall belongs to: the outermost workflow, agent or query engine around it."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index_instrumentation.dispatcher import active_instrument_tags
+from llama_index_instrumentation.span import active_span_id
+from workflows import Workflow
+
+from cascade_memory.domain.recall import Recall
+
+_MOST = 1_024  # runs that nobody tells us the end of
+_RUN_ID = "llamaindex.run_id"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Run:
+    """An outermost run, its episode, and what was recalled in it already."""
+
+    span_id: str | None
+    episode_id: str
+    opened: bool = False  # somebody recalled
+    recalls: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
+    spans: list[str] = field(default_factory=list[str])
+
+
+class Runs:
+    """Finds the outermost run of any span. Everything about a run is dropped when it ends. Thread-safe.
+
+    Spans are known while the memory is installed; without that, a run is known by the id that its workflow carries along.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_span: dict[str, Run] = {}
+        self._by_id: OrderedDict[str, Run] = OrderedDict()
+
+    def enter(self, span_id: str, parent_id: str | None, instance: Any) -> None:
+        """Take note of a span; the outermost run among those above it is its run."""
+        with self._lock:
+            run = self._by_span.get(parent_id) if parent_id is not None else None
+            if run is None and _is_run(span_id, instance):
+                run_id = active_instrument_tags.get().get(_RUN_ID)
+                run = Run(span_id=span_id, episode_id=str(run_id or uuid.uuid4().hex))
+            if run is not None:
+                self._by_span[span_id] = run
+                run.spans.append(span_id)
+
+    def leave(self, span_id: str) -> Run | None:
+        """Return the run that ended with this span, or None if it goes on; what it held is forgotten."""
+        with self._lock:
+            run = self._by_span.get(span_id)
+            if run is None or run.span_id != span_id:
+                return None
+            for one in run.spans:
+                self._by_span.pop(one, None)
+            return run
+
+    def here(self) -> Run | None:
+        """Return the run that the calling code is part of."""
+        span_id, run_id = active_span_id.get(), active_instrument_tags.get().get(_RUN_ID)
+        with self._lock:
+            found = self._by_span.get(span_id) if span_id is not None else None
+            if found is not None or run_id is None:
+                return found
+            found = self._by_id.setdefault(str(run_id), Run(span_id=None, episode_id=str(run_id)))
+            self._by_id.move_to_end(str(run_id))
+            while len(self._by_id) > _MOST:
+                self._by_id.popitem(last=False)
+            return found
+
+    def __len__(self) -> int:
+        """Return the number of runs that are watched to their end."""
+        return len({run.episode_id for run in self._by_span.values()})
+
+
+def _is_run(span_id: str, instance: Any) -> bool:
+    if isinstance(instance, Workflow):
+        return ".run-" in span_id
+    return isinstance(instance, BaseQueryEngine) and (".query-" in span_id or ".aquery-" in span_id)

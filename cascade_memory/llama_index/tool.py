@@ -1,0 +1,26 @@
+"""Recalling as a tool, for agents that decide themselves when to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from llama_index.core.tools import FunctionTool
+
+from cascade_memory.domain import recall_tool as texts
+from cascade_memory.domain.recall import Recall
+from cascade_memory.memory.threads import in_thread
+
+
+def recall_tool(recall: Callable[[str], Recall], name: str | None, description: str | None) -> FunctionTool:
+    """Return a tool that answers with the rendered cases; LlamaIndex's own ``RetrieverTool`` would garble the query."""
+
+    def answer(query: Annotated[str, texts.QUERY]) -> str:
+        return recall(query).render() or texts.NOTHING
+
+    async def aanswer(query: Annotated[str, texts.QUERY]) -> str:
+        return await in_thread(lambda: answer(query))
+
+    return FunctionTool.from_defaults(
+        fn=answer, async_fn=aanswer, name=name or texts.NAME, description=description or texts.DESCRIPTION
+    )

@@ -1,0 +1,130 @@
+"""The memory as a LlamaIndex retriever."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+
+import pytest
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import MetadataMode, QueryBundle
+from scripted_llm import ScriptedLLM
+
+from cascade_memory import CascadeMemory as Engine
+from cascade_memory.errors import EncoderMismatch, InvalidInput
+from cascade_memory.llama_index import CascadeMemory, LlamaIndexEmbedder
+
+
+def test_a_case_comes_back_as_a_node_that_can_be_rewarded(memory):
+    node = memory.retrieve("what is 2 + 4?")[0]
+    assert node.get_content() == "Task: what is 2 + 3?\nSolution:\nadd the numbers: 5"
+    assert node.metadata["case_id"] == node.node.node_id
+    assert 0 < node.metadata["similarity"] < 1
+    assert isinstance(node.score, float)
+    memory.reward(node.metadata["cascade_episode_id"], 1.0, solution="6")
+    assert memory.engine.stats().cases == 2
+
+
+def test_what_is_for_the_program_is_not_shown_to_the_model(memory):
+    memory.add("what is 7 + 7?", "14", metadata={"user": "u1"})
+    node = memory.retrieve("what is 7 + 7?")[0]
+    assert node.metadata["user"] == "u1"
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        assert node.get_content(mode) == "Task: what is 7 + 7?\nSolution:\n14"
+
+
+async def test_asynchronous_calls_by_position_and_by_name(memory):
+    by_position = await memory.aretrieve("what is 2 + 4?")
+    by_name = await memory._aretrieve(query_bundle=QueryBundle("what is 2 + 4?"))
+    assert [one.node.node_id for one in by_position] == [one.node.node_id for one in by_name]
+    assert len(by_name) == 1
+
+
+async def test_the_loop_goes_on_while_an_embedder_works(make):
+    class Slow(MockEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            import time
+
+            time.sleep(0.3)
+            return super()._get_text_embedding(text)
+
+    memory = make(embedder=Slow(embed_dim=8))
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await memory.aretrieve("what is 2 + 4?")
+    ticking.cancel()
+    assert ticks >= 10
+
+
+def test_k_and_where(make):
+    memory = make(k=2, where={"user": "u1"}, abstain=False)
+    memory.add([(f"what is {i} + 1?", str(i + 1), {"user": f"u{i % 2}"}) for i in range(6)])
+    found = memory.retrieve("what is 3 + 1?")
+    assert len(found) == 2
+    assert {one.metadata["user"] for one in found} == {"u1"}
+
+
+def test_a_shared_engine_is_seen_from_both_sides():
+    with Engine(embedder="hashing") as engine:
+        memory = CascadeMemory(engine=engine, k=3)
+        memory.add("what is 2 + 3?", "5")
+        assert engine.stats().cases == 1
+        assert CascadeMemory(engine=memory).engine is engine
+        with pytest.raises(InvalidInput, match="open already: namespace"):
+            CascadeMemory(engine=engine, namespace="other")
+    with pytest.raises(TypeError, match="did you mean 'namespace'"):
+        CascadeMemory(namespaces="x")
+
+
+def test_any_llama_index_embedding_will_do_and_is_told_from_another(make, tmp_path):
+    first = make(tmp_path, embedder=MockEmbedding(embed_dim=8))
+    first.add("what is 2 + 3?", "5")
+    assert "llama-index:MockEmbedding" in first.stats().embedder
+    assert len(first.retrieve("what is 2 + 3?")) == 1
+    first.close()
+    with pytest.raises(EncoderMismatch):
+        make(tmp_path, embedder=LlamaIndexEmbedder(MockEmbedding(embed_dim=8), identity="another"))
+
+
+def test_copies_are_the_same_memory_and_pickles_are_refused(memory):
+    assert copy.deepcopy(memory) is memory
+    assert copy.copy(memory) is memory
+    with pytest.raises(TypeError, match="open the same folder"):
+        pickle.dumps(memory)
+    assert repr(memory).startswith("llama_index.CascadeMemory(in RAM")
+    assert "<table" in memory._repr_html_()
+
+
+def test_a_query_engine_is_a_run_of_its_own(memory):
+    memory.install()
+    llm = ScriptedLLM(script=["It is 5."])
+    answer = RetrieverQueryEngine.from_args(memory, llm=llm).query("what is 2 + 3, please?")
+    assert str(answer) == "It is 5."
+    assert "add the numbers: 5" in str(llm.seen[0])
+    memory.sync()
+    episode = memory.engine.get_episode(answer.source_nodes[0].metadata["cascade_episode_id"])
+    assert (episode.status, episode.reward, episode.solution) == ("settled", 1.0, "It is 5.")
+
+
+async def test_an_asynchronous_query_engine_that_fails_says_nothing_of_the_case(memory):
+    memory.install()
+    engine = RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=[RuntimeError("no model")]))
+    with pytest.raises(RuntimeError, match="no model"):
+        await engine.aquery("what is 2 + 3, please?")
+    memory.sync()
+    assert memory.stats().censored == 1
+    assert memory.engine.rewards() == []
+
+
+def test_without_install_an_episode_waits_for_its_reward(memory):
+    answer = RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["5"])).query("what is 2 + 3, please?")
+    assert [one.id for one in memory.pending()] == [answer.source_nodes[0].metadata["cascade_episode_id"]]
