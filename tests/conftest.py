@@ -13,7 +13,15 @@ import pytest
 
 from cascade_memory import CascadeMemory
 
-_FRAMEWORK_OF = {"langchain": "langchain", "helpers": "langchain"}  # by folder, here and in the package
+_FRAMEWORK_OF = {  # by folder, here and in the package; by file among the helpers
+    "langchain": "langchain",
+    "llama_index": "llama_index",
+    "mcp_server": "mcp",
+    "helpers": "langchain",
+    "scripted_llm.py": "llama_index",
+    "docs_llm.py": "llama_index",
+    "mcp_clients.py": "mcp",
+}
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -22,7 +30,7 @@ class WithoutExtras:
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         framework = _FRAMEWORK_OF.get(collection_path.name)
-        return True if framework and collection_path.is_dir() and importlib.util.find_spec(framework) is None else None
+        return True if framework and importlib.util.find_spec(framework) is None else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

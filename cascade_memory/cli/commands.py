@@ -16,6 +16,7 @@ from cascade_memory.assembly.folder import LEDGER
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.tables import LiveDemo, print_table
+from cascade_memory.domain.display import shorten
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
 from cascade_memory.memory.transfer import read_header
@@ -158,6 +159,34 @@ def forget(options: argparse.Namespace) -> int:
         lines.append("purged: no file of the memory holds a byte of it" if receipt.purged else "not everything could be purged")
     _done(options, receipt.as_dict(), "\n".join([*lines, *(f"still to do: {one}" for one in receipt.stale)]))
     return 0 if receipt.purged or not options.purge else 1
+
+
+def pending(options: argparse.Namespace) -> int:
+    """List what has only an agent's word; put a human's in its place."""
+    both = sorted(set(options.confirm) & set(options.reject))
+    if both:
+        raise InvalidInput(f"{both[0]} is to be confirmed and rejected at once")
+    with _existing(options.path) as memory:
+        waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
+        for episode_id in [*options.confirm, *options.reject]:
+            if episode_id not in waiting:
+                raise InvalidInput(
+                    f"no report waits under {episode_id!r} in namespace {options.namespace!r}; nothing was changed"
+                )
+        for episode_id in options.confirm:
+            memory.reward(episode_id, waiting[episode_id].reward or 0.0, source="human", namespace=options.namespace)
+        for episode_id in options.reject:
+            memory.reward(episode_id, 0.0, source="human", namespace=options.namespace, overwrite=True)
+        left = [one for one in waiting.values() if one.id not in {*options.confirm, *options.reject}]
+    if options.json:
+        data = [{"episode_id": one.id, "task": one.query, "reward": one.reward, "solution": one.answer} for one in left]
+        _print_json({"confirmed": options.confirm, "rejected": options.reject, "waiting": data})
+        return 0
+    if options.confirm or options.reject:
+        print(f"{len(options.confirm)} confirmed, {len(options.reject)} rejected")
+    rows = [[one.id, f"{one.reward:g}", shorten(one.query, 50), shorten(one.answer, 50)] for one in left]
+    print_table(f"reported by agents, and by nobody else: {len(left)}", ["episode", "reward", "task", "solution"], rows)
+    return 0
 
 
 def _readable(file: str) -> IO[str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cascade_memory import __version__
-from cascade_memory.cli import commands
+from cascade_memory.cli import commands, serving
 from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
 
 
@@ -48,6 +48,15 @@ def parser() -> argparse.ArgumentParser:
     import_ = _on_folder(verbs, "import", commands.import_, "read what export wrote; the folder may be new")
     import_.add_argument("file", help="source file, or - for standard input")
 
+    pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported of themselves; confirm or reject it")
+    pending.add_argument("--namespace", default="default")
+    pending.add_argument(
+        "--confirm", action="append", default=[], metavar="EPISODE", help="the agent's word is true: learn from it"
+    )
+    pending.add_argument("--reject", action="append", default=[], metavar="EPISODE", help="it is not: the task was not solved")
+
+    _serve(verbs)
+
     forget = _on_folder(verbs, "forget", commands.forget, "delete cases, an episode, or a whole namespace")
     forget.add_argument("--namespace", default="default")
     forget.add_argument("--purge", action="store_true", help="leave no byte of it in any file of the memory")
@@ -57,6 +66,24 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--episode", metavar="ID")
     what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace")
     return root
+
+
+def _serve(verbs: _Verbs) -> None:
+    about = "offer the memory to tool-calling agents over MCP, until stopped"
+    serve = verbs.add_parser("serve", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    serve.set_defaults(run=serving.serve)
+    serve.add_argument("--path", required=True, help="the folder of the memory; made if it is not there")
+    serve.add_argument("--transport", choices=["stdio", "http"], default="stdio")
+    serve.add_argument("--namespace", default="default", help="whose cases")
+    serve.add_argument("--k", type=int, default=3, help="how many cases a recall shows at most (default 3)")
+    serve.add_argument("--read-only", action="store_true", help="cases can be looked up, nothing can be written")
+    serve.add_argument("--trust-agent-rewards", action="store_true", help="learn at once from what agents report of themselves")
+    http = serve.add_argument_group("with --transport http")
+    http.add_argument("--host", default="127.0.0.1", help="any other than this machine's own needs a token")
+    http.add_argument("--port", type=int, default=8765)
+    http.add_argument("--token-file", metavar="FILE", help="holds the bearer token; else CASCADE_MEMORY_TOKEN does")
+    http.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="of web pages that may call")
+    http.add_argument("--rate", type=int, default=600, metavar="N", help="requests a minute and client; 0: no limit")
 
 
 class _Verbs(Protocol):

@@ -51,12 +51,14 @@ def finish(
     return row is not None
 
 
-def listed(connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None) -> list[Episode]:
-    """Return episodes, oldest first, by namespace, status, and time of opening."""
+def listed(
+    connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None, source: str | None
+) -> list[Episode]:
+    """Return episodes, oldest first, by namespace, status, time of opening, and who judged them."""
     rows = connection.execute(
         f"""{_SELECT} WHERE (?1 IS NULL OR episode.namespace = ?1) AND (?2 IS NULL OR episode.status = ?2)
-            AND (?3 IS NULL OR episode.opened_at < ?3) ORDER BY episode.key""",
-        (namespace, status, before),
+            AND (?3 IS NULL OR episode.opened_at < ?3) AND (?4 IS NULL OR episode.source = ?4) ORDER BY episode.key""",
+        (namespace, status, before, source),
     ).fetchall()
     return [_episode(connection, row) for row in rows]
 

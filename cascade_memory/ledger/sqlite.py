@@ -146,10 +146,12 @@ class SQLiteLedger:
         with self.connections.write(durable=True) as connection:
             return outcomes.close(connection, list(ids), status, time.time())
 
-    def episodes(self, namespace: int | None, *, status: str | None = None, before: float | None = None) -> list[Episode]:
-        """Return episodes, oldest first."""
+    def episodes(
+        self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
+    ) -> list[Episode]:
+        """Return episodes, oldest first: by namespace, status, time of opening, and who judged them."""
         with self.connections.read() as connection:
-            return episodes.listed(connection, namespace, status, before)
+            return episodes.listed(connection, namespace, status, before, source)
 
     def episode(self, episode_id: str) -> Episode | None:
         """Return one episode."""

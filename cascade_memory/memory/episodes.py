@@ -163,6 +163,14 @@ class EpisodeVerbs(Handle):
         ledger = self._open().parts.ledger
         return ledger.episodes(self._number(namespace), status="open")
 
+    def reported(self, *, namespace: str | None = None) -> list[Episode]:
+        """Return the episodes that have nobody's word but the agent's own, oldest first: nothing is learned from them.
+
+        ``reward(episode.id, episode.reward, source="human")`` confirms one: what the agent said solved it is kept.
+        """
+        ledger = self._open().parts.ledger
+        return ledger.episodes(self._number(namespace), status="settled", source="agent")
+
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return an episode of this memory's namespace, or None."""
         found = self._open().parts.ledger.episode(check_id(episode_id, "episode_id"))

@@ -59,6 +59,12 @@ class Handle:
         """Say whether both are handles on one folder."""
         return self._engine is other._engine
 
+    def warm(self, *, namespace: str | None = None) -> None:
+        """Load the embedder and the namespace's cases now, rather than at the first recall."""
+        engine = self._open()
+        engine.embed(["warm"])
+        engine.partition(self._in(namespace))
+
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:

@@ -83,8 +83,10 @@ class Ledger(Protocol):
         """Close episodes without a label; return those that were open."""
         ...
 
-    def episodes(self, namespace: int | None, *, status: str | None = None, before: float | None = None) -> list[Episode]:
-        """Return episodes, oldest first."""
+    def episodes(
+        self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
+    ) -> list[Episode]:
+        """Return episodes, oldest first: by namespace, status, time of opening, and who judged them."""
         ...
 
     def episode(self, episode_id: str) -> Episode | None:

@@ -6,8 +6,10 @@ import contextlib
 import importlib.util
 import io
 import itertools
+import json
 import re
 import shlex
+import sys
 from dataclasses import dataclass
 from importlib.metadata import metadata
 from pathlib import Path
@@ -19,6 +21,7 @@ from cascade_memory.errors import MissingExtra
 
 PROJECT = Path(__file__).parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+OPTIONAL = ("langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters", "mcp")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
@@ -60,34 +63,48 @@ def _close(word: str, other: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_every_block_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    if importlib.util.find_spec("langchain") is not None:
-        from docs_model import multiplier  # no real model can be asked here: a scripted one answers
-
-        monkeypatch.setattr("langchain.chat_models.init_chat_model", multiplier)
-    if "./my-reranker" in page.read_text() and importlib.util.find_spec("transformers") is not None:
-        from tiny_models import make_reranker  # nor can one be downloaded
-
-        make_reranker(tmp_path / "my-reranker")
+    put_stand_ins(page, tmp_path, monkeypatch)
     names: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks(page):
         printed = io.StringIO()
         place = f"{page.name}:{block.line}"
         with contextlib.redirect_stdout(printed):
-            if block.language == "python":
-                try:
-                    exec(compile(block.code, place, "exec"), names)
-                except MissingExtra as error:
-                    pytest.skip(str(error))
-                except ModuleNotFoundError as error:
-                    if str(error.name).split(".")[0] not in ("langchain", "langchain_core", "langgraph"):
-                        raise
-                    pytest.skip(str(error))
-            elif block.language == "bash":
-                run_commands(block.code, place)
-            else:
-                pytest.fail(f"{place}: a block of language {block.language!r} is run by nothing")
+            run_block(block, place, names)
         if block.output is not None:
             assert same(printed.getvalue(), block.output), f"{place} prints\n{printed.getvalue()}"
+
+
+def put_stand_ins(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("langchain") is not None:
+        from docs_model import multiplier  # no real model can be asked here: a scripted one answers
+
+        monkeypatch.setattr("langchain.chat_models.init_chat_model", multiplier)
+    if importlib.util.find_spec("llama_index") is not None:
+        import docs_llm
+
+        monkeypatch.setitem(sys.modules, "llama_index.llms.openai", docs_llm)
+    if "./my-reranker" in page.read_text() and importlib.util.find_spec("transformers") is not None:
+        from tiny_models import make_reranker  # nor can one be downloaded
+
+        make_reranker(tmp_path / "my-reranker")
+
+
+def run_block(block: Block, place: str, names: dict[str, object]) -> None:
+    if block.language == "python":
+        try:
+            exec(compile(block.code, place, "exec"), names)
+        except MissingExtra as error:
+            pytest.skip(str(error))
+        except ModuleNotFoundError as error:
+            if str(error.name).split(".")[0] not in OPTIONAL:
+                raise
+            pytest.skip(str(error))
+    elif block.language == "bash":
+        run_commands(block.code, place)
+    elif block.language == "json":
+        json.loads(block.code)
+    else:
+        pytest.fail(f"{place}: a block of language {block.language!r} is run by nothing")
 
 
 def run_commands(code: str, place: str) -> None:

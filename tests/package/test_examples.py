@@ -27,6 +27,13 @@ def test_the_household_agent_learns_what_similarity_does_not(tmp_path: Path):
     assert last["CASCADE"] >= last["no memory"] + 30
 
 
+def test_the_llama_index_agent_learns(tmp_path: Path):
+    pytest.importorskip("llama_index.core")
+    printed = run(EXAMPLES / "llamaindex_agent.py", cwd=tmp_path)
+    first, _, last = (int(share) for share in re.findall(r"(\d+)%", printed.splitlines()[-1]))
+    assert last >= first + 10
+
+
 def test_the_latency_benchmark_runs(tmp_path: Path):
     pytest.importorskip("langchain_chroma")
     printed = run(EXAMPLES / "benchmarks/latency.py", "--sizes", "300", "--times", "20", cwd=tmp_path)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from cascade_memory.encoders.cross_encoder.loading import Base
 
 Value = TypeVar("Value")
+
+_GRAIN = 16  # tokens
 
 
 class Remembered(Generic[Value]):
@@ -47,7 +52,7 @@ class TokenBudget:
         self.tokens = tokens
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Yield places of sequences of like lengths, shortest first, no more of them than fit.
+        """Yield places of sequences of like lengths, shortest first, no more of them than fit: 1, 2, 4, 8, ... at a time.
 
         >>> list(TokenBudget(8).batches([4, 1, 9, 3]))
         [[1, 3], [0], [2]]
@@ -55,11 +60,10 @@ class TokenBudget:
         batch: list[int] = []
         for place in sorted(range(len(lengths)), key=lengths.__getitem__):
             if batch and (len(batch) + 1) * lengths[place] > self.tokens:
-                yield batch
+                yield from _powers_of_two(batch)
                 batch = []
             batch.append(place)
-        if batch:
-            yield batch
+        yield from _powers_of_two(batch)
 
     def run(self, lengths: Sequence[int], work: Callable[[list[int]], None], restart: Callable[[], None]) -> None:
         """Do the work batch by batch; when memory runs out, start again with half as much at a time."""
@@ -80,6 +84,21 @@ class TokenBudget:
             torch.cuda.empty_cache()
 
 
-def padded(tokens: Sequence[dict[str, list[int]]], tokenizer: Any, device: str) -> dict[str, Any]:
-    """Return sequences of tokens as one batch of tensors."""
-    return {name: tensor.to(device) for name, tensor in tokenizer.pad(list(tokens), return_tensors="pt").items()}
+def _powers_of_two(batch: list[int]) -> Iterator[list[int]]:
+    """Cut a batch, so that few shapes occur: a processor's kernels are compiled, and kept, for every shape that it meets.
+
+    >>> [len(part) for part in _powers_of_two(list(range(13)))]
+    [8, 4, 1]
+    """
+    while batch:
+        size = 1 << (len(batch).bit_length() - 1)
+        yield batch[:size]
+        batch = batch[size:]
+
+
+def padded(tokens: Sequence[dict[str, list[int]]], base: Base) -> dict[str, Any]:
+    """Return sequences of tokens as one batch of tensors, whose length is one of few, for the same reason."""
+    longest = max(len(each["input_ids"]) for each in tokens)
+    length = max(longest, min(base.max_tokens, -(-longest // _GRAIN) * _GRAIN))
+    batch = base.tokenizer.pad(list(tokens), padding="max_length", max_length=length, return_tensors="pt")
+    return {name: tensor.to(base.device) for name, tensor in batch.items()}

@@ -74,7 +74,7 @@ class CrossEncoder:
         tokens = [self._tokenised(pairs[place]) for place in missing]
 
         def score(batch: list[int]) -> None:
-            inputs = padded([tokens[i] for i in batch], self._base.tokenizer, self._base.device)
+            inputs = padded([tokens[i] for i in batch], self._base)
             with torch.inference_mode():
                 pooled = self._serving(**inputs).logits.float().cpu().numpy()
             for row, i in enumerate(batch):

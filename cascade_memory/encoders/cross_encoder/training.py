@@ -69,7 +69,7 @@ class Apprentice:
         shares = torch.tensor(np.asarray(weights) / np.sum(weights), dtype=torch.float32, device=device)
 
         def learn(batch: list[int]) -> None:
-            inputs = padded([tokens[i] for i in batch], self._base.tokenizer, device)
+            inputs = padded([tokens[i] for i in batch], self._base)
             with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
                 pooled = model(**inputs).logits
             scores = pooled.float() @ self._head

@@ -1,0 +1,41 @@
+"""``cascade-memory serve``: the memory as an MCP server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.errors import InvalidInput
+from cascade_memory.mcp_server.serve import Listening
+from cascade_memory.mcp_server.serve import serve as run
+
+_TOKEN = "CASCADE_MEMORY_TOKEN"
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until stopped. Nothing is written to standard output but the protocol itself."""
+    listening = None
+    if options.transport == "http":
+        listening = Listening(
+            host=options.host,
+            port=options.port,
+            token=_token(options.token_file),
+            origins=tuple(options.allow_origin),
+            per_minute=options.rate,
+        )
+        listening.check()
+    with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:
+        run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
+    return 0
+
+
+def _token(file: str | None) -> str | None:
+    """Return the token; never an argument of the command, which every user of the machine can read."""
+    if file is None:
+        return os.environ.get(_TOKEN) or None
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error}") from error

@@ -1,0 +1,162 @@
+"""What stands before the server on HTTP: a health check, a bearer token, origins, and limits on size and rate."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MAX_BYTES = 1_000_000
+_TOO_LARGE = f"a request may have {MAX_BYTES:,} bytes at most"
+_MOST_CLIENTS = 10_000
+
+
+class Guard:
+    """An ASGI application before another one.
+
+    Args:
+        app: The server.
+        token: Asked for in ``Authorization: Bearer ...``, unless None.
+        origins: Of web pages that may call it; pages on this machine may, and callers that are no web page send no origin.
+        per_minute: Requests per client address; 0 for no limit.
+        alive: Says whether the memory is well, for ``/health``.
+    """
+
+    def __init__(
+        self, app: App, *, token: str | None, origins: tuple[str, ...], per_minute: int, alive: Callable[[], bool]
+    ) -> None:
+        self._app, self._origins, self._alive = app, origins, alive
+        self._token = None if token is None else token.encode()
+        self._rate = Rate(per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if scope["path"] == "/health":
+            well = self._alive()
+            await _answer(send, 200 if well else 503, {"status": "ok" if well else "failing"})
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _answer(send, *refusal)
+            return
+        body = await _body(receive) if scope["method"] == "POST" else b""
+        if body is None:
+            await _answer(send, 413, {"error": _TOO_LARGE})
+        elif scope["method"] == "POST" and not _is_json(body):
+            await _answer(send, 400, {"error": "the body of a request must be JSON, and not nested without end"})
+        else:
+            await self._app(scope, _once(body, receive), send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, dict[str, str]] | None:
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        if not self._rate.allows(str((scope.get("client") or ("?",))[0])):
+            return 429, {"error": "too many requests; wait a minute"}
+        origin = headers.get(b"origin")
+        if origin is not None and not self._may_call(origin.decode("latin-1")):
+            return 403, {"error": "web pages of this origin may not call; the host can allow it with --allow-origin"}
+        if self._token is not None and not _bears(headers.get(b"authorization", b""), self._token):
+            return 401, {"error": "this server asks for a token: send the header Authorization: Bearer TOKEN"}
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > MAX_BYTES:
+            return 413, {"error": _TOO_LARGE}
+        return None
+
+    def _may_call(self, origin: str) -> bool:
+        if origin in self._origins:
+            return True
+        try:
+            return urlsplit(origin).hostname in LOOPBACK
+        except ValueError:  # no address at all
+            return False
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return the body of a request; None if it goes on beyond the limit, whatever its header said."""
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BYTES:
+            return None
+        more = bool(message.get("more_body", False))
+    return b"".join(parts)
+
+
+def _is_json(body: bytes) -> bool:
+    """Say whether it can be read, and answered: what is behind stumbles over ten thousand brackets and half a character."""
+    try:
+        found = json.loads(body)
+        if b"\\ud" in body.lower():
+            json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """Return what hands out a body that was read already, and then what comes after it."""
+    handed_out = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal handed_out
+        if handed_out:
+            return await receive()
+        handed_out = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+class Rate:
+    """A bucket of requests per client, refilled steadily; the clients that were quiet longest are forgotten."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = float(per_minute), clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and since when
+
+    def allows(self, client: str) -> bool:
+        """Take one request out of a client's bucket; say whether there was one.
+
+        >>> rate = Rate(2, clock=lambda: 0.0)
+        >>> [rate.allows("a"), rate.allows("a"), rate.allows("a"), rate.allows("b")]
+        [True, True, False, True]
+        """
+        if not self._most:
+            return True
+        now = self._clock()
+        left, since = self._buckets.pop(client, (self._most, now))
+        left = min(self._most, left + (now - since) * self._most / 60.0)
+        allowed = left >= 1.0
+        self._buckets[client] = (left - 1.0 if allowed else left, now)
+        while len(self._buckets) > _MOST_CLIENTS:
+            self._buckets.popitem(last=False)
+        return allowed
+
+
+def _bears(header: bytes, token: bytes) -> bool:
+    kind, _, given = header.partition(b" ")
+    return kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), token)
+
+
+async def _answer(send: Send, status: int, body: dict[str, str]) -> None:
+    text = json.dumps(body).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

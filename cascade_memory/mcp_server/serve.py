@@ -1,0 +1,87 @@
+"""Running the server until it is told to stop: on standard input and output, or on HTTP."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass
+
+from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.errors import InvalidInput, MissingExtra
+from cascade_memory.mcp_server.guard import LOOPBACK, Guard
+from cascade_memory.memory.counted import counted
+
+_GRACE = 5  # seconds that requests under way are given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Where and to whom the server listens on HTTP."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str | None = None
+    origins: tuple[str, ...] = ()
+    per_minute: int = 600
+
+    def check(self) -> None:
+        """Refuse to be open to other machines without a token."""
+        if self.host not in LOOPBACK and not self.token:
+            raise InvalidInput(
+                f"{self.host} can be reached from other machines: give a token with --token-file, or in the environment "
+                "variable CASCADE_MEMORY_TOKEN; or listen on 127.0.0.1"
+            )
+        if self.token is not None and len(self.token) < 16:
+            make = "python -c 'import secrets; print(secrets.token_urlsafe())'"
+            raise InvalidInput(f"a token needs 16 characters or more; this makes one: {make}")
+
+
+def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, listening: Listening | None) -> None:
+    """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when told to stop."""
+    if listening is not None:
+        listening.check()
+    try:
+        from cascade_memory.mcp_server.sdk import http_app
+        from cascade_memory.mcp_server.server import build
+    except ModuleNotFoundError as error:
+        raise MissingExtra('the MCP server needs the extra "mcp": pip install "cascade-memory[mcp]"') from error
+    host = "127.0.0.1" if listening is None else listening.host
+    server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host)
+    # While the client says hello: the first recall finds the model loaded, or nearly so.
+    threading.Thread(target=_warm, args=(memory,), name="cascade-memory-warm", daemon=True).start()
+    if listening is None:
+        try:
+            server.run("stdio")
+        except Exception as error:
+            if not _client_left(error):
+                raise
+        return
+    import uvicorn
+
+    guarded = Guard(
+        http_app(server, host=host),
+        token=listening.token,
+        origins=listening.origins,
+        per_minute=listening.per_minute,
+        alive=lambda: memory.health().ok,
+    )
+    sys.stderr.write(f"cascade-memory: http://{host}:{listening.port}/mcp ({memory!r}); stop with Ctrl-C\n")
+    config = uvicorn.Config(
+        guarded, host=host, port=listening.port, log_level="warning", timeout_graceful_shutdown=_GRACE, server_header=False
+    )
+    uvicorn.Server(config).run()
+
+
+def _client_left(error: BaseException) -> bool:
+    """Say whether it means only that the client went away while answers were on their way to it."""
+    import anyio
+
+    if isinstance(error, (BrokenPipeError, anyio.ClosedResourceError, anyio.BrokenResourceError)):
+        return True
+    inner = getattr(error, "exceptions", ())  # of a group
+    return bool(inner) and all(_client_left(one) for one in inner)
+
+
+def _warm(memory: CascadeMemory) -> None:
+    with counted(memory, "warm"):
+        memory.warm()
