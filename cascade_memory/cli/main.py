@@ -82,7 +82,6 @@ def _serve(verbs: _Verbs) -> None:
     http.add_argument("--host", default="127.0.0.1", help="any other than this machine's own needs a token")
     http.add_argument("--port", type=int, default=8765)
     http.add_argument("--token-file", metavar="FILE", help="holds the bearer token; else CASCADE_MEMORY_TOKEN does")
-    http.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="of web pages that may call")
     http.add_argument("--rate", type=int, default=600, metavar="N", help="requests a minute and client; 0: no limit")
 
 

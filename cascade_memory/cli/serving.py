@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 from pathlib import Path
 
 from cascade_memory.assembly.cascade import CascadeMemory
@@ -22,13 +24,18 @@ def serve(options: argparse.Namespace) -> int:
             host=options.host,
             port=options.port,
             token=_token(options.token_file),
-            origins=tuple(options.allow_origin),
             per_minute=options.rate,
         )
         listening.check()
+    # The servers stop by themselves on SIGTERM, but then raise it again: the memory is to be closed before the process ends.
+    signal.signal(signal.SIGTERM, _leave)
     with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
     return 0
+
+
+def _leave(*_: object) -> None:
+    sys.exit(0)
 
 
 def _token(file: str | None) -> str | None:
@@ -37,5 +44,5 @@ def _token(file: str | None) -> str | None:
         return os.environ.get(_TOKEN) or None
     try:
         return Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {file}: {error}") from error

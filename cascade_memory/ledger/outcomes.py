@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
@@ -107,17 +108,20 @@ def _keep_fields(connection: sqlite3.Connection, new: Settlement, outcome: int, 
 
 def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
-        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, cases.id
+        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()
-    return dict(zip(("key", "value", "solved", "learns", "case"), row, strict=True))
+    return dict(zip(("key", "value", "solved", "learns", "source", "case"), row, strict=True))
 
 
 def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
-    """Say whether an outcome may take the place of another unasked: it brings the solution, or a word that counts."""
+    """Say whether an outcome may take the place of another unasked: it brings the solution, or a word that counts more."""
+    trusted, was_trusted = new.source in TRUSTED_SOURCES, standing["source"] in TRUSTED_SOURCES
+    if was_trusted and not trusted:
+        return False  # an agent has nothing to add to what somebody else has said
     brings_solution = new.value == standing["value"] and new.solution is not None and not standing["solved"]
-    return brings_solution or (new.learns and not standing["learns"])
+    return brings_solution or (trusted and not was_trusted) or (new.learns and not standing["learns"])
 
 
 def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> None:

@@ -13,8 +13,8 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
-from cascade_memory.llama_index.instrumentation import status_of
-from cascade_memory.llama_index.trajectory import solution_in, text_of
+from cascade_memory.llama_index.instrumentation import close, status_of
+from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.counted import counted
 from cascade_memory.memory.current import Current, within
 from cascade_memory.memory.threads import in_thread
@@ -38,8 +38,10 @@ async def arun(
         raise InvalidInput("arun needs a task with text in it")
     entry = Current(memory=memory, episode_id=uuid.uuid4().hex, namespace=None)
     with within(entry):
-        first = await in_thread(lambda: recall(query))
-        cases = "" if _shows_cases(options.get("memory")) else first.render()
+        cases = ""
+        with counted(memory, "recall"):
+            first = await in_thread(lambda: recall(query))
+            cases = "" if _shows_cases(options.get("memory")) else first.render()
         if cases:
             message = message.model_copy(update={"blocks": [TextBlock(text=cases), *message.blocks]})
         try:
@@ -49,10 +51,10 @@ async def arun(
                 await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error)))
             raise
     with counted(memory, "reward"):
-        await memory.aend(entry.episode_id, solution=solution_in(output, own_tools))
+        await in_thread(lambda: close(memory, entry.episode_id, "ok", output, own_tools))
     episode = await in_thread(lambda: memory.get_episode(entry.episode_id))
     if episode is None:  # the recall failed, and was counted
-        episode = Episode(id=entry.episode_id, namespace=first.namespace, query=query, status="censored")
+        episode = Episode(id=entry.episode_id, namespace=memory.namespace, query=query, status="censored")
     return output, episode
 
 

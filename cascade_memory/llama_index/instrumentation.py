@@ -16,7 +16,7 @@ from workflows import Workflow
 from workflows.errors import WorkflowCancelledByUser
 
 from cascade_memory.llama_index.runs import Run, Runs
-from cascade_memory.llama_index.trajectory import solution_in
+from cascade_memory.llama_index.trajectory import is_streamed, solution_in
 from cascade_memory.memory.aftermath import Aftermath
 from cascade_memory.memory.counted import counted
 
@@ -85,10 +85,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         found = self._memory.get_episode(run.episode_id)
         if found is None or not found.under_way:
             return
-        solution = None
-        with counted(self._memory, "callback"):  # an episode whose solution cannot be told ends all the same
-            solution = solution_in(result, self._own_tools)
-        self._memory.end(run.episode_id, solution=solution, status=status)
+        close(self._memory, run.episode_id, status, result, self._own_tools)
 
     def drain(self) -> None:
         """Wait until every run that has ended was dealt with."""
@@ -102,8 +99,22 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
     def uninstall(self) -> None:
         """Stop listening. Runs that are under way are not followed to their end."""
+        self._runs.clear()
         handlers = get_dispatcher().span_handlers
         handlers[:] = [one for one in handlers if one is not self]
+
+
+def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: Collection[str]) -> None:
+    """End an episode; one whose answer nobody can tell yet, or ever, is not judged: it waits for a reward."""
+    solution, told = None, not is_streamed(result)
+    if told:
+        told = False
+        with counted(memory, "callback"):
+            solution, told = solution_in(result, own_tools), True
+    if told or status != "ok":
+        memory.end(episode_id, solution=solution, status=status)
+    else:
+        memory.finish(episode_id)
 
 
 def status_of(error: BaseException | None) -> str:

@@ -19,7 +19,7 @@ from cascade_memory.assembly.door import Door, joined, opened
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.recall_tool import NAME
-from cascade_memory.domain.validation import check_k
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_k
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
@@ -89,6 +89,7 @@ class CascadeMemory(Door, BaseRetriever):
 
     def _recall(self, query: str) -> Recall:
         """Recall for the episode around: that of ``arun``, else the outermost run's; once for the same query in it."""
+        query = query[:MAX_QUERY_CHARS]
         recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where)
         around = current(self._engine)
         run = self._runs.here() if around is None else None
@@ -101,8 +102,8 @@ class CascadeMemory(Door, BaseRetriever):
         else:
             found = joined(recall, None if run is None else run.episode_id)
         asked[key] = found
-        if run is not None:
-            run.opened = True
+        if run is not None:  # the run's own episode may be over already: then this one goes on in its place
+            run.opened, run.episode_id = True, found.episode_id
         return found
 
     # -- hooks -------------------------------------------------------------------------------------------------------
@@ -113,14 +114,13 @@ class CascadeMemory(Door, BaseRetriever):
         self._own_tools.add(made.metadata.get_name())
         return made
 
-    def block(self, *, name: str = "cascade_memory", priority: int = 0) -> CascadeMemoryBlock:
+    def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:
         """Return a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.
 
         Args:
             name: Of the block, in LlamaIndex's template.
-            priority: What LlamaIndex cuts first when there is no room: 0 is never cut.
         """
-        return CascadeMemoryBlock(self._engine, self._recall, name=name, priority=priority)
+        return CascadeMemoryBlock(self._engine, self._recall, name=name)
 
     def install(self) -> Self:
         """Learn from every run of this process in which this memory was asked, when it ends. Returns the memory."""

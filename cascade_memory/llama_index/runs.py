@@ -75,6 +75,11 @@ class Runs:
                 self._by_id.popitem(last=False)
             return found
 
+    def clear(self) -> None:
+        """Forget every run that is under way."""
+        with self._lock:
+            self._by_span.clear()
+
     def __len__(self) -> int:
         """Return the number of runs that are watched to their end."""
         return len({run.episode_id for run in self._by_span.values()})

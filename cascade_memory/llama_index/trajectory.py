@@ -7,12 +7,15 @@ from typing import Any, cast
 
 from llama_index.core.agent.workflow import AgentOutput
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.base.response.schema import AsyncStreamingResponse, PydanticResponse, StreamingResponse
 from workflows.events import StopEvent
 
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.transcript import answer_among, as_json, is_rendered, made, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+
+_NOTHING_FOUND = "Empty Response"  # what a query engine says that found no node; it did not ask its model
 
 
 def text_of(message: ChatMessage) -> str:
@@ -67,5 +70,13 @@ def _answer(value: Any) -> str:
         return next((text for one in answer_among(fields) if (text := _answer(one))), "")
     if isinstance(value, (int, float)):
         return str(value)
+    if isinstance(value, PydanticResponse):
+        return "" if value.response is None else as_json(value.response)
     spoken = getattr(value, "response", None)  # a query engine's Response
-    return _answer(spoken) if isinstance(spoken, (str, ChatMessage)) else ""
+    found = _answer(spoken) if isinstance(spoken, (str, ChatMessage)) else ""
+    return "" if found == _NOTHING_FOUND else found
+
+
+def is_streamed(result: Any) -> bool:
+    """Say whether the answer is still to come when the run has ended."""
+    return isinstance(result, (StreamingResponse, AsyncStreamingResponse))

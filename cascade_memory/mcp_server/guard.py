@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from cascade_memory.memory.threads import in_thread
+
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -27,15 +29,12 @@ class Guard:
     Args:
         app: The server.
         token: Asked for in ``Authorization: Bearer ...``, unless None.
-        origins: Of web pages that may call it; pages on this machine may, and callers that are no web page send no origin.
         per_minute: Requests per client address; 0 for no limit.
-        alive: Says whether the memory is well, for ``/health``.
+        alive: Asked for ``/health``: raises if the memory cannot be read.
     """
 
-    def __init__(
-        self, app: App, *, token: str | None, origins: tuple[str, ...], per_minute: int, alive: Callable[[], bool]
-    ) -> None:
-        self._app, self._origins, self._alive = app, origins, alive
+    def __init__(self, app: App, *, token: str | None, per_minute: int, alive: Callable[[], object]) -> None:
+        self._app, self._alive = app, alive
         self._token = None if token is None else token.encode()
         self._rate = Rate(per_minute)
 
@@ -45,7 +44,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["path"] == "/health":
-            well = self._alive()
+            well = await self._is_well()
             await _answer(send, 200 if well else 503, {"status": "ok" if well else "failing"})
             return
         refusal = self._refusal(scope)
@@ -65,8 +64,8 @@ class Guard:
         if not self._rate.allows(str((scope.get("client") or ("?",))[0])):
             return 429, {"error": "too many requests; wait a minute"}
         origin = headers.get(b"origin")
-        if origin is not None and not self._may_call(origin.decode("latin-1")):
-            return 403, {"error": "web pages of this origin may not call; the host can allow it with --allow-origin"}
+        if origin is not None and not _is_here(origin.decode("latin-1")):
+            return 403, {"error": "web pages of other machines may not call"}
         if self._token is not None and not _bears(headers.get(b"authorization", b""), self._token):
             return 401, {"error": "this server asks for a token: send the header Authorization: Bearer TOKEN"}
         length = headers.get(b"content-length", b"0")
@@ -74,13 +73,20 @@ class Guard:
             return 413, {"error": _TOO_LARGE}
         return None
 
-    def _may_call(self, origin: str) -> bool:
-        if origin in self._origins:
-            return True
+    async def _is_well(self) -> bool:
         try:
-            return urlsplit(origin).hostname in LOOPBACK
-        except ValueError:  # no address at all
+            await in_thread(self._alive)
+        except Exception:  # noqa: BLE001 - whatever it is: it is not well
             return False
+        return True
+
+
+def _is_here(origin: str) -> bool:
+    """Say whether a web page comes from this machine."""
+    try:
+        return urlsplit(origin).hostname in LOOPBACK
+    except ValueError:  # no address at all
+        return False
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -21,11 +21,12 @@ class Listening:
     host: str = "127.0.0.1"
     port: int = 8765
     token: str | None = None
-    origins: tuple[str, ...] = ()
     per_minute: int = 600
 
     def check(self) -> None:
         """Refuse to be open to other machines without a token."""
+        if not 0 < self.port < 65_536 or self.per_minute < 0:
+            raise InvalidInput("a port lies between 1 and 65535, and a rate is 0 or more")
         if self.host not in LOOPBACK and not self.token:
             raise InvalidInput(
                 f"{self.host} can be reached from other machines: give a token with --token-file, or in the environment "
@@ -61,13 +62,12 @@ def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, 
     guarded = Guard(
         http_app(server, host=host),
         token=listening.token,
-        origins=listening.origins,
         per_minute=listening.per_minute,
-        alive=lambda: memory.health().ok,
+        alive=memory.stats,
     )
     sys.stderr.write(f"cascade-memory: http://{host}:{listening.port}/mcp ({memory!r}); stop with Ctrl-C\n")
     config = uvicorn.Config(
-        guarded, host=host, port=listening.port, log_level="warning", timeout_graceful_shutdown=_GRACE, server_header=False
+        guarded, host=host, port=listening.port, log_level="warning", timeout_graceful_shutdown=_GRACE, proxy_headers=False
     )
     uvicorn.Server(config).run()
 

@@ -79,7 +79,10 @@ def _reading(server: Any, verbs: Verbs) -> None:
     @server.prompt()
     async def solve_with_cases(task: str) -> str:
         """Solve a task with what was learned from earlier ones."""
-        return await in_thread(lambda: _prompt(verbs, task))
+        try:
+            return await in_thread(lambda: _prompt(verbs, task))
+        except Exception as error:  # noqa: BLE001 - as for tools
+            raise ValueError(_told(verbs, error)) from None
 
 
 def _writing(server: Any, verbs: Verbs) -> None:

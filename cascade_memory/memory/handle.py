@@ -55,6 +55,11 @@ class Handle:
         """How many cases a recall returns at most, unless it says otherwise."""
         return self._k
 
+    @property
+    def namespace(self) -> str:
+        """Whose cases these are, unless a call says otherwise."""
+        return self._namespace
+
     def shares_engine_with(self, other: Handle) -> bool:
         """Say whether both are handles on one folder."""
         return self._engine is other._engine

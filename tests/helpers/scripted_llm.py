@@ -69,7 +69,8 @@ class ScriptedLLM(FunctionCallingLLM):
         return stream()
 
     def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        return CompletionResponse(text=str(self._answer([ChatMessage(role="user", content=prompt)]).message.content))
+        text = str(self._answer([ChatMessage(role="user", content=prompt)]).message.content)
+        return CompletionResponse(text=text, delta=text)
 
     async def acomplete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
         return self.complete(prompt)

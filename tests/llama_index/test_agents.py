@@ -399,3 +399,68 @@ async def test_arun_that_is_cancelled_cancels_the_agent(memory):
     await asyncio.sleep(0.5)
     assert len(agent.llm.seen) == calls
     assert only_episode(memory).status == "censored"
+
+
+async def test_arun_goes_on_when_the_memory_fails(make):
+    def broken(cases: Any) -> str:
+        raise ValueError("template")
+
+    memory = make(template=broken, reward_fn=lambda episode: 1.0)
+    memory.add("what is 2 + 3?", "5")
+    answer, episode = await memory.arun(function_agent("5"), TASK)
+    assert (str(answer), episode.reward) == ("5", 1.0)
+    assert memory.health().failures["recall"] == 1
+    answer, _ = await memory.arun(function_agent("5"), TASK * 10_000)
+    assert str(answer) == "5"
+
+
+async def test_a_solution_that_cannot_be_told_is_not_a_failure(memory, monkeypatch):
+    def broken(*_: Any) -> Any:
+        raise ValueError("unreadable")
+
+    monkeypatch.setattr("cascade_memory.llama_index.instrumentation.solution_in", broken)
+    memory.install()
+    await function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),)).run(TASK)
+    await memory.arun(function_agent("5"), TASK)
+    memory.sync()
+    assert [one.ended for one in memory.pending()] == ["ok", "ok"]
+    assert memory.health().failures["callback"] == 2
+
+
+async def test_two_namespaces_of_one_folder_in_one_agent(make, tmp_path):
+    mine = make(tmp_path, reward_fn=lambda _: 1.0).install()
+    theirs = make(tmp_path, namespace="theirs", reward_fn=lambda _: 1.0).install()
+    shown = Memory.from_defaults(memory_blocks=[mine.block(), theirs.block(name="theirs")], insert_method=InsertMethod.USER)
+    await function_agent(ADDING, "5").run(TASK, memory=shown)
+    mine.sync()
+    theirs.sync()
+    assert [mine.stats().rewards, theirs.stats().rewards] == [1, 1]
+
+
+async def test_a_recall_after_the_reward_is_an_episode_that_ends_as_well(memory):
+    async def look(query: str) -> str:
+        """Look."""
+        for text in (query, query + "!"):
+            node = (await memory.aretrieve(text))[0]
+            if text == query:
+                memory.reward(node.metadata["cascade_episode_id"], 1.0)
+        return "looked"
+
+    memory.install()
+    await function_agent(("look", {"query": "2 + 3"}), "5", tools=(FunctionTool.from_defaults(async_fn=look),)).run(TASK)
+    memory.sync()
+    assert (memory.stats().rewards, memory.stats().open) == (2, 0)
+
+
+async def test_uninstalling_in_the_middle_of_a_run_leaves_nothing(memory):
+    memory.install()
+    running = asyncio.ensure_future(_result(function_agent(ADDING, "5", pause=0.1).run(TASK, memory=with_block(memory))))
+    while not memory.open_runs:
+        await asyncio.sleep(0.01)
+    memory.uninstall()
+    await running
+    assert not memory._runs._by_span
+
+
+async def _result(handler: Any) -> Any:
+    return await handler

@@ -128,3 +128,23 @@ async def test_an_asynchronous_query_engine_that_fails_says_nothing_of_the_case(
 def test_without_install_an_episode_waits_for_its_reward(memory):
     answer = RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["5"])).query("what is 2 + 3, please?")
     assert [one.id for one in memory.pending()] == [answer.source_nodes[0].metadata["cascade_episode_id"]]
+
+
+def test_an_answer_that_is_still_to_come_is_not_judged(memory):
+    memory.install()
+    answer = RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["It is 5."]), streaming=True).query("2 + 3?")
+    assert str(answer) == "It is 5."
+    memory.sync()
+    (episode,) = memory.pending()
+    assert episode.ended == "ok"
+
+
+def test_an_engine_that_found_nothing_has_not_answered(make):
+    memory = make().install()
+    RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["5"])).query("2 + 3?")
+    memory.sync()
+    assert memory.pending()[0].solution is None
+
+
+def test_a_query_that_is_too_long_is_cut(memory):
+    assert len(memory.retrieve("what is 2 + 3? " * 20_000)) == 1

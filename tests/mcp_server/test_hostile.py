@@ -1,9 +1,10 @@
-"""Ten thousand requests that make no sense: each gets an error, none a crash or a traceback, and the memory stays whole."""
+"""Thousands of requests that make no sense: each gets an error, none a crash or a traceback, and the memory stays whole."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import subprocess
 from typing import Any
@@ -14,6 +15,7 @@ from mcp_clients import command, served
 from cascade_memory import CascadeMemory
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+HOW_MANY = int(os.environ.get("HOSTILE_REQUESTS", "2000"))  # .ci/matrix sends ten thousand
 TOOLS = ("recall_cases", "report_outcome", "add_case", "forget_cases", "memory_stats", "nothing_of_the_kind", "")
 
 
@@ -58,12 +60,12 @@ def request(rng: random.Random) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": rng.randrange(100), "method": "tools/call", "params": params}).encode()
 
 
-def test_ten_thousand_requests_over_http(folder):
+def test_thousands_of_requests_over_http(folder):
     rng = random.Random(0)
     seen: dict[int, int] = {}
     with served(folder, "--rate", "0") as (base, process):
         connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=60)
-        for number in range(10_000):
+        for number in range(HOW_MANY):
             body = request(rng) if number % 1_000 else b"x" * 1_500_000
             headers = HEADERS if rng.random() < 0.95 else {"Content-Type": rng.choice(["text/plain", ""])}
             try:
@@ -81,7 +83,7 @@ def test_ten_thousand_requests_over_http(folder):
         connection.request("POST", "/mcp", body=ping(), headers=HEADERS)
         assert b"recall_cases" in connection.getresponse().read()
         connection.close()
-    assert sum(seen.values()) > 9_900
+    assert sum(seen.values()) > 0.99 * HOW_MANY
     with CascadeMemory(folder) as memory:
         assert all(check.ok for check in memory.examine())
         assert memory.stats().cases == 1, "nothing that was sent made or took a case"

@@ -8,7 +8,7 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.errors import AlreadyRewarded, InvalidInput
+from cascade_memory.errors import AlreadyRewarded, InvalidInput, StoreError
 from cascade_memory.mcp_server.verbs import Verbs, compact
 
 TASK = "heat a cup and put it into the cabinet"
@@ -137,3 +137,41 @@ def test_everything_is_json(memory):
 def test_why_there_is_no_case_is_said(tmp_path):
     with CascadeMemory(tmp_path / "empty", embedder="hashing") as memory:
         assert "Nothing is stored yet" in Verbs(memory).recall_cases(TASK)["about"]
+
+
+def test_an_agent_has_nothing_to_add_to_what_a_human_said(memory):
+    for value in (1.0, 0.0):
+        episode_id = Verbs(memory).recall_cases(TASK)["episode_id"]
+        memory.reward(episode_id, value, source="human")
+        Verbs(memory).report_outcome(episode_id, value, "poisoned")
+        assert memory.get_episode(episode_id).source == "human"
+    assert memory.reported() == []
+    assert memory.stats().cases == 1
+
+
+def test_a_word_is_confirmed_where_nothing_is_learned_as_well(folder):
+    with CascadeMemory(folder, learn="off") as memory:
+        episode_id = Verbs(memory).recall_cases(TASK)["episode_id"]
+        Verbs(memory).report_outcome(episode_id, 1, "microwave it first")
+        assert memory.reward(episode_id, 1.0, source="human") is not None
+        assert memory.reported() == []
+
+
+def test_what_could_not_be_written_is_not_said_to_be(memory, monkeypatch):
+    def broken(*_, **__):
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(memory._engine.parts.ledger, "record", broken)
+    with pytest.warns(RuntimeWarning, match="disk on fire"):
+        answer = Verbs(memory).recall_cases(TASK)
+    assert "episode_id" not in answer
+    assert "go on without it" in answer["about"]
+    with pytest.warns(RuntimeWarning), pytest.raises(StoreError):
+        Verbs(memory).add_case(TASK, "fridge")
+
+
+def test_an_addition_that_cannot_be_stored_leaves_no_episode(memory):
+    for solution in ("", "\ud800"):
+        with pytest.raises(InvalidInput):
+            Verbs(memory).add_case(TASK, solution)
+    assert memory.stats().episodes == 0

@@ -69,6 +69,7 @@ class TokenBudget:
         """Do the work batch by batch; when memory runs out, start again with half as much at a time."""
         import torch
 
+        lengths = [_rounded(length) for length in lengths]
         enough = self.tokens
         while True:
             try:
@@ -96,9 +97,18 @@ def _powers_of_two(batch: list[int]) -> Iterator[list[int]]:
         batch = batch[size:]
 
 
+def _rounded(length: int) -> int:
+    """Return the length that a pair is padded to.
+
+    >>> _rounded(16), _rounded(17)
+    (16, 32)
+    """
+    return -(-length // _GRAIN) * _GRAIN
+
+
 def padded(tokens: Sequence[dict[str, list[int]]], base: Base) -> dict[str, Any]:
     """Return sequences of tokens as one batch of tensors, whose length is one of few, for the same reason."""
     longest = max(len(each["input_ids"]) for each in tokens)
-    length = max(longest, min(base.max_tokens, -(-longest // _GRAIN) * _GRAIN))
+    length = max(longest, min(base.max_tokens, _rounded(longest)))
     batch = base.tokenizer.pad(list(tokens), padding="max_length", max_length=length, return_tensors="pt")
     return {name: tensor.to(base.device) for name, tensor in batch.items()}
