@@ -20,6 +20,7 @@ _FRAMEWORK_OF = {  # by folder, here and in the package; by file among the helpe
     "helpers": "langchain",
     "scripted_llm.py": "llama_index",
     "docs_llm.py": "llama_index",
+    "llama_agents.py": "llama_index",
     "mcp_clients.py": "mcp",
 }
 _LOCAL = {"127.0.0.1", "::1", "localhost"}

@@ -26,7 +26,6 @@ def serve(options: argparse.Namespace) -> int:
             token=_token(options.token_file),
             per_minute=options.rate,
         )
-        listening.check()
     # The servers stop by themselves on SIGTERM, but then raise it again: the memory is to be closed before the process ends.
     signal.signal(signal.SIGTERM, _leave)
     with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:

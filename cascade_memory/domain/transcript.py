@@ -61,7 +61,7 @@ def is_rendered(text: str) -> bool:
     return start >= 0 and any(text.find(kind, start) >= 0 for kind in ("\nSolution:\n", "\nSteps that solved it:\n"))
 
 
-def answer_among(fields: Mapping[str, Any]) -> Any:
+def answer_among(fields: Mapping[str, Any]) -> list[Any]:
     """Return the values of a result under the names that an answer usually has, the likeliest first."""
     return [fields[key] for key in _ANSWER_KEYS if key in fields]
 

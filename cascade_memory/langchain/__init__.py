@@ -7,10 +7,9 @@ agent = create_agent(model, tools, middleware=[memory.middleware()])
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.errors import MissingExtra
+from cascade_memory.assembly.lazy import load
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.embeddings import LangChainEmbedder
@@ -39,18 +38,12 @@ _HOMES = {
 }
 
 
+_OPTIONAL = ("langchain", "langchain_core", "langgraph", "langsmith")
+_REMEDY = 'which the extra "langchain" brings: pip install "cascade-memory[langchain]"'
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("langchain", "langchain_core", "langgraph", "langsmith"):
-            raise
-        raise MissingExtra(
-            f'{__name__}.{name} needs {error.name}, which the extra "langchain" brings: pip install "cascade-memory[langchain]"'
-        ) from error
-    globals()[name] = value
+    value = globals()[name] = load(__name__, name, _HOMES, optional=_OPTIONAL, remedy=_REMEDY)
     return value
 
 

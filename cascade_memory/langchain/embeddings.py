@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 from langchain_core.embeddings import Embeddings
-from numpy.typing import NDArray
+
+from cascade_memory.encoders.borrowed import BorrowedEmbedder
 
 
-class LangChainEmbedder:
+class LangChainEmbedder(BorrowedEmbedder):
     """Wraps an ``Embeddings`` object. Its name and model are stored with the vectors; another model will be refused.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -18,24 +16,7 @@ class LangChainEmbedder:
     """
 
     def __init__(self, embeddings: Embeddings, *, identity: str | None = None) -> None:
-        self._embeddings = embeddings
-        self._dimension: int | None = None
-        self.identity = identity or _identity(embeddings)
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors; asks the model once if nothing was embedded yet."""
-        if self._dimension is None:
-            self.embed(["dimension"])
-        assert self._dimension is not None
-        return self._dimension
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector per text."""
-        # Cases and tasks are the same kind of text: never embed_query, which some models prefix differently.
-        vectors = np.asarray(self._embeddings.embed_documents(list(texts)), np.float32).reshape(len(texts), -1)
-        self._dimension = vectors.shape[1]
-        return vectors
+        super().__init__(embeddings.embed_documents, identity or _identity(embeddings))
 
 
 def _identity(embeddings: Embeddings) -> str:

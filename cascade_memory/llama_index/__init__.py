@@ -8,10 +8,9 @@ await agent.run("task", memory=Memory.from_defaults(memory_blocks=[memory.block(
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.errors import MissingExtra
+from cascade_memory.assembly.lazy import load
 
 if TYPE_CHECKING:
     from cascade_memory.llama_index.block import CascadeMemoryBlock
@@ -23,19 +22,12 @@ __all__ = ["CascadeMemory", "CascadeMemoryBlock", "LlamaIndexEmbedder"]
 _HOMES = {"CascadeMemory": "retriever", "CascadeMemoryBlock": "block", "LlamaIndexEmbedder": "embeddings"}
 
 
+_OPTIONAL = ("llama_index", "llama_index_instrumentation", "workflows")
+_REMEDY = 'which the extra "llama-index" brings: pip install "cascade-memory[llama-index]"'
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("llama_index", "llama_index_instrumentation", "workflows"):
-            raise
-        raise MissingExtra(
-            f'{__name__}.{name} needs {error.name}, which the extra "llama-index" brings: '
-            'pip install "cascade-memory[llama-index]"'
-        ) from error
-    globals()[name] = value
+    value = globals()[name] = load(__name__, name, _HOMES, optional=_OPTIONAL, remedy=_REMEDY)
     return value
 
 

@@ -78,7 +78,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
     def _ended(self, span_id: str, status: str, result: Any) -> None:
         with counted(self._memory, "callback"):
             run = self._runs.leave(span_id)
-            if run is not None and run.opened:
+            if run is not None and run.asked:
                 self._aftermath.do(functools.partial(self._close, run, status, result))
 
     def _close(self, run: Run, status: str, result: Any) -> None:
@@ -106,10 +106,9 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
 def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: Collection[str]) -> None:
     """End an episode; one whose answer nobody can tell yet, or ever, is not judged: it waits for a reward."""
-    solution, told = None, not is_streamed(result)
-    if told:
-        told = False
-        with counted(memory, "callback"):
+    solution, told = None, False
+    with counted(memory, "callback"):
+        if not is_streamed(result):
             solution, told = solution_in(result, own_tools), True
     if told or status != "ok":
         memory.end(episode_id, solution=solution, status=status)

@@ -27,7 +27,7 @@ from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import Runs
 from cascade_memory.llama_index.tool import recall_tool
-from cascade_memory.memory.current import current
+from cascade_memory.memory.current import Current, current
 from cascade_memory.memory.threads import in_thread
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class CascadeMemory(Door, BaseRetriever):
         )
         self._k = self._engine.k if k is None else check_k(k)
         self._where = None if where is None else dict(where)
+        self._way = (self._k, json.dumps(self._where, default=str, sort_keys=True))  # two doors may ask in one episode
         self._runs = Runs()
         self._own_tools = {NAME}
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
@@ -91,19 +92,18 @@ class CascadeMemory(Door, BaseRetriever):
         """Recall for the episode around: that of ``arun``, else the outermost run's; once for the same query in it."""
         query = query[:MAX_QUERY_CHARS]
         recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where)
-        around = current(self._engine)
-        run = self._runs.here() if around is None else None
-        asked = around.asked if around is not None else {} if run is None else run.recalls
-        key = (query, self._k, json.dumps(self._where, default=str, sort_keys=True))
-        if key in asked:  # a tool that is run again after it waited for somebody, or the next step of the same agent
-            return asked[key]
-        if around is not None:
+        around = current(self._engine) or self._runs.here()
+        if around is None:
+            return recall()
+        key = (query, *self._way)
+        if key in around.asked:  # a tool that is run again after it waited for somebody, or the next step of the same agent
+            return around.asked[key]
+        if isinstance(around, Current):
             found = joined(recall, around.episode_id, around.namespace)
         else:
-            found = joined(recall, None if run is None else run.episode_id)
-        asked[key] = found
-        if run is not None:  # the run's own episode may be over already: then this one goes on in its place
-            run.opened, run.episode_id = True, found.episode_id
+            found = joined(recall, around.episode_id)
+            around.episode_id = found.episode_id  # its own may be over already: then this one goes on in its place
+        around.asked[key] = found
         return found
 
     # -- hooks -------------------------------------------------------------------------------------------------------

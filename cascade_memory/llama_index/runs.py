@@ -25,8 +25,7 @@ class Run:
 
     span_id: str | None
     episode_id: str
-    opened: bool = False  # somebody recalled
-    recalls: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
+    asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
     spans: list[str] = field(default_factory=list[str])
 
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.errors import MissingExtra
+from cascade_memory.assembly.lazy import load
 
 if TYPE_CHECKING:
     from cascade_memory.mcp_server.server import build
 
 __all__ = ["build"]
 
+_REMEDY = 'which the extra "mcp" brings: pip install "cascade-memory[mcp]"'
+
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from cascade_memory.mcp_server.server import build
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
-            raise
-        raise MissingExtra('the MCP server needs the extra "mcp": pip install "cascade-memory[mcp]"') from error
-    return build
+    value = globals()[name] = load(__name__, name, {"build": "server"}, optional=("mcp",), remedy=_REMEDY)
+    return value

@@ -51,10 +51,13 @@ class Guard:
         if refusal is not None:
             await _answer(send, *refusal)
             return
-        body = await _body(receive) if scope["method"] == "POST" else b""
+        if scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body = await _body(receive)
         if body is None:
             await _answer(send, 413, {"error": _TOO_LARGE})
-        elif scope["method"] == "POST" and not _is_json(body):
+        elif not _is_json(body):
             await _answer(send, 400, {"error": "the body of a request must be JSON, and not nested without end"})
         else:
             await self._app(scope, _once(body, receive), send)
@@ -107,7 +110,7 @@ def _is_json(body: bytes) -> bool:
     """Say whether it can be read, and answered: what is behind stumbles over ten thousand brackets and half a character."""
     try:
         found = json.loads(body)
-        if b"\\ud" in body.lower():
+        if b"\\ud" in body or b"\\uD" in body:
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False

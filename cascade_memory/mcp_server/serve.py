@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.errors import InvalidInput, MissingExtra
+from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
 from cascade_memory.memory.counted import counted
 
@@ -16,15 +16,14 @@ _GRACE = 5  # seconds that requests under way are given
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where and to whom the server listens on HTTP."""
+    """Where and to whom the server listens on HTTP; to other machines only with a token."""
 
     host: str = "127.0.0.1"
     port: int = 8765
     token: str | None = None
     per_minute: int = 600
 
-    def check(self) -> None:
-        """Refuse to be open to other machines without a token."""
+    def __post_init__(self) -> None:
         if not 0 < self.port < 65_536 or self.per_minute < 0:
             raise InvalidInput("a port lies between 1 and 65535, and a rate is 0 or more")
         if self.host not in LOOPBACK and not self.token:
@@ -39,13 +38,8 @@ class Listening:
 
 def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, listening: Listening | None) -> None:
     """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when told to stop."""
-    if listening is not None:
-        listening.check()
-    try:
-        from cascade_memory.mcp_server.sdk import http_app
-        from cascade_memory.mcp_server.server import build
-    except ModuleNotFoundError as error:
-        raise MissingExtra('the MCP server needs the extra "mcp": pip install "cascade-memory[mcp]"') from error
+    from cascade_memory.mcp_server import build
+
     host = "127.0.0.1" if listening is None else listening.host
     server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host)
     # While the client says hello: the first recall finds the model loaded, or nearly so.
@@ -58,6 +52,8 @@ def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, 
                 raise
         return
     import uvicorn
+
+    from cascade_memory.mcp_server.sdk import http_app
 
     guarded = Guard(
         http_app(server, host=host),

@@ -54,70 +54,60 @@ def _reading(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations(read_only=verbs.read_only))
     async def recall_cases(query: Query) -> str:
         """Look up how similar tasks were solved. Call it once, before you start; keep the episode_id for report_outcome."""
-        return await _answered(verbs, lambda: verbs.recall_cases(query))
+        return await _told(verbs, lambda: compact(verbs.recall_cases(query)), ToolError)
 
     @server.tool(structured_output=False, annotations=tool_annotations(read_only=True))
     async def memory_stats() -> str:
         """Count cases, episodes and rewards."""
-        return await _answered(verbs, verbs.memory_stats)
+        return await _told(verbs, lambda: compact(verbs.memory_stats()), ToolError)
 
     @server.resource("cascade://stats", mime_type="application/json")
     async def stats() -> str:
         """Counts of cases, episodes and rewards."""
-        return await _read(verbs, verbs.memory_stats)
+        return await _told(verbs, lambda: compact(verbs.memory_stats()), ResourceError)
 
     @server.resource("cascade://cases/{case_id}", mime_type="application/json")
     async def case(case_id: str) -> str:
         """One case, whole."""
-        return await _read(verbs, lambda: verbs.case(case_id))
+        return await _told(verbs, lambda: compact(verbs.case(case_id)), ResourceError)
 
     @server.resource("cascade://episodes/{episode_id}", mime_type="application/json")
     async def episode(episode_id: str) -> str:
         """One episode: its task, its reward, and which cases were shown."""
-        return await _read(verbs, lambda: verbs.episode(episode_id))
+        return await _told(verbs, lambda: compact(verbs.episode(episode_id)), ResourceError)
 
     @server.prompt()
     async def solve_with_cases(task: str) -> str:
         """Solve a task with what was learned from earlier ones."""
-        try:
-            return await in_thread(lambda: _prompt(verbs, task))
-        except Exception as error:  # noqa: BLE001 - as for tools
-            raise ValueError(_told(verbs, error)) from None
+        return await _told(verbs, lambda: _prompt(verbs, task), ValueError)
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "") -> str:
         """Report how the task of an episode went. Report failures too: they are learned from as well."""
-        return await _answered(verbs, lambda: verbs.report_outcome(episode_id, reward, solution))
+        return await _told(verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution)), ToolError)
 
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def add_case(query: Query, solution: Solution) -> str:
         """Store a task that was solved without recall_cases."""
-        return await _answered(verbs, lambda: verbs.add_case(query, solution))
+        return await _told(verbs, lambda: compact(verbs.add_case(query, solution)), ToolError)
 
     @server.tool(structured_output=False, annotations=tool_annotations(destructive=True))
     async def forget_cases(case_ids: CaseIds) -> str:
         """Delete cases for good."""
-        return await _answered(verbs, lambda: verbs.forget_cases(case_ids))
+        return await _told(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError)
 
 
-async def _answered(verbs: Verbs, verb: Callable[[], Any]) -> str:
-    """Return what a verb returns; what it refuses is told to the model, what fails is told to the host."""
+async def _told(verbs: Verbs, verb: Callable[[], str], refusal: type[Exception]) -> str:
+    """Return what a verb returns; what it refuses is told to the client, what fails is told to the host."""
     try:
-        return compact(await in_thread(verb))
+        return await in_thread(verb)
     except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a sentence and no traceback
-        raise ToolError(_told(verbs, error)) from None
+        raise refusal(_sentence(verbs, error)) from None
 
 
-async def _read(verbs: Verbs, verb: Callable[[], Any]) -> str:
-    try:
-        return compact(await in_thread(verb))
-    except Exception as error:  # noqa: BLE001 - as above
-        raise ResourceError(_told(verbs, error)) from None
-
-
-def _told(verbs: Verbs, error: Exception) -> str:
+def _sentence(verbs: Verbs, error: Exception) -> str:
     if isinstance(error, AlreadyRewarded):
         return "this episode was reported before, with another reward; only the host can change that"
     if isinstance(error, CascadeError) and not isinstance(error, StoreError):
@@ -127,7 +117,7 @@ def _told(verbs: Verbs, error: Exception) -> str:
 
 
 def _prompt(verbs: Verbs, task: str) -> str:
-    found = verbs.memory.search(task) if verbs.read_only else verbs.memory.recall(task)
+    found = verbs.found_for(task)
     parts = [found.render(), f"Solve this task:\n{task}"]
     if not verbs.read_only:
         parts.append(

@@ -29,9 +29,13 @@ class Verbs:
     read_only: bool = False
     trusted: bool = False  # the host vouches for what agents report
 
-    def recall_cases(self, query: str) -> dict[str, Any]:
+    def found_for(self, query: str) -> Recall:
         """Find cases for a task; open an episode for it, unless nothing may be written."""
-        found = self.memory.search(query) if self.read_only else self.memory.recall(query)
+        return self.memory.search(query) if self.read_only else self.memory.recall(query)
+
+    def recall_cases(self, query: str) -> dict[str, Any]:
+        """Find cases, and show them as data."""
+        found = self.found_for(query)
         answer: dict[str, Any] = {} if self.read_only or found.error is not None else {"episode_id": found.episode_id}
         answer["cases"] = _shown(found)
         answer["about"] = ABOUT if found.cases else _why_none(found)

@@ -27,35 +27,32 @@ def answer_of(message: Any) -> Any:
     return json.loads(text)
 
 
-async def test_langchain_with_a_process_for_every_call(folder):
-    tools = {one.name: one for one in await adapters.MultiServerMCPClient(connections(folder, None)).get_tools()}
+def asking(tools: Any) -> Any:
+    by_name = {one.name: one for one in tools}
 
     async def ask(tool: str, **arguments: Any) -> Any:
-        return answer_of(await tools[tool].ainvoke(arguments))
+        return answer_of(await by_name[tool].ainvoke(arguments))
 
-    await learns(folder, ask)
+    return ask
+
+
+async def test_langchain_with_a_process_for_every_call(folder):
+    tools = await adapters.MultiServerMCPClient(connections(folder, None)).get_tools()
+    await learns(folder, asking(tools))
 
 
 async def test_langchain_with_a_session_that_stays(folder):
     from langchain_mcp_adapters.tools import load_mcp_tools
 
     async with adapters.MultiServerMCPClient(connections(folder, None)).session("memory") as session:
-        tools = {one.name: one for one in await load_mcp_tools(session)}
-
-        async def ask(tool: str, **arguments: Any) -> Any:
-            return answer_of(await tools[tool].ainvoke(arguments))
-
-        await learns(folder, ask)
+        tools = await load_mcp_tools(session)
+        await learns(folder, asking(tools))
 
 
 async def test_langchain_over_http(folder):
     with served(folder) as (base, _):
-        tools = {one.name: one for one in await adapters.MultiServerMCPClient(connections(folder, base)).get_tools()}
-
-        async def ask(tool: str, **arguments: Any) -> Any:
-            return answer_of(await tools[tool].ainvoke(arguments))
-
-        await learns(folder, ask)
+        tools = await adapters.MultiServerMCPClient(connections(folder, base)).get_tools()
+        await learns(folder, asking(tools))
 
 
 async def test_a_langchain_agent_reports_through_the_server(folder):

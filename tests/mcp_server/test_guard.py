@@ -111,11 +111,11 @@ def test_health_needs_no_token():
 def test_nobody_listens_to_the_world_without_a_token():
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
         with pytest.raises(InvalidInput, match="can be reached from other machines"):
-            Listening(host=host).check()
-        Listening(host=host, token=TOKEN).check()
+            Listening(host=host)
+        assert Listening(host=host, token=TOKEN).host == host
     with pytest.raises(InvalidInput, match="16 characters"):
-        Listening(token="short").check()
-    Listening().check()
+        Listening(token="short")
+    assert Listening().host == "127.0.0.1"
     for wrong in ({"port": 99_999}, {"per_minute": -5}):
         with pytest.raises(InvalidInput, match="a port lies between"):
-            Listening(**wrong).check()
+            Listening(**wrong)
