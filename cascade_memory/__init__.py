@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cascade_memory.assembly.cascade import CascadeMemory
     from cascade_memory.assembly.restore import restore
     from cascade_memory.domain.case import Case
+    from cascade_memory.domain.case_text import with_tool_calls
     from cascade_memory.domain.episode import Episode
     from cascade_memory.domain.recall import Recall, RecalledCase
     from cascade_memory.domain.trajectory import Step, Trajectory
@@ -32,6 +33,7 @@ __all__ = [
     "Trajectory",
     "clean_text",
     "restore",
+    "with_tool_calls",
 ]
 
 # Loaded at first use (PEP 562): importing the package alone costs nothing.
@@ -46,6 +48,7 @@ _HOMES = {
     "Trajectory": "domain.trajectory",
     "clean_text": "domain.validation",
     "restore": "assembly.restore",
+    "with_tool_calls": "domain.case_text",
 }
 
 

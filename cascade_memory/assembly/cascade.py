@@ -10,6 +10,7 @@ from typing import Any, Literal
 from cascade_memory.assembly import folder
 from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
+from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.memory.memory import Memory
@@ -51,6 +52,7 @@ class CascadeMemory(Memory):
         chroma: str | None = None,
         policy_scope: Literal["namespace", "shared"] = "namespace",
         credit: CreditName | Credit = "matched",
+        case_text: CaseText | None = None,
     ) -> None:
         """Open a folder (made if it is not there), or a memory in RAM without one.
 
@@ -79,6 +81,8 @@ class CascadeMemory(Memory):
             credit: Which of several shown cases a reward speaks of: "matched" are those that agree with the verified solution
                 (the first one where nothing tells), "all" is the paper's rule, "first" the best one, or a function of the
                 outcome that returns positions.
+            case_text: Turns the task and the solution of an episode into the text under which its case is kept and found;
+                the task alone if not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
         """
         settings = folder.Settings(
             embedder=embedder,
@@ -102,6 +106,7 @@ class CascadeMemory(Memory):
                 template=template,
                 retain_at=retain_at,
                 retain_from=retain_from,
+                case_text=case_text,
             )
         except BaseException:
             folder.release(engine, self)

@@ -18,6 +18,7 @@ from cascade_memory.cycle.recall import recall
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.cycle.select import select
+from cascade_memory.domain.case_text import CaseText, text_of
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import NewCase, Settled, Settlement
@@ -314,7 +315,7 @@ class Engine:
         namespace: str,
         source: str,
         solution: Solution | None,
-        retain: bool,
+        retain: CaseText | None,
         metadata: dict[str, MetadataValue],
         overwrite: bool,
     ) -> Settled:
@@ -322,16 +323,17 @@ class Engine:
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self.number(namespace))
-        vector = episode.vector if len(episode.vector) else self.embed([episode.query])[0]  # settled long ago, and compacted
         solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
-        if retain and solution is not None:
+        if retain is not None and solution is not None:
+            text = text_of(episode.query, solution, retain, self.note_failure)
+            known = text == episode.query and len(episode.vector)  # else settled long ago, and compacted
             if self.parts.hindsight:
                 agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
             case = new_case(
-                episode.query,
-                vector,
+                text,
+                episode.vector if known else self.embed([text])[0],
                 solution,
                 namespace=episode.namespace,
                 matcher=self.matcher,

@@ -58,13 +58,14 @@ class EpisodeVerbs(Handle):
         fields = check_metadata(metadata)
         if engine.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
+        keep = is_worth_retaining(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
         settled = engine.reward(
             episode_id,
             number,
             namespace=self._in(namespace),
             source=source,
             solution=checked,
-            retain=is_worth_retaining(number, source, retain_at=self._retain_at, retain_from=self._retain_from),
+            retain=self._case_text if keep else None,
             metadata=fields,
             overwrite=overwrite,
         )

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cycle.reuse import Template, render
+from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.validation import check_callable, check_k, check_namespace, check_reward
@@ -35,6 +36,7 @@ class Handle:
         template: Template | None,
         retain_at: float,
         retain_from: Collection[str],
+        case_text: CaseText | None,
     ) -> None:
         check_callable(reward_fn, "reward_fn")
         if reward_fn is not None:
@@ -48,6 +50,8 @@ class Handle:
         self._template = template or render
         self._retain_at = check_reward(retain_at)
         self._retain_from = tuple(check_source(source) for source in retain_from)
+        check_callable(case_text, "case_text")
+        self._case_text = case_text or task_alone
         self._closed = False
 
     @property

@@ -75,8 +75,8 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     stream = load("Banking77").shuffled(seed)
-    embedder = PrecomputedEmbedder(MiniLMEmbedder(), stream.queries)
     apart = options.held_out
+    embedder = PrecomputedEmbedder(MiniLMEmbedder(), stream.queries[: options.steps and apart + options.steps])
     pairs, same = held_out_pairs(stream.queries[:apart], stream.labels[:apart], embedder)
     online = Stream(stream.name, stream.queries[apart:], stream.labels[apart:], stream.zero_shot)
     n = min(options.steps or len(online.queries), len(online.queries))

@@ -27,18 +27,28 @@ def serving(reply: Callable[[Sequence[BaseMessage]], AIMessage]) -> Iterator[tup
                 for one in message.tool_calls
             ]
             said = {"role": "assistant", "content": message.text or None, **({"tool_calls": calls} if calls else {})}
-            body = json.dumps(
-                {
-                    "id": "chatcmpl-1",
-                    "object": "chat.completion",
-                    "created": 0,
-                    "model": asked["model"],
-                    "choices": [{"index": 0, "message": said, "finish_reason": "tool_calls" if calls else "stop"}],
-                    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-                }
-            ).encode()
+            why = "tool_calls" if calls else "stop"
+            head = {"id": "chatcmpl-1", "created": 0, "model": asked["model"]}
+            if asked.get("stream"):
+                said["tool_calls"] = [{"index": index, **one} for index, one in enumerate(calls)]
+                chunks = [{"delta": said, "finish_reason": None}, {"delta": {}, "finish_reason": why}]
+                events = [
+                    json.dumps({**head, "object": "chat.completion.chunk", "choices": [{"index": 0, **one}]}) for one in chunks
+                ]
+                self._send("text/event-stream", "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]))
+                return
+            answer = {
+                **head,
+                "object": "chat.completion",
+                "choices": [{"index": 0, "message": said, "finish_reason": why}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            }
+            self._send("application/json", json.dumps(answer))
+
+        def _send(self, kind: str, text: str) -> None:
+            body = text.encode()
             self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -121,7 +121,8 @@ def run_commands(code: str, place: str) -> None:
                 for asked in re.findall(r"\[([\w,-]+)\]", command):
                     assert set(asked.split(",")) <= set(extras), f"{place}: {command}"
             elif words[0] == "python":
-                assert (PROJECT / words[1]).is_file(), f"{place}: {command}"
+                script = PROJECT / words[1]
+                assert script.is_file() or (script / "__main__.py").is_file(), f"{place}: {command}"
             else:
                 assert words == ["pytest"] or words[0] in ("export", "mv", "rm"), f"{place}: who runs {command!r}?"
 

@@ -1,4 +1,4 @@
-"""The examples run, and show what they claim to show."""
+"""The examples run, with no network at all where it can be taken away, and show what they claim to show."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from offline import offline
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(script: Path, *arguments: str, cwd: Path) -> str:
-    done = subprocess.run([sys.executable, str(script), *arguments], cwd=cwd, capture_output=True, text=True, timeout=240)
+def run(script: str, *arguments: str, cwd: Path) -> str:
+    command = [*offline(), sys.executable, str(EXAMPLES / script), *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_the_household_agent_learns_what_similarity_does_not(tmp_path: Path):
-    printed = run(EXAMPLES / "household_agent.py", cwd=tmp_path)
+    printed = run("household_agent.py", cwd=tmp_path)
     last = {
         name.strip(): int(fifths.split("%")[-2]) for name, fifths in re.findall(r"^  (\D+?)  +(\d.*%)$", printed, re.MULTILINE)
     }
@@ -29,25 +31,65 @@ def test_the_household_agent_learns_what_similarity_does_not(tmp_path: Path):
 
 def test_the_llama_index_agent_learns(tmp_path: Path):
     pytest.importorskip("llama_index.core")
-    printed = run(EXAMPLES / "llamaindex_agent.py", cwd=tmp_path)
+    printed = run("llamaindex_agent.py", cwd=tmp_path)
     first, _, last = (int(share) for share in re.findall(r"(\d+)%", printed.splitlines()[-1]))
     assert last >= first + 10
 
 
+def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data: Path, tmp_path: Path):
+    pytest.importorskip("langchain_mcp_adapters")
+    pytest.importorskip("bm25s")
+    printed = run("deep_search", "--seeds", "1", cwd=tmp_path)
+    rows = re.findall(r"^(\w[\w ]+?)  +([\d.]+)%  +([\d.]+)%  +([\d.]+)  ([\d.]+)$", printed, re.MULTILINE)
+    right, calls = ({name: float(row[place]) for name, *row in rows} for place in (0, 2))
+    assert set(right) == {"no memory", "most similar case", "CASCADE"}
+    assert right["most similar case"] > right["no memory"]
+    assert calls["most similar case"] > calls["no memory"]
+    assert max(calls.values()) <= 5
+
+
 def test_the_latency_benchmark_runs(tmp_path: Path):
     pytest.importorskip("langchain_chroma")
-    printed = run(EXAMPLES / "benchmarks/latency.py", "--sizes", "300", "--times", "20", cwd=tmp_path)
+    printed = run("benchmarks/latency.py", "--sizes", "300", "--times", "20", cwd=tmp_path)
     assert "a new case is recalled at once: True" in printed
     assert (tmp_path / "results/latency.jsonl").is_file()
 
 
-@pytest.mark.parametrize("part", ["main", "ablation", "adversity"])
+def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
+    pytest.importorskip("mcp")
+    pytest.importorskip("torch")
+    script, few = EXAMPLES / "benchmarks/mcp_latency.py", ["--cases", "200", "--times", "5", "--processes", "1"]
+    done = subprocess.run([sys.executable, str(script), *few], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr  # it needs the loopback, which goes with the network
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()] == ["kept stdio", "kept http", "fresh stdio"]
+
+
+@pytest.mark.parametrize("part", ["main", "ablation", "adversity", "rivals"])
 def test_the_learning_benchmark_runs(part: str, data: Path, tmp_path: Path):
     pytest.importorskip("torch")
     printed = run(
-        EXAMPLES / "benchmarks/learning.py",
-        *("--part", part, "--limit", "40", "--seeds", "1", "--streams", "RCA", "--jobs", "2"),
+        "benchmarks/learning.py",
+        *("--part", part, "--limit", "40", "--seeds", "1", "--streams", "RCA", "--out", "learning.jsonl"),
         cwd=tmp_path,
     )
     assert "SIMULATED solver" in printed
     assert "CASCADE" in printed
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [
+        ("worlds", "--rounds 200 --seeds 1 --out rows.jsonl"),
+        ("posterior", "--updates 100 --dimension 64"),
+        ("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl"),
+        ("scale", "--parts sizes episodes --sizes 400 --episodes 400 --out rows.jsonl --work ."),
+        ("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl"),
+        ("eviction", "--limit 150 --max-cases 40 --seeds 1 --out rows.jsonl"),
+    ],
+)
+def test_a_benchmark_runs(script: str, arguments: str, data: Path, tmp_path: Path):
+    pytest.importorskip("torch")
+    printed = run(f"benchmarks/{script}.py", *arguments.split(), cwd=tmp_path)
+    assert re.search(r"\d", printed)
+    if "rows.jsonl" in arguments:
+        assert (tmp_path / "rows.jsonl").read_text().count("\n") >= 1

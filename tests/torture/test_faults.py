@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def summary() -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__).with_name("faults.py")), "--every", "601"]
+    command = [sys.executable, str(Path(__file__).with_name("faults.py")), "--every", "901"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     return json.loads(done.stdout)

@@ -1,0 +1,42 @@
+"""Under which text is a case found? Its task, and what else tells good cases from bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from cascade_memory.domain.trajectory import Solution, Trajectory, shortened
+from cascade_memory.domain.validation import check_query
+
+CaseText: TypeAlias = "Callable[[str, Solution], str]"
+_MAX_CHARS = 2_000  # of tool calls: an embedder reads no more
+
+
+def task_alone(query: str, solution: Solution) -> str:  # noqa: ARG001 - the signature of a CaseText
+    """Return the task: what a memory does unless it is told otherwise."""
+    return query
+
+
+def with_tool_calls(query: str, solution: Solution) -> str:
+    r"""Return the task and a line with the tool calls that solved it, as the paper does for deep search.
+
+    >>> from cascade_memory import CascadeMemory, Step
+    >>> memory = CascadeMemory(embedder="hashing", case_text=with_tool_calls)
+    >>> recall = memory.recall("Where was the director of Jaws born?")
+    >>> steps = [Step(tool="search", arguments={"query": "Jaws"}), Step(tool="search", arguments={"query": "Spielberg"})]
+    >>> case = memory.get(memory.reward(recall.episode_id, 1.0, solution=steps))
+    >>> print(case.query)
+    Where was the director of Jaws born?
+    Tool calls: search({"query": "Jaws"}); search({"query": "Spielberg"})
+    """
+    calls = [step.action for step in solution.steps if step.tool] if isinstance(solution, Trajectory) else []
+    return f"{query}\nTool calls: {shortened('; '.join(calls), _MAX_CHARS)}" if calls else query
+
+
+def text_of(query: str, solution: Solution, case_text: CaseText, failed: Callable[[str, Exception], object]) -> str:
+    """Return what a ``case_text`` says; the task alone where it fails, which must not cost the outcome."""
+    try:
+        return check_query(case_text(query, solution))
+    except Exception as error:  # noqa: BLE001 - the user's function
+        failed("case_text", error)
+        return query

