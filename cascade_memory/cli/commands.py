@@ -16,6 +16,7 @@ from cascade_memory.assembly.folder import LEDGER
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.tables import LiveDemo, print_table
+from cascade_memory.cli.there import check_there
 from cascade_memory.domain.display import shorten
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
@@ -87,7 +88,7 @@ def rebuild(options: argparse.Namespace) -> int:
 
 def reindex(options: argparse.Namespace) -> int:
     """Embed everything anew."""
-    _folder(options.path)
+    check_there(options.path)
     cases = reindex_folder(options.path, options.embedder, progress=None if not options.json else False)
     _done(options, {"reindexed": cases, "embedder": options.embedder}, f"{cases:,} cases embedded anew")
     return 0
@@ -161,6 +162,9 @@ def forget(options: argparse.Namespace) -> int:
     return 0 if receipt.purged or not options.purge else 1
 
 
+_READABLE = 600  # characters of what is to be vouched for
+
+
 def pending(options: argparse.Namespace) -> int:
     """List what has only an agent's word; put a human's in its place."""
     both = sorted(set(options.confirm) & set(options.reject))
@@ -184,8 +188,10 @@ def pending(options: argparse.Namespace) -> int:
         return 0
     if options.confirm or options.reject:
         print(f"{len(options.confirm)} confirmed, {len(options.reject)} rejected")
-    rows = [[one.id, f"{one.reward:g}", shorten(one.query, 50), shorten(one.answer, 50)] for one in left]
+    rows = [[one.id, f"{one.reward:g}", shorten(one.query, _READABLE), shorten(one.answer, _READABLE)] for one in left]
     print_table(f"reported by agents, and by nobody else: {len(left)}", ["episode", "reward", "task", "solution"], rows)
+    if any(len(text) > _READABLE for one in left for text in (one.query, one.answer)):
+        print("longer texts are cut; --json prints them whole")
     return 0
 
 
@@ -197,13 +203,8 @@ def _readable(file: str) -> IO[str]:
 
 
 def _existing(path: str) -> CascadeMemory:
-    _folder(path)
+    check_there(path)
     return CascadeMemory(path, embedder="stored")
-
-
-def _folder(path: str) -> None:
-    if not (Path(path).expanduser() / LEDGER).is_file():
-        raise InvalidInput(f"there is no memory in {path!r}; CascadeMemory({path!r}) would make one")
 
 
 def _done(options: argparse.Namespace, data: dict[str, Any], text: str) -> None:

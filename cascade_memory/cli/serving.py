@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.cli.there import check_there
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
@@ -18,6 +19,8 @@ _TOKEN = "CASCADE_MEMORY_TOKEN"
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until stopped. Nothing is written to standard output but the protocol itself."""
+    if options.read_only:
+        check_there(options.path)  # nothing may be written, so a folder must not be made either
     listening = None
     if options.transport == "http":
         listening = Listening(

@@ -119,7 +119,7 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
 def _prompt(verbs: Verbs, task: str) -> str:
     found = verbs.found_for(task)
     parts = [found.render(), f"Solve this task:\n{task}"]
-    if not verbs.read_only:
+    if not verbs.read_only and found.error is None:
         parts.append(
             f'When you know how it went, call report_outcome with episode_id "{found.episode_id}", a reward between 0 and 1, '
             "and what solved it."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import uuid
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,32 @@ def recall_record(
         baseline=math.nan if choice is None else choice.baseline,
         context=_NOTHING if search or choice is None else np.asarray(choice.context, np.float32),
         thread=thread_id,
+    )
+
+
+def proposal_record(episode_id: str, namespace: int, query: str, vector: NDArray[np.float32]) -> RecallRecord:
+    """Return the row that opens an episode in which nothing was recalled: its reward tells of no case, nor of having none."""
+    nothing = np.zeros(0, np.int64)
+    return RecallRecord(
+        id=str(uuid.uuid4()),
+        episode_id=episode_id,
+        namespace=namespace,
+        query=query,
+        vector=vector,
+        kind="search",
+        k=0,
+        at=time.time(),
+        policy="none",
+        policy_version=0,
+        encoder="none",
+        candidates=nothing,
+        groups=nothing,
+        features=_NOTHING,
+        numbers=_NOTHING,
+        chosen=nothing,
+        shown=False,
+        baseline=math.nan,
+        context=_NOTHING,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import check_solution
 from cascade_memory.domain.validation import check_id, check_metadata, check_query
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.memory.chosen import proposal_record
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.progress import progress_bar
 from cascade_memory.memory.views import Receipt
@@ -61,6 +63,14 @@ def add(
     ids = engine.parts.ledger.add(new)
     engine.learn_soon()
     return ids
+
+
+def propose(engine: Engine, query: str, *, namespace: str) -> str:
+    """Open an episode for a task that was solved without the memory; return its id."""
+    engine.note_embedder()
+    number, vector = engine.partition(namespace).number, engine.embed([query])[0]
+    engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), number, query, vector))
+    return episode_id
 
 
 def forget(

@@ -12,7 +12,7 @@ from typing import IO, Any, overload
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.trajectory import Solution, Step, check_solution
 from cascade_memory.domain.validation import (
     MetadataValue,
     check_id,
@@ -186,6 +186,24 @@ class Memory(EpisodeVerbs):
             raise InvalidInput(f"add takes a query and its solution, or an iterable of cases, not a {type(query).__name__}")
         cases = [curation.unpacked(case) for case in query]
         return curation.add(engine, cases, namespace=name, source=source, progress=progress)
+
+    def propose(self, query: str, solution: Solution | Sequence[Step], *, namespace: str | None = None) -> str:
+        """Note a task that an agent solved without recalling; it becomes a case once somebody vouches for it.
+
+        Returns the id of its episode, which ``reported()`` lists.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> episode_id = memory.propose("cool some mug", "put it into the fridge")
+        >>> case_id = memory.reward(episode_id, 1.0, source="human")
+        >>> memory.get(case_id).solution
+        'put it into the fridge'
+        """
+        engine, name = self._open(), self._in(namespace)
+        checked = check_solution(solution)
+        episode_id = curation.propose(engine, check_query(query), namespace=name)
+        self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
+        return episode_id
 
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
         """Return a stored case."""

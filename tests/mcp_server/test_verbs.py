@@ -8,7 +8,7 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.errors import AlreadyRewarded, InvalidInput, StoreError
+from cascade_memory.errors import AlreadyRewarded, InvalidInput
 from cascade_memory.mcp_server.verbs import Verbs, compact
 
 TASK = "heat a cup and put it into the cabinet"
@@ -71,6 +71,26 @@ def test_what_an_agent_adds_waits_as_well_and_credits_no_case(memory):
     memory.sync()
     assert memory.stats().cases == 2
     assert memory.stats().shown == 0
+
+
+def test_twenty_additions_say_nothing_about_tasks_without_a_case(memory):
+    before = memory.recall("something else entirely").explain().baseline
+    for number in range(20):
+        answer = Verbs(memory).add_case(f"cool mug {number}", f"put it into fridge {number}")
+        memory.reward(answer["episode_id"], 1.0, source="human")
+    memory.sync()
+    assert memory.recall("something else entirely").explain().baseline == before
+    assert memory.stats().cases == 21
+
+
+def test_what_an_agent_added_travels_with_an_export(memory, tmp_path):
+    answer = Verbs(memory).add_case("cool some mug", "put it into the fridge")
+    memory.export(tmp_path / "all.jsonl")
+    with CascadeMemory(embedder="hashing") as other:
+        other.import_(tmp_path / "all.jsonl")
+        (waiting,) = other.reported()
+        assert (waiting.id, waiting.answer) == (answer["episode_id"], "put it into the fridge")
+        assert other.reward(waiting.id, 1.0, source="human") is not None
 
 
 def test_the_same_report_twice_is_one_and_another_is_refused(memory):
@@ -166,7 +186,7 @@ def test_what_could_not_be_written_is_not_said_to_be(memory, monkeypatch):
         answer = Verbs(memory).recall_cases(TASK)
     assert "episode_id" not in answer
     assert "go on without it" in answer["about"]
-    with pytest.warns(RuntimeWarning), pytest.raises(StoreError):
+    with pytest.raises(OSError, match="on fire"):
         Verbs(memory).add_case(TASK, "fridge")
 
 

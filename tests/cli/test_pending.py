@@ -1,0 +1,45 @@
+"""What agents reported, shown to whoever is to vouch for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        memory.propose("cool some mug", "put it into the fridge and wait " + 200 * "long " + "enough")
+        memory.propose("heat some mug", "microwave it")
+    return str(tmp_path / "memory")
+
+
+def test_it_is_readable(folder: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["pending", folder]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("long") > 80
+    assert "--json prints them whole" in printed
+    assert main(["pending", folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["waiting"][0]["solution"].endswith("enough")
+
+
+def test_one_is_confirmed_and_one_rejected(folder: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["pending", folder, "--json"]) == 0
+    first, second = (one["episode_id"] for one in json.loads(capsys.readouterr().out)["waiting"])
+    assert main(["pending", folder, "--confirm", second, "--reject", first]) == 0
+    assert "1 confirmed, 1 rejected" in capsys.readouterr().out
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        assert memory.reported() == []
+        (found,) = memory.search("heat some mug").cases
+        assert found.solution == "microwave it"
+
+
+def test_a_mistyped_path_is_not_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["serve", "--read-only", "--path", str(tmp_path / "memroy")]) == 2
+    assert "there is no memory" in capsys.readouterr().err
+    assert not (tmp_path / "memroy").exists()
