@@ -81,8 +81,8 @@ class CascadeMemory(Memory):
             credit: Which of several shown cases a reward speaks of: "matched" are those that agree with the verified solution
                 (the first one where nothing tells), "all" is the paper's rule, "first" the best one, or a function of the
                 outcome that returns positions.
-            case_text: Turns the task and the solution of an episode into the text under which its case is kept and found;
-                the task alone if not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
+            case_text: Turns a task and its solution into the text under which the case is kept and found; the task alone if
+                not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
         """
         settings = folder.Settings(
             embedder=embedder,

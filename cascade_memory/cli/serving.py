@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 from cascade_memory.assembly.cascade import CascadeMemory
@@ -15,6 +16,7 @@ from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
 
 _TOKEN = "CASCADE_MEMORY_TOKEN"
+_STOP = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -29,15 +31,37 @@ def serve(options: argparse.Namespace) -> int:
             token=_token(options.token_file),
             per_minute=options.rate,
         )
-    # The servers stop by themselves on SIGTERM, but then raise it again: the memory is to be closed before the process ends.
+    # The memory is to be closed before the process ends: on HTTP the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
     with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:
+        if listening is None:
+            _leave_when_told(memory)
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
+        for one in _STOP:
+            signal.signal(one, signal.SIG_IGN)  # it is being closed already
     return 0
 
 
 def _leave(*_: object) -> None:
     sys.exit(0)
+
+
+def _leave_when_told(memory: CascadeMemory) -> None:
+    """Close and end on a signal: the SDK waits for the next line on a thread that no exception ends."""
+
+    def leave() -> None:
+        try:
+            memory.close()
+        finally:
+            os._exit(0)
+
+    def told(*_: object) -> None:
+        for one in _STOP:
+            signal.signal(one, signal.SIG_IGN)
+        threading.Thread(target=leave, name="cascade-memory-leave").start()
+
+    for one in _STOP:
+        signal.signal(one, told)
 
 
 def _token(file: str | None) -> str | None:

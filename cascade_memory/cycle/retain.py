@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_worth import worth
-from cascade_memory.domain.records import CaseRecords, NewCase
+from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.records import CaseRecords, NewCase, Unsettled
 from cascade_memory.domain.trajectory import Solution, solution_text
-from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.domain.validation import MetadataValue, check_query
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
 
@@ -27,6 +28,24 @@ def is_worth_retaining(value: float, source: str, *, retain_at: float, retain_fr
     False
     """
     return value >= retain_at and source in retain_from
+
+
+def found_by(
+    episode: Unsettled,
+    solution: Solution,
+    case_text: CaseText,
+    embed: Callable[[Sequence[str]], NDArray[np.float32]],
+    failed: Callable[[str, Exception], object],
+) -> tuple[str, NDArray[np.float32]]:
+    """Return the text of a new case and its vector; where that fails, those of its task: it must not cost the outcome."""
+    try:
+        text = check_query(case_text(episode.query, solution))
+        if text != episode.query:
+            return text, embed([text])[0]
+    except Exception as error:  # noqa: BLE001 - the user's function, or an embedder that is away
+        failed("case_text", error)
+    known = len(episode.vector) > 0  # else settled long ago, and compacted
+    return episode.query, episode.vector if known else embed([episode.query])[0]
 
 
 def new_case(

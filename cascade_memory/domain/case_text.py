@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from cascade_memory.domain.trajectory import Solution, Trajectory, shortened
-from cascade_memory.domain.validation import check_query
+from cascade_memory.domain.validation import MAX_QUERY_CHARS
 
 CaseText: TypeAlias = "Callable[[str, Solution], str]"
 _MAX_CHARS = 2_000  # of tool calls: an embedder reads no more
@@ -30,13 +30,4 @@ def with_tool_calls(query: str, solution: Solution) -> str:
     Tool calls: search({"query": "Jaws"}); search({"query": "Spielberg"})
     """
     calls = [step.action for step in solution.steps if step.tool] if isinstance(solution, Trajectory) else []
-    return f"{query}\nTool calls: {shortened('; '.join(calls), _MAX_CHARS)}" if calls else query
-
-
-def text_of(query: str, solution: Solution, case_text: CaseText, failed: Callable[[str, Exception], object]) -> str:
-    """Return what a ``case_text`` says; the task alone where it fails, which must not cost the outcome."""
-    try:
-        return check_query(case_text(query, solution))
-    except Exception as error:  # noqa: BLE001 - the user's function
-        failed("case_text", error)
-        return query
+    return f"{query}\nTool calls: {shortened('; '.join(calls), _MAX_CHARS)}"[:MAX_QUERY_CHARS] if calls else query

@@ -53,8 +53,13 @@ class Episode:
 
     @property
     def under_way(self) -> bool:
-        """True while its run has not ended, or waits for somebody."""
-        return self.status == "open" and self.ended in (None, "interrupted")
+        """True while its run has not ended, or waits for somebody; what its agent reports of it meanwhile ends nothing."""
+        return (self.status == "open" and self.ended in (None, "interrupted")) or self.has_only_agents_word
+
+    @property
+    def has_only_agents_word(self) -> bool:
+        """True where nobody but the agent itself has said how it went."""
+        return self.status == "settled" and self.source == "agent"
 
     @property
     def answer(self) -> str:

@@ -30,6 +30,10 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
         super().__init__(**fields)
         self._memory, self._recall = memory, recall
 
+    def shows(self, recall: Callable[[str], Recall]) -> bool:
+        """Say whether it shows what this recalls, and not what another memory does, or the same one for another door."""
+        return self._recall == recall
+
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
         with counted(self._memory, "recall"):
             if task := task_in(messages or []):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import BaseComponent
 
 from cascade_memory.encoders.borrowed import BorrowedEmbedder
 
@@ -21,4 +22,6 @@ class LlamaIndexEmbedder(BorrowedEmbedder):
 
 def _identity(embedding: BaseEmbedding) -> str:
     kind, model = embedding.class_name(), embedding.model_name
+    if kind == BaseComponent.class_name():  # one that gives itself no name
+        kind = f"{type(embedding).__module__}.{type(embedding).__qualname__}"
     return f"llama-index:{kind}" if model in ("", "unknown") else f"llama-index:{kind}:{model}"

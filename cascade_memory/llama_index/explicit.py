@@ -13,7 +13,7 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
-from cascade_memory.llama_index.instrumentation import close, status_of
+from cascade_memory.llama_index.instrumentation import status_of, told_by
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.counted import counted
 from cascade_memory.memory.current import Current, within
@@ -41,7 +41,7 @@ async def arun(
         cases = ""
         with counted(memory, "recall"):
             first = await in_thread(lambda: recall(query))
-            cases = "" if _shows_cases(options.get("memory")) else first.render()
+            cases = "" if _shows_cases(options.get("memory"), recall) else first.render()
         if cases:
             message = message.model_copy(update={"blocks": [TextBlock(text=cases), *message.blocks]})
         try:
@@ -51,7 +51,11 @@ async def arun(
                 await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error)))
             raise
     with counted(memory, "reward"):
-        await in_thread(lambda: close(memory, entry.episode_id, "ok", output, own_tools))
+        solution, told = told_by(memory, output, own_tools)
+        if told:
+            await memory.aend(entry.episode_id, solution=solution)
+        else:
+            await in_thread(lambda: memory.finish(entry.episode_id))
     episode = await in_thread(lambda: memory.get_episode(entry.episode_id))
     if episode is None:  # the recall failed, and was counted
         episode = Episode(id=entry.episode_id, namespace=memory.namespace, query=query, status="censored")
@@ -73,6 +77,7 @@ async def _run(agent: Any, message: ChatMessage, options: Mapping[str, Any]) -> 
         raise
 
 
-def _shows_cases(memory: Any) -> bool:
+def _shows_cases(memory: Any, recall: Callable[[str], Recall]) -> bool:
     """Say whether the agent's own memory has our block, which puts the cases before the message and keeps them out of it."""
-    return any(isinstance(block, CascadeMemoryBlock) for block in getattr(memory, "memory_blocks", ()))
+    blocks = getattr(memory, "memory_blocks", ())
+    return any(isinstance(block, CascadeMemoryBlock) and block.shows(recall) for block in blocks)

@@ -15,6 +15,7 @@ from pydantic import PrivateAttr
 from workflows import Workflow
 from workflows.errors import WorkflowCancelledByUser
 
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.trajectory import is_streamed, solution_in
 from cascade_memory.memory.aftermath import Aftermath
@@ -106,14 +107,19 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
 def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: Collection[str]) -> None:
     """End an episode; one whose answer nobody can tell yet, or ever, is not judged: it waits for a reward."""
-    solution, told = None, False
-    with counted(memory, "callback"):
-        if not is_streamed(result):
-            solution, told = solution_in(result, own_tools), True
+    solution, told = told_by(memory, result, own_tools)
     if told or status != "ok":
         memory.end(episode_id, solution=solution, status=status)
     else:
         memory.finish(episode_id)
+
+
+def told_by(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:
+    """Return the solution that a result tells, and whether it tells at all: streams and what we cannot read do not."""
+    with counted(memory, "callback"):
+        if not is_streamed(result):
+            return solution_in(result, own_tools), True
+    return None, False
 
 
 def status_of(error: BaseException | None) -> str:

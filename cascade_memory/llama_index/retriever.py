@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
-from cascade_memory.llama_index.runs import Runs
+from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.current import Current, current
 from cascade_memory.memory.threads import in_thread
@@ -96,14 +96,16 @@ class CascadeMemory(Door, BaseRetriever):
         if around is None:
             return recall()
         key = (query, *self._way)
-        if key in around.asked:  # a tool that is run again after it waited for somebody, or the next step of the same agent
+        with around.asking:
+            if key not in around.asked:  # else a tool that is run again after it waited, or the agent's next step
+                around.asked[key] = self._recall_within(around, recall)
             return around.asked[key]
+
+    def _recall_within(self, around: Current | Run, recall: Callable[..., Recall]) -> Recall:
         if isinstance(around, Current):
-            found = joined(recall, around.episode_id, around.namespace)
-        else:
-            found = joined(recall, around.episode_id)
-            around.episode_id = found.episode_id  # its own may be over already: then this one goes on in its place
-        around.asked[key] = found
+            return joined(recall, around.episode_id, around.namespace)
+        found = joined(recall, around.episode_id)
+        around.episode_id = found.episode_id  # its own may be over already: then this one goes on in its place
         return found
 
     # -- hooks -------------------------------------------------------------------------------------------------------

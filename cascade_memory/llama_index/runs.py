@@ -9,14 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from workflows import Workflow
 
 from cascade_memory.domain.recall import Recall
 
-_MOST = 1_024  # runs that nobody tells us the end of
+_MOST = 256  # runs that nobody tells us the end of
 _RUN_ID = "llamaindex.run_id"
+_RUNS: dict[type, tuple[str, ...]] = {  # whose spans are runs, and under which names
+    Workflow: ("run",),
+    BaseQueryEngine: ("query", "aquery"),
+    BaseChatEngine: ("chat", "achat", "stream_chat", "astream_chat"),
+}
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -26,6 +32,7 @@ class Run:
     span_id: str | None
     episode_id: str
     asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
+    asking: threading.Lock = field(default_factory=threading.Lock)  # parallel tool calls ask once
     spans: list[str] = field(default_factory=list[str])
 
 
@@ -78,6 +85,7 @@ class Runs:
         """Forget every run that is under way."""
         with self._lock:
             self._by_span.clear()
+            self._by_id.clear()
 
     def __len__(self) -> int:
         """Return the number of runs that are watched to their end."""
@@ -85,6 +93,5 @@ class Runs:
 
 
 def _is_run(span_id: str, instance: Any) -> bool:
-    if isinstance(instance, Workflow):
-        return ".run-" in span_id
-    return isinstance(instance, BaseQueryEngine) and (".query-" in span_id or ".aquery-" in span_id)
+    kinds = (kind for base, kind in _RUNS.items() if isinstance(instance, base))
+    return any(f".{verb}-" in span_id for verbs in kinds for verb in verbs)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from llama_index.core.agent.workflow import AgentOutput
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.base.response.schema import AsyncStreamingResponse, PydanticResponse, StreamingResponse
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from workflows.events import StopEvent
 
 from cascade_memory.domain import recall_tool
@@ -45,7 +46,8 @@ def solution_in(result: Any, own_tools: Collection[str] = ()) -> Solution | None
 
 
 def _is_own(call: Any, own_tools: Collection[str]) -> bool:
-    return call.tool_name == recall_tool.NAME or call.tool_name in own_tools or is_rendered(_observation(call))
+    seen = _observation(call)
+    return call.tool_name in {recall_tool.NAME, *own_tools} or seen == recall_tool.NOTHING or is_rendered(seen)
 
 
 def _step(call: Any) -> Step:
@@ -79,4 +81,4 @@ def _answer(value: Any) -> str:
 
 def is_streamed(result: Any) -> bool:
     """Say whether the answer is still to come when the run has ended."""
-    return isinstance(result, (StreamingResponse, AsyncStreamingResponse))
+    return isinstance(result, (StreamingResponse, AsyncStreamingResponse, StreamingAgentChatResponse))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -21,6 +23,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BYTES = 1_000_000
 _TOO_LARGE = f"a request may have {MAX_BYTES:,} bytes at most"
 _MOST_CLIENTS = 10_000
+_PATIENCE = 30  # seconds for the body of a request
 
 
 class Guard:
@@ -29,14 +32,16 @@ class Guard:
     Args:
         app: The server.
         token: Asked for in ``Authorization: Bearer ...``, unless None.
-        per_minute: Requests per client address; 0 for no limit.
-        alive: Asked for ``/health``: raises if the memory cannot be read.
+        per_minute: Requests per client address; 0 for no limit. Those without the token have a limit of their own.
+        alive: Asked for ``/health``, once a second at most: raises if the memory cannot be read.
     """
 
     def __init__(self, app: App, *, token: str | None, per_minute: int, alive: Callable[[], object]) -> None:
         self._app, self._alive = app, alive
         self._token = None if token is None else token.encode()
-        self._rate = Rate(per_minute)
+        self._rate, self._strangers = Rate(per_minute), Rate(per_minute)
+        self._health: asyncio.Future[bool] | None = None
+        self._asked_at = -math.inf
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or hand it on."""
@@ -54,7 +59,11 @@ class Guard:
         if scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        body = await _body(receive)
+        try:
+            body = await asyncio.wait_for(_body(receive), _PATIENCE)
+        except asyncio.TimeoutError:
+            await _answer(send, 408, {"error": f"the request did not arrive within {_PATIENCE} seconds"})
+            return
         if body is None:
             await _answer(send, 413, {"error": _TOO_LARGE})
         elif not _is_json(body):
@@ -64,12 +73,14 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> tuple[int, dict[str, str]] | None:
         headers = {name.lower(): value for name, value in scope["headers"]}
-        if not self._rate.allows(str((scope.get("client") or ("?",))[0])):
+        known = self._token is None or _bears(headers.get(b"authorization", b""), self._token)
+        rate = self._rate if known else self._strangers  # who has no token uses up nothing of those who have one
+        if not rate.allows(str((scope.get("client") or ("?",))[0])):
             return 429, {"error": "too many requests; wait a minute"}
         origin = headers.get(b"origin")
         if origin is not None and not _is_here(origin.decode("latin-1")):
             return 403, {"error": "web pages of other machines may not call"}
-        if self._token is not None and not _bears(headers.get(b"authorization", b""), self._token):
+        if not known:
             return 401, {"error": "this server asks for a token: send the header Authorization: Bearer TOKEN"}
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MAX_BYTES:
@@ -77,6 +88,12 @@ class Guard:
         return None
 
     async def _is_well(self) -> bool:
+        now = time.monotonic()
+        if self._health is None or now - self._asked_at >= 1.0:
+            self._asked_at, self._health = now, asyncio.ensure_future(self._looked())
+        return await asyncio.shield(self._health)  # whoever asks meanwhile gets the same answer
+
+    async def _looked(self) -> bool:
         try:
             await in_thread(self._alive)
         except Exception:  # noqa: BLE001 - whatever it is: it is not well
@@ -109,7 +126,7 @@ async def _body(receive: Receive) -> bytes | None:
 def _is_json(body: bytes) -> bool:
     """Say whether it can be read, and answered: what is behind stumbles over ten thousand brackets and half a character."""
     try:
-        found = json.loads(body)
+        found = json.loads(body.decode())  # strictly UTF-8: left to itself, json takes other encodings, and half characters
         if b"\\ud" in body or b"\\uD" in body:
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):

@@ -43,6 +43,8 @@ class Verbs:
     def report_outcome(self, episode_id: str, reward: float, solution: str | None = None) -> dict[str, Any]:
         """Settle an episode; an agent's own word waits for a host's, unless agents are trusted."""
         source = "host" if self.trusted else "agent"
+        before = self.memory.get_episode(episode_id)
+        stands = before is not None and before.status == "settled" and not (self.trusted and before.source == "agent")
         try:
             case_id = self.memory.reward(episode_id, reward, solution=solution or None, source=source)
         except UnknownEpisode:  # one sentence for all: another namespace's episodes are nobody's business here
@@ -52,6 +54,8 @@ class Verbs:
             ) from None
         if case_id is None and self.memory.get_episode(episode_id) is None:
             raise StoreError("the recall of this episode failed, so there is nothing to report on")
+        if stands:
+            return {"episode_id": episode_id, "status": "was reported before, and stays as it was"}
         if not self.trusted:
             return {"episode_id": episode_id, "status": "waits for confirmation"}
         return {"episode_id": episode_id, "status": "learned"} | ({} if case_id is None else {"case_id": case_id})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
+from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import check_solution
 from cascade_memory.domain.validation import check_id, check_metadata, check_query
@@ -37,10 +38,17 @@ def unpacked(case: object) -> tuple[Any, Any, Any]:
 
 
 def add(
-    engine: Engine, raw: Sequence[tuple[Any, Any, Any]], *, namespace: str, source: str, progress: bool | None
+    engine: Engine,
+    raw: Sequence[tuple[Any, Any, Any]],
+    *,
+    namespace: str,
+    source: str,
+    case_text: CaseText,
+    progress: bool | None,
 ) -> list[str]:
     """Check and embed all cases, then store them: all, or none. Return their ids."""
-    checked = [(check_query(q), check_solution(s), check_metadata(m)) for q, s, m in raw]
+    given = [(check_query(q), check_solution(s), check_metadata(m)) for q, s, m in raw]
+    checked = [(check_query(case_text(query, solution)), solution, metadata) for query, solution, metadata in given]
     number = engine.partition(namespace).number
     new: list[NewCase] = []
     batches = range(0, len(checked), _BATCH)

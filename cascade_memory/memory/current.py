@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Generator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ class Current:
     session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
     recalls: int = 0
     asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that are not to be made twice
+    asking: threading.Lock = field(default_factory=threading.Lock)
     outer: Current | None = None
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import recall
-from cascade_memory.cycle.retain import new_case
+from cascade_memory.cycle.retain import found_by, new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.cycle.select import select
-from cascade_memory.domain.case_text import CaseText, text_of
+from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import NewCase, Settled, Settlement
@@ -315,25 +315,24 @@ class Engine:
         namespace: str,
         source: str,
         solution: Solution | None,
-        retain: CaseText | None,
+        case_text: CaseText | None,
         metadata: dict[str, MetadataValue],
         overwrite: bool,
     ) -> Settled:
-        """Record an outcome and everything that follows from it; durable when this returns."""
+        """Record an outcome and everything that follows from it; durable when this returns. No ``case_text``: no case."""
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self.number(namespace))
         solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
-        if retain is not None and solution is not None:
-            text = text_of(episode.query, solution, retain, self.note_failure)
-            known = text == episode.query and len(episode.vector)  # else settled long ago, and compacted
+        if case_text is not None and solution is not None:
+            text, vector = found_by(episode, solution, case_text, self.embed, self.note_failure)
             if self.parts.hindsight:
                 agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
             case = new_case(
                 text,
-                episode.vector if known else self.embed([text])[0],
+                vector,
                 solution,
                 namespace=episode.namespace,
                 matcher=self.matcher,

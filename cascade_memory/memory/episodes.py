@@ -65,7 +65,7 @@ class EpisodeVerbs(Handle):
             namespace=self._in(namespace),
             source=source,
             solution=checked,
-            retain=self._case_text if keep else None,
+            case_text=self._case_text if keep else None,
             metadata=fields,
             overwrite=overwrite,
         )
@@ -146,13 +146,16 @@ class EpisodeVerbs(Handle):
         if status not in ("ok", "error", "cancelled"):
             raise InvalidInput(f'status must be "ok", "error" or "cancelled", not {status!r}')
         episode = self.get_episode(episode_id, namespace=namespace)
-        return episode if episode is not None and episode.status == "open" else None
+        over = episode is None or not (episode.status == "open" or episode.has_only_agents_word)
+        return None if over else episode
 
     def _conclude(self, episode: Episode, value: float | bool | None, status: str, solution: Solution | None) -> float | None:
         if value is not None and self._reward_fn is not None:
             source = source_of(self._reward_fn)
             self.reward(episode.id, value, solution=solution, source=source, namespace=episode.namespace)
             return float(value)
+        if episode.status != "open":
+            return None  # its agent's own word stands until somebody else's comes
         if status == "ok":
             self.finish(episode.id, solution=solution, namespace=episode.namespace)
         else:

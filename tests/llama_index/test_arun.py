@@ -66,3 +66,31 @@ async def test_arun_goes_on_when_the_memory_fails(make):
     assert memory.health().failures["recall"] == 1
     answer, _ = await memory.arun(function_agent("5"), TASK * 10_000)
     assert str(answer) == "5"
+
+
+async def test_arun_shows_its_own_cases_beside_another_memorys_block(memory, make):
+    other = make(abstain=False)
+    other.add("what is 2 + 3?", "ask somebody else")
+    agent = function_agent("5")
+    await memory.arun(agent, TASK, memory=with_block(other))
+    assert "add the numbers: 5" in str(agent.llm.seen[0])
+    assert "ask somebody else" in str(agent.llm.seen[0])
+
+
+async def test_a_verdict_that_is_awaited_runs_in_the_callers_loop(make):
+    loops = []
+
+    async def judge(_episode: Any) -> float:
+        loops.append(asyncio.get_running_loop())
+        return 1.0
+
+    memory = make(reward_fn=judge)
+    _, episode = await memory.arun(function_agent("5"), TASK)
+    assert episode.reward == 1.0
+    assert loops == [asyncio.get_running_loop()]
+
+
+async def test_parallel_tool_calls_recall_once(memory):
+    calls = [("recall_cases", {"query": "adding"})] * 3
+    _, episode = await memory.arun(function_agent(calls, "5", tools=(memory.tool(),)), TASK)
+    assert episode.recalls == 2  # for the task, and for the tool's query

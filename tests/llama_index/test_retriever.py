@@ -7,9 +7,10 @@ import copy
 import pickle
 
 import pytest
+from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.schema import BaseComponent, MetadataMode, QueryBundle
 from scripted_llm import ScriptedLLM
 
 from cascade_memory import CascadeMemory as Engine
@@ -148,3 +149,32 @@ def test_an_engine_that_found_nothing_has_not_answered(make):
 
 def test_a_query_that_is_too_long_is_cut(memory):
     assert len(memory.retrieve("what is 2 + 3? " * 20_000)) == 1
+
+
+def test_a_chat_engine_is_a_run_as_well(memory):
+    memory.install()
+    chat = ContextChatEngine.from_defaults(retriever=memory, llm=ScriptedLLM(script=["It is 5."]))
+    assert str(chat.chat("what is 2 + 3, please?")) == "It is 5."
+    assert str(chat.chat("what is 3 + 2, please?")) == "It is 5."
+    memory.sync()
+    assert memory.pending() == []
+    assert [value for value, _ in memory.engine.rewards()] == [1.0, 1.0]
+    for _ in chat.stream_chat("what is 2 + 2, please?").response_gen:
+        pass
+    memory.sync()
+    (waiting,) = memory.pending()
+    assert waiting.ended == "ok"
+
+
+def test_embeddings_without_a_name_are_told_apart_by_their_class():
+    class One(MockEmbedding):
+        @classmethod
+        def class_name(cls) -> str:
+            return BaseComponent.class_name()
+
+    class Other(One):
+        pass
+
+    one, other = (LlamaIndexEmbedder(kind(embed_dim=4)).identity for kind in (One, Other))
+    assert one.endswith("One")
+    assert one != other

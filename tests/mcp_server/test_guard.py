@@ -80,7 +80,9 @@ def test_large_requests_are_refused_whether_they_say_so_or_not():
     assert asked(guard(), body=[b" " * 400_000, b"{}", b" " * 400_000]) == (200, "800002")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"id": "\\uD800"}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"id": "\\uD800"}', b'{"id": "\xed\xa0\x80"}', '{"id": 1}'.encode("utf-16")]
+)
 def test_what_is_no_json_goes_no_further(body):
     assert asked(guard(), body=[body])[0] == 400
 
@@ -94,6 +96,34 @@ def test_a_client_that_asks_too_often_is_told_to_wait():
     assert [rate.allows("a"), rate.allows("a")] == [True, False]
     one = guard(per_minute=1)
     assert [asked(one)[0], asked(one)[0]] == [200, 429]
+
+
+def test_who_has_no_token_uses_up_nothing_of_those_who_have_one():
+    one = guard(token=TOKEN, per_minute=3)
+    assert [asked(one)[0] for _ in range(5)] == [401, 401, 401, 429, 429]
+    assert asked(one, authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+def test_a_body_that_never_comes_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("cascade_memory.mcp_server.guard._PATIENCE", 0.05)
+    sent: list[Any] = []
+
+    async def never() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [], "client": ("127.0.0.1", 1)}
+    asyncio.run(guard()(scope, never, send))
+    assert sent[0]["status"] == 408
+
+
+def test_health_is_looked_up_once_a_second_at_most():
+    looked: list[int] = []
+    one = guard(alive=lambda: looked.append(1))
+    assert [asked(one, path="/health")[0] for _ in range(20)] == [200] * 20
+    assert len(looked) == 1
 
 
 def test_clients_that_were_quiet_longest_are_forgotten():

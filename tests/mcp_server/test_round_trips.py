@@ -174,6 +174,34 @@ def test_it_stops_when_it_is_told_to_and_closes_the_memory(folder):
         assert all(check.ok for check in memory.examine())
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_so_does_one_on_standard_input_that_stays_open(folder, how):
+    process = subprocess.Popen(command(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    process.stdin.write(json.dumps(request).encode() + b"\n")
+    process.stdin.flush()
+    assert b'"id":1' in process.stdout.readline()
+    process.send_signal(how)
+    assert process.wait(timeout=30) == 0
+    _, told = process.communicate()
+    assert b"Traceback" not in told
+    with CascadeMemory(folder) as memory:
+        assert memory.health().chroma_lag == 0
+        assert all(check.ok for check in memory.examine())
+
+
+def test_a_port_that_is_taken_is_said_and_not_announced(folder):
+    with served(folder) as (base, _):
+        port = base.rsplit(":", 1)[1]
+        second = subprocess.run(command(folder, "--transport", "http", "--port", port), capture_output=True, text=True)
+    assert second.returncode != 0
+    assert "in use" in second.stderr
+    assert "stop with Ctrl-C" not in second.stderr
+
+
 def test_a_name_that_others_can_reach_needs_a_token(folder):
     refused = subprocess.run(command(folder, "--transport", "http", "--host", "0.0.0.0"), capture_output=True, text=True)
     assert refused.returncode == 2

@@ -97,7 +97,7 @@ def test_the_same_report_twice_is_one_and_another_is_refused(memory):
     verbs = Verbs(memory)
     episode_id = verbs.recall_cases(TASK)["episode_id"]
     verbs.report_outcome(episode_id, 1, "microwave it")
-    assert verbs.report_outcome(episode_id, 1, "microwave it")["status"] == "waits for confirmation"
+    assert verbs.report_outcome(episode_id, 1, "oven")["status"] == "was reported before, and stays as it was"
     with pytest.raises(AlreadyRewarded):
         verbs.report_outcome(episode_id, 0)
 
@@ -195,3 +195,25 @@ def test_an_addition_that_cannot_be_stored_leaves_no_episode(memory):
         with pytest.raises(InvalidInput):
             Verbs(memory).add_case(TASK, solution)
     assert memory.stats().episodes == 0
+
+
+def test_the_hosts_verdict_comes_after_an_agents_report():
+    with CascadeMemory(embedder="hashing", reward_fn=lambda episode: 0.0) as memory:
+        episode_id = memory.recall(TASK).episode_id
+        Verbs(memory).report_outcome(episode_id, 1, "I did it")
+        assert memory.end(episode_id, solution="what was really done") == 0.0
+        assert memory.reported() == []
+        found = memory.get_episode(episode_id)
+        assert found is not None
+        assert (found.reward, found.source, found.solution) == (0.0, "host", "what was really done")
+        assert memory.end(episode_id) is None
+
+
+def test_without_a_verdict_an_agents_report_stands():
+    with CascadeMemory(embedder="hashing") as memory:
+        episode_id = memory.recall(TASK).episode_id
+        Verbs(memory).report_outcome(episode_id, 1, "I did it")
+        for status in ("ok", "error"):
+            assert memory.end(episode_id, solution="something", status=status) is None
+        (waiting,) = memory.reported()
+        assert waiting.solution == "I did it"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from cascade_memory import CascadeMemory, Step, with_tool_calls
+from cascade_memory import CascadeMemory, Step, Trajectory, with_tool_calls
 from cascade_memory.assembly.reindex import reindex
+from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
 
 STEPS = [Step(tool="search", arguments={"query": "Spielberg"}, observation="born in Cincinnati", thought="whom to look up?")]
@@ -50,3 +54,32 @@ def test_one_that_fails_does_not_cost_the_outcome(wrong):
 def test_one_that_cannot_be_called_is_refused():
     with pytest.raises(InvalidInput, match="case_text"):
         CascadeMemory(embedder="hashing", case_text="query")  # type: ignore[arg-type]
+
+
+def test_nor_does_an_embedder_that_is_away():
+    class Away(HashingEmbedder):
+        away = False
+
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if self.away:
+                raise ConnectionError("no embedder")
+            return super().embed(texts)
+
+    embedder = Away()
+    with CascadeMemory(embedder=embedder, case_text=with_tool_calls) as memory:
+        episode = memory.recall(TASK).episode_id
+        embedder.away = True
+        case = memory.reward(episode, 1.0, solution=STEPS)
+        assert case is not None
+        assert (memory.get(case).query, memory.health().failures) == (TASK, {"case_text": 1})
+
+
+def test_what_is_added_by_hand_is_found_the_same_way():
+    with CascadeMemory(embedder="hashing", case_text=with_tool_calls) as memory:
+        added = memory.add(TASK, STEPS)
+        assert memory.reward(memory.recall(TASK).episode_id, 1.0, solution=STEPS) == added
+        assert memory.stats().cases == 1
+
+
+def test_a_long_task_leaves_room_for_fewer_tools():
+    assert len(with_tool_calls("x" * 99_990, Trajectory(STEPS))) == 100_000

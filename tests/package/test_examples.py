@@ -40,11 +40,12 @@ def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data
     pytest.importorskip("langchain_mcp_adapters")
     pytest.importorskip("bm25s")
     printed = run("deep_search", "--seeds", "1", cwd=tmp_path)
-    rows = re.findall(r"^(\w[\w ]+?)  +([\d.]+)%  +([\d.]+)%  +([\d.]+)  ([\d.]+)$", printed, re.MULTILINE)
-    right, calls = ({name: float(row[place]) for name, *row in rows} for place in (0, 2))
-    assert set(right) == {"no memory", "most similar case", "CASCADE"}
-    assert right["most similar case"] > right["no memory"]
-    assert calls["most similar case"] > calls["no memory"]
+    rows = re.findall(r"^(\w[\w ,]+?)  +([\d.]+)%  .* ([\d.]+)$", printed, re.MULTILINE)
+    right, calls = ({name: float(row[place]) for name, *row in rows} for place in (0, 1))
+    assert set(right) == {"no memory", "most similar case", "CASCADE, always a case", "CASCADE"}
+    for name in set(right) - {"no memory"}:
+        assert right[name] > right["no memory"]
+        assert calls[name] > calls["no memory"] + 0.1
     assert max(calls.values()) <= 5
 
 
