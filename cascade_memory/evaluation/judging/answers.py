@@ -1,0 +1,107 @@
+"""The answer in what a model wrote: in a box, in a code block, or all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_BRACE = re.compile(r"(\\+f?boxed\s*\{)|\\[{}]|\{|\}")  # a box that opens; escaped braces are text; braces
+_WRAPPER = re.compile(r"^\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|mbox)\s*\{(.*)\}$", re.DOTALL)
+_ESCAPED = re.compile(r"\\([_&%#${}])")
+_FENCE = re.compile(r"```[^\S\n]*(\w*)[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_MOST_CHARS = 1_000_000  # of a reply that are looked at; what a runaway model adds is no answer
+
+
+def boxed(reply: str) -> str | None:
+    r"""Return what stands in the last box that is closed, without LaTeX around it; None if there is none.
+
+    >>> boxed(r"First \boxed{a}, no: $\boxed{\text{card\_arrival}}$.")
+    'card_arrival'
+    >>> boxed(r"\boxed{{1, 2}}"), boxed(r"\boxed{never closed"), boxed("card arrival")
+    ('{1, 2}', None, None)
+    """
+    reply = reply[-_MOST_CHARS:]
+    open_: list[int | None] = []  # where the text of each box begins that is not closed yet; None for a plain brace
+    last: tuple[int, int] | None = None
+    for match in _BRACE.finditer(reply):
+        if match[1]:
+            open_.append(match.end())
+        elif match[0] == "{":
+            open_.append(None)
+        elif match[0] == "}" and open_:
+            start = open_.pop()
+            if start is not None and (last is None or start > last[0]):
+                last = (start, match.start())
+    return None if last is None else _bare(reply[last[0] : last[1]])
+
+
+def answer_in(reply: str) -> str:
+    """Return what is in the last box, or else the whole reply."""
+    found = boxed(reply)
+    return reply[-_MOST_CHARS:].strip() if found is None else found
+
+
+def code_in(reply: str, language: str) -> str:
+    r"""Return the last code block in a language, or without one; else what is in a box; else the whole reply.
+
+    >>> code_in("Here:\n```sql\nSELECT 1\n```\nand so on", "sql")
+    'SELECT 1'
+    """
+    blocks = _FENCE.findall(reply[-_MOST_CHARS:])
+    named = [code for name, code in blocks if name.lower() == language] or [code for name, code in blocks if not name]
+    return named[-1].strip() if named else answer_in(reply)
+
+
+def json_in(reply: str) -> Any:
+    r"""Return the JSON that a reply gives as its answer: in a box, in a code block, or the last that can be read.
+
+    >>> json_in('The charges are {"Li": ["theft"]}, I believe.'), json_in(r"\boxed{[1, 2]}"), json_in("none")
+    ({'Li': ['theft']}, [1, 2], None)
+    """
+    for text in (boxed(reply), code_in(reply, "json")):
+        found = _read(text) if text is not None else None
+        if found is not None:
+            return found
+    return _last_json(reply[-_MOST_CHARS:])
+
+
+def _bare(text: str) -> str:
+    text = text.strip().strip("$").strip()
+    while (match := _WRAPPER.match(text)) and _is_whole(match[1]):
+        text = match[1].strip()
+    return _ESCAPED.sub(r"\1", text).strip()
+
+
+def _is_whole(text: str) -> bool:
+    """Say whether braces close within a text: they do not in what stands between the outermost ones of two texts in a row."""
+    depth = 0
+    for match in _BRACE.finditer(text):
+        depth += 1 if match[0].endswith("{") and len(match[0]) != 2 else -1 if match[0] == "}" else 0
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+_MOST_STARTS = 64  # brackets from which JSON is looked for: a reply of brackets alone must not take for ever
+
+
+def _last_json(text: str) -> Any:
+    decoder, found, at = json.JSONDecoder(), None, 0
+    for _ in range(_MOST_STARTS):
+        starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
+        if not starts:
+            break
+        at = min(starts)
+        try:
+            found, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+    return found

@@ -1,0 +1,102 @@
+"""Rewards that compare an answer with a label. Each takes a model's whole reply and returns 0 or 1."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from cascade_memory.evaluation.judging.answers import answer_in, json_in
+
+_SPACE = re.compile(r"[\s_]+")
+_BETWEEN = re.compile(r"[,;\n、，；]")
+
+
+def normal(text: object) -> str:
+    """Return a label as it is compared: without case, without quotes and full stops around it, underscores as spaces.
+
+    >>> normal(" 'Card_Arrival'. "), normal("Guillain-Barré  syndrome")
+    ('card arrival', 'guillain-barré syndrome')
+    """
+    plain = unicodedata.normalize("NFKC", str(text))
+    return _SPACE.sub(" ", plain).strip(" .。\"'`*“”‘’").casefold()
+
+
+def exact(reply: str, label: str) -> float:
+    r"""Reward the one right label.
+
+    >>> exact(r"It is \boxed{Card arrival}", "card_arrival"), exact(r"\boxed{card arrival, lost card}", "card arrival")
+    (1.0, 0.0)
+    """
+    return float(bool(normal(label)) and normal(answer_in(reply)) == normal(label))
+
+
+def jaccard(reply: str, label: Iterable[str], *, above: float = 0.2) -> float:
+    r"""Reward a set that overlaps with the right one: their intersection is more than a fifth of their union.
+
+    >>> jaccard(r"\boxed{aspirin, insulin}", ["Insulin", "Heparin"]), jaccard(r"\boxed{[]}", ["Insulin"])
+    (1.0, 0.0)
+    """
+    wanted = {normal(one) for one in label} - {""}
+    given = _items(reply)
+    return float(bool(wanted & given) and len(wanted & given) / len(wanted | given) > above)
+
+
+def every_defendant(reply: str, label: Mapping[str, Any]) -> float:
+    """Reward the right charges or penalties for every defendant, and for nobody else.
+
+    >>> every_defendant('{"Chen": ["robbery"], "Liu": "theft"}', {"Chen": "robbery", "Liu": ["theft"]})
+    1.0
+    """
+    given = json_in(reply)
+    if not isinstance(given, Mapping):
+        return 0.0
+    found = cast("Mapping[Any, Any]", given)
+    mine = {normal(name): _values(value) for name, value in found.items()}
+    if len(mine) != len(found):  # one defendant twice
+        return 0.0
+    return float(bool(label) and mine == {normal(name): _values(value) for name, value in label.items()})
+
+
+def every_entity(reply: str, label: Sequence[Mapping[str, str]]) -> float:
+    """Reward every entity with the right sentiment, and no other.
+
+    >>> every_entity('[{"entity": "Yuan", "label": "negative"}]', [{"entity": "yuan", "label": "negative"}])
+    1.0
+    >>> every_entity('{"Yuan": "negative", "Dollar": "positive"}', [{"entity": "yuan", "label": "negative"}])
+    0.0
+    """
+    given = _pairs(json_in(reply))
+    wanted = {(normal(one["entity"]), normal(one["label"])) for one in label}
+    return float(bool(wanted) and given is not None and len(given) == len(set(given)) and set(given) == wanted)
+
+
+def _pairs(given: Any) -> list[tuple[str, str]] | None:
+    if isinstance(given, Mapping):
+        found = cast("Mapping[Any, Any]", given)
+        if set(found) <= {"entity", "label", "sentiment"}:
+            return _pairs([found])
+        return [(normal(entity), normal(sentiment)) for entity, sentiment in found.items()]
+    if not isinstance(given, list):
+        return None
+    pairs: list[tuple[str, str]] = []
+    for one in cast("list[Any]", given):
+        fields = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {}
+        sentiment = fields.get("label", fields.get("sentiment"))
+        if "entity" not in fields or sentiment is None:
+            return None
+        pairs.append((normal(fields["entity"]), normal(sentiment)))
+    return pairs
+
+
+def _items(reply: str) -> set[str]:
+    given = json_in(reply)
+    if isinstance(given, list):
+        return {normal(one) for one in cast("list[Any]", given)} - {""}
+    return {normal(one.strip().lstrip("-*•").strip()) for one in _BETWEEN.split(answer_in(reply))} - {""}
+
+
+def _values(value: Any) -> frozenset[str]:
+    many = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return frozenset(normal(one) for one in many)

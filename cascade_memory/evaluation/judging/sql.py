@@ -1,0 +1,141 @@
+"""Does a query return what the right one returns? Untrusted SQL runs read-only, within limits, in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import selectors
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.evaluation.judging.answers import code_in
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Row = tuple[Any, ...]
+_ORDERED = re.compile(r"\border\s+by\b(?!.*\))", re.IGNORECASE | re.DOTALL)
+
+
+class QueryFailed(Exception):
+    """A query was refused, is wrong, or took too long."""
+
+
+class ReadOnlyQueries:
+    """Runs untrusted SQL: one statement, read-only, on one file, within a time limit, with bounded rows and memory.
+
+    SQLite runs in a process of its own, which is killed when it does not answer: a single instruction of SQLite, such as a
+    pattern of many wildcards, can outlast any limit that is checked between instructions.
+
+    >>> with ReadOnlyQueries() as queries:
+    ...     queries.run(None, "SELECT 6 * 7 UNION SELECT 1 ORDER BY 1")
+    [(1,), (42,)]
+    """
+
+    def __init__(self, *, seconds: float = 10.0, most_rows: int = 100_000) -> None:
+        self._seconds, self._most_rows = seconds, most_rows
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, database: Path | None, sql: str, *, most_rows: int | None = None) -> list[Row]:
+        """Return the rows of a query on a file (or on nothing), ``most_rows`` and one more at most."""
+        limit = self._most_rows if most_rows is None else most_rows
+        asked = {"database": None if database is None else str(database), "sql": sql, "most_rows": limit}
+        answer = self._ask(asked)
+        if "error" in answer:
+            raise QueryFailed(answer["error"])
+        return [tuple(_unpacked(one) for one in row) for row in answer["rows"]]
+
+    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        process = self._process
+        if process is None or process.poll() is not None:
+            worker = Path(__file__).with_name("sql_worker.py")
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-I", str(worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            )
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            line = self._line(process)
+        except (BrokenPipeError, EOFError):
+            self._stop()
+            raise QueryFailed("the query ended its process: too much memory, most likely") from None
+        return json.loads(line)
+
+    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
+        assert process.stdout is not None
+        parts: list[bytes] = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not (parts and parts[-1].endswith(b"\n")):
+                if not selector.select(self._seconds):
+                    self._stop()
+                    raise QueryFailed(f"the query took longer than {self._seconds:g} seconds")
+                part = os.read(process.stdout.fileno(), 1 << 20)
+                if not part:
+                    raise EOFError
+                parts.append(part)
+        return b"".join(parts)
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._stop()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        self.close()
+
+
+def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQueries) -> float:
+    """Reward a query that returns the rows of the right one: in their order if that one orders them."""
+    try:
+        wanted = queries.run(database, gold)
+    except QueryFailed as error:
+        raise ValueError(f"the right query itself fails on {database.name}: {error}") from error
+    try:
+        given = queries.run(database, code_in(reply, "sql"), most_rows=len(wanted))
+    except QueryFailed:
+        return 0.0
+    return float(same_rows(given, wanted, ordered=bool(_ORDERED.search(gold))))
+
+
+def same_rows(given: list[Row], wanted: list[Row], *, ordered: bool) -> bool:
+    """Say whether two results are the same.
+
+    >>> same_rows([(1, "a"), (2.0, "b")], [(2, "b"), (1, "a")], ordered=False)
+    True
+    """
+    if len(given) != len(wanted):
+        return False
+    left, right = ([tuple(_rounded(one) for one in row) for row in rows] for rows in (given, wanted))
+    return left == right if ordered else Counter(left) == Counter(right)
+
+
+def _rounded(value: Any) -> Any:
+    """Bring numbers to the precision at which sums in another order still agree."""
+    if isinstance(value, (int, float)) and not math.isfinite(value):
+        return str(value)
+    return float(f"{value:.9g}") if isinstance(value, (int, float)) else value
+
+
+def _unpacked(value: Any) -> Any:
+    return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
