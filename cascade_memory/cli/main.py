@@ -6,11 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from cascade_memory import __version__
+from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import commands, serving
 from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.evaluation.bench.plan import SUITES
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     pending.add_argument("--reject", action="append", default=[], metavar="EPISODE", help="it is not: the task was not solved")
 
     _serve(verbs)
+    _bench(verbs)
 
     forget = _on_folder(verbs, "forget", commands.forget, "delete cases, an episode, or a whole namespace")
     forget.add_argument("--namespace", default="default")
@@ -83,6 +87,24 @@ def _serve(verbs: _Verbs) -> None:
     http.add_argument("--port", type=int, default=8765)
     http.add_argument("--token-file", metavar="FILE", help="holds the bearer token; else CASCADE_MEMORY_TOKEN does")
     http.add_argument("--rate", type=int, default=600, metavar="N", help="requests a minute and client; 0: no limit")
+
+
+def _bench(verbs: _Verbs) -> None:
+    about = "measure on streams of tasks whether a memory helps, and which"
+    bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    inner = bench.add_subparsers(dest="bench", required=True, metavar="VERB")
+    data = _command(inner, "data", bench_verbs.data, "say where the data of the tasks comes from, and what is there")
+    data.add_argument("task", nargs="?", help="one task only")
+    run = _command(inner, "run", bench_verbs.run, "play streams with every method; goes on where it was stopped")
+    run.add_argument("--suite", choices=list(SUITES), default="quick", help="quick takes minutes, local takes hours")
+    run.add_argument("--tasks", nargs="+", metavar="TASK", help="of the suite's")
+    run.add_argument("--methods", nargs="+", metavar="METHOD", help="of the suite's")
+    run.add_argument("--seeds", type=int, help="how many orders of each stream")
+    run.add_argument("--limit", type=int, help="the first tasks of each stream only")
+    run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
+    run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="file of the rows")
+    for verb in (data, run):
+        verb.add_argument("--data", type=Path, metavar="DIR", help="folder of the streams; else CASCADE_DATA names it")
 
 
 class _Verbs(Protocol):

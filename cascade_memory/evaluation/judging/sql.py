@@ -139,3 +139,10 @@ def _rounded(value: Any) -> Any:
 
 def _unpacked(value: Any) -> Any:
     return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
+
+
+def schema_of(database: Path) -> str:
+    """Return the statements that make the tables of a database."""
+    with ReadOnlyQueries() as queries:
+        rows = queries.run(database, "SELECT sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name")
+    return "\n".join(str(row[0]) for row in rows)

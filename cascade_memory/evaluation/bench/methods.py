@@ -1,0 +1,51 @@
+"""What is compared: no memory, static memories, the bandits, and CASCADE with and without its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cascade_memory.assembly import rankers
+from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.errors import InvalidInput
+from cascade_memory.memory.memory import Memory
+from cascade_memory.ports.embedder import Embedder
+
+TRIALS = 32  # that in-context reinforcement learning shows
+_ALWAYS = {"abstain": False}
+
+# What each method gives to CascadeMemory. The rivals always show a case, as in the paper, with its alpha of 0.1.
+METHODS: dict[str, dict[str, Any] | None] = {
+    "zero-shot": None,
+    "ICRL": {"ranker": "latest", "k": TRIALS, "retain_at": 0.0, **_ALWAYS},  # failures are shown as well
+    "ICRLPlus": {"ranker": "latest", "k": TRIALS, **_ALWAYS},
+    "random": {"ranker": "random", **_ALWAYS},
+    "NP-CBR": {"ranker": "similarity", **_ALWAYS},
+    "LinLogUCB": {"ranker": "linlogucb", **_ALWAYS},
+    "NeuralLogUCB": {"ranker": "neural-logucb", **_ALWAYS},
+    "Neural-LinUCB": {"ranker": "neural-linucb", **_ALWAYS},
+    "Thompson": {"ranker": "thompson", **_ALWAYS},
+    "Neural-LinLogUCB": {"ranker": "neural-linlogucb", **_ALWAYS},
+    "CASCADE": {},
+    "CASCADE, always a case": _ALWAYS,
+    "CASCADE, k = 2": {"k": 2},
+    "CASCADE, k = 4": {"k": 4},
+    "CASCADE without exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=0.0))},
+    "CASCADE without hindsight": {"matcher": None},
+}
+QUICK = ("zero-shot", "random", "NP-CBR", "CASCADE, always a case", "CASCADE")
+
+
+def open_memory(method: str, embedder: Embedder) -> Memory | None:
+    """Return a fresh memory in RAM that learns inline; None where there is none.
+
+    >>> from cascade_memory.encoders.hashing import HashingEmbedder
+    >>> open_memory("zero-shot", HashingEmbedder()) is None
+    True
+    """
+    if method not in METHODS:
+        raise InvalidInput(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    options = METHODS[method]
+    if options is None:
+        return None
+    return CascadeMemory(embedder=embedder, learn="inline", **options)

@@ -1,0 +1,83 @@
+"""Rows on disk: one line each, whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from dataclasses import asdict, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.plan import Run
+
+Row = dict[str, Any]
+
+
+class Rows:
+    """A file of rows. A line that was cut off by a kill is no row: it is dropped, and its run is played again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.rows = self._read() if path.exists() else []
+
+    def _read(self) -> list[Row]:
+        raw = self.path.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        try:
+            rows = [json.loads(line) for line in whole.decode().split("\n") if line]
+        except ValueError as error:
+            raise InvalidInput(f"{self.path} holds something else than rows of a benchmark: {error}") from error
+        if len(whole) < len(raw):
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole))
+        return rows
+
+    def missing(self, runs: list[Run]) -> list[Run]:
+        """Return the runs that have no row yet."""
+        done = {_key(row) for row in self.rows}
+        return [run for run in runs if _key(asdict(run)) not in done]
+
+    def of(self, runs: list[Run]) -> list[Row]:
+        """Return the rows of these runs, in their order."""
+        by_key = {_key(row): row for row in self.rows}
+        return [by_key[key] for key in map(_key, map(asdict, runs)) if key in by_key]
+
+    def append(self, row: Row) -> None:
+        """Keep a row; on disk when this returns."""
+        self.rows.append(row)
+        with self.path.open("ab") as file:
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def circumstances() -> Row:
+    """Return with which versions a row was made."""
+    names = ("cascade-memory", "numpy", "chromadb")
+    return {
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "revision": _revision(),
+    }
+
+
+def _revision() -> str | None:
+    """Return the git revision of the code that runs, with a mark if it was changed since."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        said = [
+            subprocess.run([*git, *what], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+            for what in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        ]
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said[0] + ("+" if said[1] else "")
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(one.name) for one in fields(Run))

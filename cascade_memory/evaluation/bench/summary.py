@@ -1,0 +1,47 @@
+"""Rows in a few figures: means over seeds, and paired differences with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.evaluation.bench.rows import Row
+
+# Two-sided 95 % points of Student's t by degrees of freedom.
+_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+
+
+def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean and half of its 95 % interval (Student's t); not a number for a single value.
+
+    >>> interval([1.0, 3.0])
+    (2.0, 12.706)
+    """
+    array = np.asarray(values, np.float64)
+    if len(array) < 2:
+        return float(array.mean()), float("nan")
+    return float(array.mean()), round(float(_T.get(len(array) - 1, 1.96) * array.std(ddof=1) / np.sqrt(len(array))), 12)
+
+
+def table(rows: Sequence[Row], base: str = "NP-CBR") -> list[list[str]]:
+    """Return a line per method: its success on each task in percent, and its mean difference to ``base`` over tasks."""
+    tasks, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("task", "method"))
+    seeds = sorted({row["seed"] for row in rows})
+    rates = {(row["task"], row["method"], row["seed"]): 100 * row["rate"] for row in rows}
+    lines: list[list[str]] = []
+    for method in methods:
+        cells = [_cell([rates[key] for seed in seeds if (key := (task, method, seed)) in rates]) for task in tasks]
+        paired = [
+            np.mean([rates[task, method, seed] - rates[task, base, seed] for task in tasks])
+            for seed in seeds
+            if all((task, one, seed) in rates for task in tasks for one in (method, base))
+        ]
+        gain, half = interval(np.array(paired)) if paired else (float("nan"), float("nan"))
+        lines.append([method, *cells, "" if method == base else f"{gain:+.1f} ± {half:.1f}"])
+    return lines
+
+
+def _cell(values: list[float]) -> str:
+    return f"{np.mean(values):.1f}" if values else ""

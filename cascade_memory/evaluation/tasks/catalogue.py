@@ -1,0 +1,254 @@
+"""The sixteen tasks of the CASCADE paper: what is known of each, and where its data comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.judging.labels import every_defendant, every_entity, exact, jaccard
+from cascade_memory.evaluation.tasks.sql_task import SQLTask
+from cascade_memory.evaluation.tasks.task import FileTask, Task
+
+_BOX = r"Think first, then give {what} in \boxed{{}}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A task of the paper, and its data here."""
+
+    name: str
+    title: str
+    paper_name: str
+    files: tuple[str, ...]
+    max_steps: int
+    source: str
+    licence: str
+    make: Callable[[], Task] | None = None  # None: played in an environment
+    stand_in: str = ""  # how the data here differs from the paper's
+
+    def is_there(self, data: Path) -> bool:
+        """Say whether a folder holds its files."""
+        return all((data / file).is_file() for file in self.files)
+
+
+def _labels(name: str, file: str, judge: Callable[[str, Any], float], about: str, what: str) -> Callable[[], Task]:
+    instruction = f"{about} {_BOX.format(what=what)}"
+    return lambda: FileTask(name=name, file=file, judge=judge, instruction=instruction)
+
+
+def _sql(name: str, file: str, databases: str, about: str) -> Callable[[], Task]:
+    instruction = f"{about} Answer with one SQLite query in a code block that begins with ```sql."
+    return lambda: SQLTask(name=name, file=file, databases=databases, instruction=instruction)
+
+
+_CREDENTIALED = "PhysioNet Credentialed Health Data License: an account, a course and a signed agreement are asked for"
+
+CATALOGUE = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            name="ddxplus",
+            title="Medical diagnosis",
+            paper_name="DDXPlus",
+            files=("ddxplus.jsonl",),
+            max_steps=1,
+            source="https://github.com/mila-iqia/ddxplus",
+            licence="CC BY 4.0",
+            stand_in="the wording of the profiles is not StreamBench's",
+            make=_labels("ddxplus", "ddxplus.jsonl", exact, "Diagnose the patient.", "the one diagnosis"),
+        ),
+        Entry(
+            name="mimic-iv-mr",
+            title="Medication recommendation",
+            paper_name="MIMIC-IV-MR",
+            files=("mimic_iv_mr.jsonl",),
+            max_steps=1,
+            source="https://physionet.org/content/mimiciv/",
+            licence=_CREDENTIALED,
+            make=_labels(
+                "mimic-iv-mr",
+                "mimic_iv_mr.jsonl",
+                jaccard,
+                "Recommend medications for the patient.",
+                "a JSON list of their names",
+            ),
+        ),
+        Entry(
+            name="mimic-iv-msr",
+            title="Referral to a medical specialty",
+            paper_name="MIMIC-IV-MSR",
+            files=("mimic_iv_msr.jsonl",),
+            max_steps=1,
+            source="https://physionet.org/content/mimiciv/",
+            licence=_CREDENTIALED,
+            make=_labels("mimic-iv-msr", "mimic_iv_msr.jsonl", exact, "Refer the patient to a specialty.", "the one specialty"),
+        ),
+        Entry(
+            name="mimic-iv-tlp",
+            title="Triage level",
+            paper_name="MIMIC-IV-TLP",
+            files=("mimic_iv_tlp.jsonl",),
+            max_steps=1,
+            source="https://physionet.org/content/mimic-iv-ed/",
+            licence=_CREDENTIALED,
+            make=_labels("mimic-iv-tlp", "mimic_iv_tlp.jsonl", exact, "Assign the triage level, 1 to 5.", "the number"),
+        ),
+        Entry(
+            name="mud",
+            title="Charges against several defendants",
+            paper_name="MUD",
+            files=("mud.jsonl",),
+            max_steps=1,
+            source="the MUD dataset, from China Judgments Online (https://wenshu.court.gov.cn)",
+            licence="see the dataset's own terms",
+            make=_labels(
+                "mud",
+                "mud.jsonl",
+                every_defendant,
+                "Say for every defendant in the facts what the charges are.",
+                "a JSON object from each name to a list of charges",
+            ),
+        ),
+        Entry(
+            name="cmdl",
+            title="Penalties of several defendants",
+            paper_name="CMDL",
+            files=("cmdl.jsonl",),
+            max_steps=1,
+            source="CMDL-big, test split, from China Judgments Online (https://wenshu.court.gov.cn)",
+            licence="see the dataset's own terms",
+            make=_labels(
+                "cmdl",
+                "cmdl.jsonl",
+                every_defendant,
+                "Say for every defendant in the facts what the penalty is.",
+                "a JSON object from each name to the penalty",
+            ),
+        ),
+        Entry(
+            name="banking77",
+            title="Intent of a bank's customer",
+            paper_name="Banking77",
+            files=("banking77.jsonl",),
+            max_steps=1,
+            source="https://github.com/PolyAI-LDN/task-specific-datasets",
+            licence="CC BY 4.0",
+            make=_labels(
+                "banking77", "banking77.jsonl", exact, "Say which intent the customer's message has.", "the one intent"
+            ),
+        ),
+        Entry(
+            name="sentifin",
+            title="Sentiment about each entity of a headline",
+            paper_name="SEntFiN",
+            files=("sentifin.jsonl",),
+            max_steps=1,
+            source="https://github.com/pyRis/SEntFiN",
+            licence="MIT",
+            make=_labels(
+                "sentifin",
+                "sentifin.jsonl",
+                every_entity,
+                "Find every financial entity of the headline, and the sentiment about it: positive, negative or neutral.",
+                'a JSON list of objects with "entity" and "label"',
+            ),
+        ),
+        Entry(
+            name="rca",
+            title="Root cause of an alarm",
+            paper_name="RCA",
+            files=("rca_huawei_module.jsonl",),
+            max_steps=1,
+            source="https://github.com/LeaperOvO/KnowLog",
+            licence="MIT",
+            stand_in="the label is the module that sent the message, not one of the paper's six types of alarm",
+            make=_labels("rca", "rca_huawei_module.jsonl", exact, "Say which module sent the message.", "the one module"),
+        ),
+        Entry(
+            name="lfd",
+            title="Faults in a log",
+            paper_name="LFD",
+            files=("bgl_2k.jsonl",),
+            max_steps=1,
+            source="https://github.com/logpai/loghub",
+            licence="for research, with notice",
+            stand_in="BGL in the order of its time stamps, 93 % of it normal; not the Tianchi logs",
+            make=_labels("lfd", "bgl_2k.jsonl", exact, "Say which fault the log line tells of, or normal.", "the one fault"),
+        ),
+        Entry(
+            name="spider",
+            title="Text to SQL",
+            paper_name="SPIDER",
+            files=("spider_dev.jsonl", "spider_dev_dbs.tar.gz"),
+            max_steps=1,
+            source="https://yale-lily.github.io/spider",
+            licence="CC BY-SA 4.0",
+            stand_in="the development split; a query that returns nothing is right where the right one does",
+            make=_sql("spider", "spider_dev.jsonl", "spider_dev_dbs.tar.gz", "Answer the question about the database."),
+        ),
+        Entry(
+            name="bird",
+            title="Text to SQL with background knowledge",
+            paper_name="BIRD",
+            files=("bird_dev.jsonl", "bird_dev_dbs.tar.gz"),
+            max_steps=1,
+            source="https://bird-bench.github.io",
+            licence="CC BY-SA 4.0",
+            make=_sql("bird", "bird_dev.jsonl", "bird_dev_dbs.tar.gz", "Answer the question, with the knowledge given."),
+        ),
+        Entry(
+            name="alfworld",
+            title="Household tasks",
+            paper_name="ALFWorld",
+            files=("alfworld_gen.jsonl", "alfworld_gen_seed100.tar.gz"),
+            max_steps=30,
+            source="https://github.com/alfworld/alfworld",
+            licence="MIT",
+            stand_in="generated games; scores do not compare with the paper's",
+        ),
+        Entry(
+            name="scienceworld",
+            title="Science experiments",
+            paper_name="ScienceWorld",
+            files=(),
+            max_steps=30,
+            source="https://github.com/allenai/ScienceWorld (pip install scienceworld; needs Java)",
+            licence="Apache-2.0",
+        ),
+        Entry(
+            name="2wiki",
+            title="Deep search",
+            paper_name="2Wiki",
+            files=("2wiki_rag.jsonl", "2wiki_corpus.jsonl"),
+            max_steps=5,
+            source="https://github.com/Alab-NII/2wikimultihop",
+            licence="Apache-2.0; texts CC BY-SA",
+            stand_in="97 questions; see examples/deep_search",
+        ),
+        Entry(
+            name="mimic-iii",
+            title="Questions about health records",
+            paper_name="MIMIC-III",
+            files=("mimic_iii.jsonl",),
+            max_steps=5,
+            source="https://physionet.org/content/mimiciii/ with https://github.com/glee4810/EHRSQL",
+            licence=_CREDENTIALED,
+        ),
+    )
+}
+
+
+def task_named(name: str) -> Task:
+    """Return a task of the catalogue that needs no environment.
+
+    >>> task_named("banking77").max_steps
+    1
+    """
+    entry = CATALOGUE.get(name)
+    if entry is None or entry.make is None:
+        known = ", ".join(sorted(one.name for one in CATALOGUE.values() if one.make is not None))
+        raise InvalidInput(f"there is no task {name!r} that is asked and answered; there are {known}")
+    return entry.make()

@@ -1,0 +1,117 @@
+"""A stream of tasks, and its judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from cascade_memory.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One task: what is asked, what is right, and whatever else its line holds."""
+
+    query: str
+    label: Any
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def solution(self) -> str:
+        """The right answer as text.
+
+        >>> Item("Yuan falls", [{"entity": "Yuan", "label": "negative"}]).solution
+        '[{"entity": "Yuan", "label": "negative"}]'
+        """
+        return self.label if isinstance(self.label, str) else json.dumps(self.label, ensure_ascii=False, sort_keys=True)
+
+
+class Task(Protocol):
+    """What a benchmark needs to know of a stream. Any object with these will do.
+
+    >>> class Sums:
+    ...     name, instruction, max_steps = "sums", "Add the numbers.", 1
+    ...     def items(self, data: Path) -> list[Item]:
+    ...         return [Item(f"{n} + 1", str(n + 1)) for n in range(3)]
+    ...     def reward(self, reply: str, item: Item) -> float:
+    ...         return float(reply.strip() == item.label)
+    >>> task: Task = Sums()
+    >>> task.reward("3", task.items(Path())[2])
+    1.0
+    """
+
+    @property
+    def name(self) -> str:
+        """How it is called in rows and commands."""
+        ...
+
+    @property
+    def instruction(self) -> str:
+        """What a model is told before each task."""
+        ...
+
+    @property
+    def max_steps(self) -> int:
+        """How many steps an agent may take."""
+        ...
+
+    def items(self, data: Path) -> list[Item]:
+        """Return the tasks in their order, from a folder of data."""
+        ...
+
+    def reward(self, reply: str, item: Item) -> float:
+        """Judge what a model wrote, between 0 and 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTask:
+    """Tasks in a file of JSON lines, each with ``task`` and ``label``, and a function that judges a reply by the label.
+
+    >>> task = FileTask(name="mine", file="mine.jsonl", judge=lambda reply, label: float(label in reply))
+    >>> task.reward("It is 42.", Item("6 * 7", "42"))
+    1.0
+    """
+
+    name: str
+    file: str
+    judge: Callable[[str, Any], float]
+    instruction: str = "Solve the task. Answer with nothing but the solution."
+    max_steps: int = 1
+
+    def items(self, data: Path) -> list[Item]:
+        """Read the file."""
+        return read_items(data / self.file)
+
+    def reward(self, reply: str, item: Item) -> float:
+        """Judge a reply by the item's label."""
+        return self.judge(reply, item.label)
+
+
+def read_items(path: Path) -> list[Item]:
+    """Read a file of tasks, the format of DTLBench: one JSON object a line with ``task``, ``label``, and what else there is."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from error
+    items = [_item(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
+    if not items:
+        raise InvalidInput(f"{path} holds no task")
+    return items
+
+
+def _item(line: str, place: str) -> Item:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InvalidInput(f"{place} is no JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise InvalidInput(f"{place} is no JSON object")
+    fields = cast("dict[str, Any]", row)
+    query = fields.pop("task", None)
+    if not isinstance(query, str) or not query.strip() or "label" not in fields:
+        raise InvalidInput(f'{place} needs "task", a text that is not empty, and "label"')
+    return Item(query, fields.pop("label"), fields)
