@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from offline import offline
@@ -47,6 +48,31 @@ def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data
         assert right[name] > right["no memory"]
         assert calls[name] > calls["no memory"] + 0.1
     assert max(calls.values()) <= 5
+
+
+def test_deep_search_takes_a_model_behind_an_openai_compatible_server(data: Path, tmp_path: Path):
+    for needed in ("langchain_mcp_adapters", "langchain_openai", "bm25s"):
+        pytest.importorskip(needed)
+    from langchain_core.messages import AIMessage
+    from openai_server import serving
+
+    def reply(messages: Any) -> AIMessage:
+        if messages[-1].type == "tool":
+            return AIMessage("yes")
+        query = str(messages[-1].text).splitlines()[-1]
+        return AIMessage("", tool_calls=[{"name": "search", "args": {"query": query}, "id": f"call_{len(messages)}"}])
+
+    with serving(reply) as (url, received):
+        arguments = ["--model", "some-model", "--base-url", url, "--questions", "12"]
+        command = [sys.executable, str(EXAMPLES / "deep_search"), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("some-model; 12 questions over MCP")
+    assert {one["model"] for one in received} == {"some-model"}
+    assert received[0]["tools"][0]["function"]["name"] == "search"
+    found = [str(message["content"]) for one in received for message in one["messages"] if message["role"] == "tool"]
+    assert any("Interview with a Hitman" in one for one in found)  # a passage, which came over MCP
+    assert any("Steps that solved it" in str(one["messages"]) for one in received)  # a case, once a "yes" was right
 
 
 def test_the_latency_benchmark_runs(tmp_path: Path):
