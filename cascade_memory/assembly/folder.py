@@ -68,6 +68,14 @@ _open: dict[str, _Opened] = {}
 _opening = threading.RLock()
 
 
+def check_there(path: str | os.PathLike[str]) -> Path:
+    """Return the folder of a memory, or say that there is none: a mistyped path must not become a new one."""
+    root = Path(path).expanduser()
+    if not (root / LEDGER).is_file():
+        raise InvalidInput(f"there is no memory in {str(path)!r}; CascadeMemory({str(path)!r}) would make one")
+    return root
+
+
 def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: object) -> Engine:
     """Return the engine of a folder for a handle: opened at first use and shared from then on; in RAM a new one."""
     _check(settings)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 from cascade_memory.assembly import folder
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.owner_lock import OwnerLock
-from cascade_memory.errors import InvalidInput, StoreError
+from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.embedding import embed_with, note_embedder
 from cascade_memory.memory.progress import progress_bar
@@ -24,9 +23,7 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
     The folder must not be open anywhere. Chroma is fed anew at the next opening; what was learned is learned anew from the
     logged features.
     """
-    root = Path(path).expanduser()
-    if not (root / folder.LEDGER).is_file():
-        raise InvalidInput(f"there is no memory in {str(path)!r}")
+    root = folder.check_there(path)
     lock = OwnerLock(root / folder.LOCK)
     if folder.is_open(root) or not lock.try_acquire():
         raise StoreError(f"{root} is open; close it everywhere before it is reindexed")

@@ -7,17 +7,20 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SUITES
-from cascade_memory.evaluation.bench.runner import run as run_all
-from cascade_memory.evaluation.bench.summary import table
-from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.tasks.catalogue import Entry
 
 
 def data(options: argparse.Namespace) -> int:
     """Say of each task whether its data is there, and of one where it comes from."""
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
     folder = _folder(options.data)
     if options.task:
         entry = CATALOGUE.get(options.task)
@@ -40,6 +43,11 @@ def data(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a suite, or the part of it that was asked for, and print what came out."""
+    # Not at the top: every command would pay for it, and a server on stdio is a process per call.
+    from cascade_memory.evaluation.bench.runner import run as run_all
+    from cascade_memory.evaluation.bench.summary import table
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
     folder = _folder(options.data)
     suite = SUITES[options.suite]
     missing = sorted(set(options.tasks or ()) - set(suite.tasks)) + sorted(set(options.methods or ()) - set(suite.methods))
@@ -71,11 +79,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _described(entry: object) -> dict[str, str]:
-    names = {"name": "task", "title": "about", "paper_name": "in paper", "source": "source", "licence": "licence"}
-    lines = {shown: str(getattr(entry, name)) for name, shown in names.items()}
-    files, stand_in = getattr(entry, "files", ()), getattr(entry, "stand_in", "")
-    return {**lines, "files": ", ".join(files) or "none", **({"differs": stand_in} if stand_in else {})}
+def _described(entry: Entry) -> dict[str, str]:
+    lines = {
+        "task": entry.name,
+        "about": entry.title,
+        "in paper": entry.paper_name,
+        "source": entry.source,
+        "licence": entry.licence,
+        "files": ", ".join(entry.files) or "none",
+    }
+    return {**lines, "differs": entry.stand_in} if entry.stand_in else lines
 
 
 def _folder(given: Path | None) -> Path:

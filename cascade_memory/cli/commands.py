@@ -12,11 +12,10 @@ from typing import IO, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.assembly.embedders import StoredVectors
-from cascade_memory.assembly.folder import LEDGER
+from cascade_memory.assembly.folder import LEDGER, check_there
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.tables import LiveDemo, print_table
-from cascade_memory.cli.there import check_there
 from cascade_memory.domain.display import shorten
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
@@ -88,7 +87,6 @@ def rebuild(options: argparse.Namespace) -> int:
 
 def reindex(options: argparse.Namespace) -> int:
     """Embed everything anew."""
-    check_there(options.path)
     cases = reindex_folder(options.path, options.embedder, progress=None if not options.json else False)
     _done(options, {"reindexed": cases, "embedder": options.embedder}, f"{cases:,} cases embedded anew")
     return 0

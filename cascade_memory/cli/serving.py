@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.cli.there import check_there
+from cascade_memory.assembly.folder import check_there
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run

@@ -37,11 +37,15 @@ class Step:
 
 
 def play(memory: Memory | None, query: str, solver: SimulatedSolver, task: int) -> Step:
-    """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome."""
+    """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome.
+
+    Of several cases the solver takes the right one if it is there: kinder to many cases than a real one would be.
+    """
     if memory is None:
         return Step(solver.solve(task, None).success, shown=False, fitting=False)
     recall = memory.recall(query)
-    shown = str(recall.cases[0].solution) if recall.cases else None
+    solutions = [str(case.solution) for case in recall.cases]
+    shown = next((one for one in solutions if solver.is_right(task, one)), solutions[0] if solutions else None)
     attempt = solver.solve(task, shown)
     memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
     return Step(attempt.success, shown=shown is not None, fitting=shown is not None and solver.is_right(task, shown))

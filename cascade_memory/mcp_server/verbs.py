@@ -44,7 +44,7 @@ class Verbs:
         """Settle an episode; an agent's own word waits for a host's, unless agents are trusted."""
         source = "host" if self.trusted else "agent"
         before = self.memory.get_episode(episode_id)
-        stands = before is not None and before.status == "settled" and not (self.trusted and before.source == "agent")
+        stands = before is not None and before.status == "settled" and not (self.trusted and before.has_only_agents_word)
         try:
             case_id = self.memory.reward(episode_id, reward, solution=solution or None, source=source)
         except UnknownEpisode:  # one sentence for all: another namespace's episodes are nobody's business here
@@ -52,7 +52,7 @@ class Verbs:
                 f"there is no episode {shortened(str(episode_id), 60)!r} here: call recall_cases for the task, "
                 "and pass the episode_id that it returns"
             ) from None
-        if case_id is None and self.memory.get_episode(episode_id) is None:
+        if before is None:
             raise StoreError("the recall of this episode failed, so there is nothing to report on")
         if stands:
             return {"episode_id": episode_id, "status": "was reported before, and stays as it was"}

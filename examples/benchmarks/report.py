@@ -8,19 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.evaluation.bench.summary import interval
+
 Row = dict[str, Any]
-
-# Two-sided 95 % points of Student's t by degrees of freedom.
-_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return mean and half width of the 95 % interval over seeds."""
-    array = np.asarray(values, np.float64)
-    if len(array) < 2:
-        return float(array.mean()), float("nan")
-    t = _T.get(len(array) - 1, 1.96)
-    return float(array.mean()), float(t * array.std(ddof=1) / np.sqrt(len(array)))
 
 
 class Table:

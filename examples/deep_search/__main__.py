@@ -36,10 +36,10 @@ from scripted import KNOWN, ScriptedModel
 from tqdm import tqdm
 
 from cascade_memory import with_tool_calls
+from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.langchain import CascadeMemory
 
 MOST_CALLS = 5
-T_95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}  # Student's t, by orders
 FOUND_BY = {"tools": with_tool_calls, "nothing": None}
 ROLE = (
     "You answer questions with the tool search. Before your first search, say in one line how you will find the answer. "
@@ -119,10 +119,10 @@ async def main() -> None:
                 model = real(options.model, options.base_url) if options.model else ScriptedModel(seed=seed)
                 results[name].append(await play(model, tools, dict(order), chosen, f"{name}, order {seed}"))
     print(f"{who}; {len(stream)} questions over MCP, at most {MOST_CALLS} searches each; orders of the questions: {seeds}")
-    show(results, seeds)
+    show(results)
 
 
-def show(results: dict[str, list[list[tuple[bool, int]]]], orders: int) -> None:
+def show(results: dict[str, list[list[tuple[bool, int]]]]) -> None:
     """Print a table: means over the orders, and the difference to the most similar case in the same order."""
     print("right answers, in the second half of them, more than the most similar case gives in the same order, searches each")
     base = np.array(results["most similar case"], float)[..., 0].mean(axis=1)
@@ -130,8 +130,8 @@ def show(results: dict[str, list[list[tuple[bool, int]]]], orders: int) -> None:
         table = np.array(runs, float)  # order, question, (right, calls)
         right, calls = table[..., 0].mean(axis=1), table[..., 1].mean()
         half = table[:, table.shape[1] // 2 :, 0].mean()
-        error = T_95[orders] * (right - base).std(ddof=1) / orders**0.5 if orders in T_95 else float("nan")
-        more = f"{(right - base).mean():+6.1%} ± {error:4.1%}"
+        gain, half_width = interval(right - base)
+        more = f"{gain:+6.1%} ± {half_width:4.1%}"
         print(f"{name:22}  {right.mean():5.1%}  {half:5.1%}  {more}  {calls:.2f}")
 
 

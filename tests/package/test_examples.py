@@ -14,8 +14,9 @@ from offline import offline
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(script: str, *arguments: str, cwd: Path) -> str:
-    command = [*offline(), sys.executable, str(EXAMPLES / script), *arguments]
+def run(script: str, *arguments: str, cwd: Path, loopback: bool = False) -> str:
+    """Run an example, return what it printed; ``loopback``: it needs this machine's own network, which goes with the rest."""
+    command = [*(() if loopback else offline()), sys.executable, str(EXAMPLES / script), *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -64,10 +65,8 @@ def test_deep_search_takes_a_model_behind_an_openai_compatible_server(data: Path
 
     with serving(reply) as (url, received):
         arguments = ["--model", "some-model", "--base-url", url, "--questions", "12"]
-        command = [sys.executable, str(EXAMPLES / "deep_search"), *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("some-model; 12 questions over MCP")
+        printed = run("deep_search", *arguments, cwd=tmp_path, loopback=True)
+    assert printed.startswith("some-model; 12 questions over MCP")
     assert {one["model"] for one in received} == {"some-model"}
     assert received[0]["tools"][0]["function"]["name"] == "search"
     found = [str(message["content"]) for one in received for message in one["messages"] if message["role"] == "tool"]
@@ -85,10 +84,9 @@ def test_the_latency_benchmark_runs(tmp_path: Path):
 def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
     pytest.importorskip("mcp")
     pytest.importorskip("torch")
-    script, few = EXAMPLES / "benchmarks/mcp_latency.py", ["--cases", "200", "--times", "5", "--processes", "1"]
-    done = subprocess.run([sys.executable, str(script), *few], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr  # it needs the loopback, which goes with the network
-    assert [line.split("  ")[0] for line in done.stdout.splitlines()] == ["kept stdio", "kept http", "fresh stdio"]
+    few = ["--cases", "200", "--times", "5", "--processes", "1"]
+    printed = run("benchmarks/mcp_latency.py", *few, cwd=tmp_path, loopback=True)
+    assert [line.split("  ")[0] for line in printed.splitlines()] == ["kept stdio", "kept http", "fresh stdio"]
 
 
 @pytest.mark.parametrize("part", ["main", "ablation", "adversity", "rivals"])

@@ -17,6 +17,7 @@ from cascade_memory.evaluation.bench.methods import open_memory
 from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.stream import play as play_task
 from cascade_memory.evaluation.tasks.catalogue import task_named
 from cascade_memory.evaluation.tasks.task import Item
 
@@ -48,20 +49,12 @@ def play(run: Run, data: Path) -> dict[str, Any]:
     spent: list[float] = []
     for place, item in enumerate(items):
         began = time.perf_counter()
-        recall = None if memory is None else memory.recall(item.query)
-        # Of several cases the simulated solver picks the right one if it is there: kinder than a real one would be.
-        cases = [] if recall is None else [str(case.solution) for case in recall.cases]
-        case = next((one for one in cases if solver.is_right(place, one)), cases[0] if cases else None)
-        attempt = solver.solve(place, case)
-        bits["success"].append(attempt.success)
-        bits["shown"].append(case is not None)
-        bits["fitting"].append(case is not None and solver.is_right(place, case))
-        bits["covered"].append(labels[place] in known)
-        if memory is not None and recall is not None:
-            memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
-            if attempt.success:
-                known.add(labels[place])
+        step = play_task(memory, item.query, solver, place)
         spent.append(time.perf_counter() - began)
+        for name, values in bits.items():
+            values.append(labels[place] in known if name == "covered" else getattr(step, name))
+        if memory is not None and step.success:
+            known.add(labels[place])
     if memory is not None:
         memory.close()
     return {

@@ -38,14 +38,13 @@ class ReadOnlyQueries:
     [(1,), (42,)]
     """
 
-    def __init__(self, *, seconds: float = 10.0, most_rows: int = 100_000) -> None:
-        self._seconds, self._most_rows = seconds, most_rows
+    def __init__(self, *, seconds: float = 10.0) -> None:
+        self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, database: Path | None, sql: str, *, most_rows: int | None = None) -> list[Row]:
+    def run(self, database: Path | None, sql: str, *, most_rows: int = 100_000) -> list[Row]:
         """Return the rows of a query on a file (or on nothing), ``most_rows`` and one more at most."""
-        limit = self._most_rows if most_rows is None else most_rows
-        asked = {"database": None if database is None else str(database), "sql": sql, "most_rows": limit}
+        asked = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
         answer = self._ask(asked)
         if "error" in answer:
             raise QueryFailed(answer["error"])
@@ -141,8 +140,7 @@ def _unpacked(value: Any) -> Any:
     return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
 
 
-def schema_of(database: Path) -> str:
+def schema_of(database: Path, queries: ReadOnlyQueries) -> str:
     """Return the statements that make the tables of a database."""
-    with ReadOnlyQueries() as queries:
-        rows = queries.run(database, "SELECT sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name")
+    rows = queries.run(database, "SELECT sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name")
     return "\n".join(str(row[0]) for row in rows)

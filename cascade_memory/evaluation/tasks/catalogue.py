@@ -23,10 +23,10 @@ class Entry:
     title: str
     paper_name: str
     files: tuple[str, ...]
-    max_steps: int
+    max_steps: int = 1
     source: str
     licence: str
-    make: Callable[[], Task] | None = None  # None: played in an environment
+    make: Callable[[Entry], Task] | None = None  # None: played in an environment
     stand_in: str = ""  # how the data here differs from the paper's
 
     def is_there(self, data: Path) -> bool:
@@ -34,14 +34,19 @@ class Entry:
         return all((data / file).is_file() for file in self.files)
 
 
-def _labels(name: str, file: str, judge: Callable[[str, Any], float], about: str, what: str) -> Callable[[], Task]:
+def _labels(judge: Callable[[str, Any], float], about: str, what: str) -> Callable[[Entry], Task]:
     instruction = f"{about} {_BOX.format(what=what)}"
-    return lambda: FileTask(name=name, file=file, judge=judge, instruction=instruction)
+    return lambda entry: FileTask(name=entry.name, file=entry.files[0], judge=judge, instruction=instruction)
 
 
-def _sql(name: str, file: str, databases: str, about: str) -> Callable[[], Task]:
+def _sql(about: str) -> Callable[[Entry], Task]:
     instruction = f"{about} Answer with one SQLite query in a code block that begins with ```sql."
-    return lambda: SQLTask(name=name, file=file, databases=databases, instruction=instruction)
+
+    def make(entry: Entry) -> Task:
+        file, databases = entry.files
+        return SQLTask(name=entry.name, file=file, databases=databases, instruction=instruction)
+
+    return make
 
 
 _CREDENTIALED = "PhysioNet Credentialed Health Data License: an account, a course and a signed agreement are asked for"
@@ -54,23 +59,19 @@ CATALOGUE = {
             title="Medical diagnosis",
             paper_name="DDXPlus",
             files=("ddxplus.jsonl",),
-            max_steps=1,
             source="https://github.com/mila-iqia/ddxplus",
             licence="CC BY 4.0",
             stand_in="the wording of the profiles is not StreamBench's",
-            make=_labels("ddxplus", "ddxplus.jsonl", exact, "Diagnose the patient.", "the one diagnosis"),
+            make=_labels(exact, "Diagnose the patient.", "the one diagnosis"),
         ),
         Entry(
             name="mimic-iv-mr",
             title="Medication recommendation",
             paper_name="MIMIC-IV-MR",
             files=("mimic_iv_mr.jsonl",),
-            max_steps=1,
             source="https://physionet.org/content/mimiciv/",
             licence=_CREDENTIALED,
             make=_labels(
-                "mimic-iv-mr",
-                "mimic_iv_mr.jsonl",
                 jaccard,
                 "Recommend medications for the patient.",
                 "a JSON list of their names",
@@ -81,32 +82,27 @@ CATALOGUE = {
             title="Referral to a medical specialty",
             paper_name="MIMIC-IV-MSR",
             files=("mimic_iv_msr.jsonl",),
-            max_steps=1,
             source="https://physionet.org/content/mimiciv/",
             licence=_CREDENTIALED,
-            make=_labels("mimic-iv-msr", "mimic_iv_msr.jsonl", exact, "Refer the patient to a specialty.", "the one specialty"),
+            make=_labels(exact, "Refer the patient to a specialty.", "the one specialty"),
         ),
         Entry(
             name="mimic-iv-tlp",
             title="Triage level",
             paper_name="MIMIC-IV-TLP",
             files=("mimic_iv_tlp.jsonl",),
-            max_steps=1,
             source="https://physionet.org/content/mimic-iv-ed/",
             licence=_CREDENTIALED,
-            make=_labels("mimic-iv-tlp", "mimic_iv_tlp.jsonl", exact, "Assign the triage level, 1 to 5.", "the number"),
+            make=_labels(exact, "Assign the triage level, 1 to 5.", "the number"),
         ),
         Entry(
             name="mud",
             title="Charges against several defendants",
             paper_name="MUD",
             files=("mud.jsonl",),
-            max_steps=1,
             source="the MUD dataset, from China Judgments Online (https://wenshu.court.gov.cn)",
             licence="see the dataset's own terms",
             make=_labels(
-                "mud",
-                "mud.jsonl",
                 every_defendant,
                 "Say for every defendant in the facts what the charges are.",
                 "a JSON object from each name to a list of charges",
@@ -117,12 +113,9 @@ CATALOGUE = {
             title="Penalties of several defendants",
             paper_name="CMDL",
             files=("cmdl.jsonl",),
-            max_steps=1,
             source="CMDL-big, test split, from China Judgments Online (https://wenshu.court.gov.cn)",
             licence="see the dataset's own terms",
             make=_labels(
-                "cmdl",
-                "cmdl.jsonl",
                 every_defendant,
                 "Say for every defendant in the facts what the penalty is.",
                 "a JSON object from each name to the penalty",
@@ -133,24 +126,18 @@ CATALOGUE = {
             title="Intent of a bank's customer",
             paper_name="Banking77",
             files=("banking77.jsonl",),
-            max_steps=1,
             source="https://github.com/PolyAI-LDN/task-specific-datasets",
             licence="CC BY 4.0",
-            make=_labels(
-                "banking77", "banking77.jsonl", exact, "Say which intent the customer's message has.", "the one intent"
-            ),
+            make=_labels(exact, "Say which intent the customer's message has.", "the one intent"),
         ),
         Entry(
             name="sentifin",
             title="Sentiment about each entity of a headline",
             paper_name="SEntFiN",
             files=("sentifin.jsonl",),
-            max_steps=1,
             source="https://github.com/pyRis/SEntFiN",
             licence="MIT",
             make=_labels(
-                "sentifin",
-                "sentifin.jsonl",
                 every_entity,
                 "Find every financial entity of the headline, and the sentiment about it: positive, negative or neutral.",
                 'a JSON list of objects with "entity" and "label"',
@@ -161,43 +148,39 @@ CATALOGUE = {
             title="Root cause of an alarm",
             paper_name="RCA",
             files=("rca_huawei_module.jsonl",),
-            max_steps=1,
             source="https://github.com/LeaperOvO/KnowLog",
             licence="MIT",
             stand_in="the label is the module that sent the message, not one of the paper's six types of alarm",
-            make=_labels("rca", "rca_huawei_module.jsonl", exact, "Say which module sent the message.", "the one module"),
+            make=_labels(exact, "Say which module sent the message.", "the one module"),
         ),
         Entry(
             name="lfd",
             title="Faults in a log",
             paper_name="LFD",
             files=("bgl_2k.jsonl",),
-            max_steps=1,
             source="https://github.com/logpai/loghub",
             licence="for research, with notice",
             stand_in="BGL in the order of its time stamps, 93 % of it normal; not the Tianchi logs",
-            make=_labels("lfd", "bgl_2k.jsonl", exact, "Say which fault the log line tells of, or normal.", "the one fault"),
+            make=_labels(exact, "Say which fault the log line tells of, or normal.", "the one fault"),
         ),
         Entry(
             name="spider",
             title="Text to SQL",
             paper_name="SPIDER",
             files=("spider_dev.jsonl", "spider_dev_dbs.tar.gz"),
-            max_steps=1,
             source="https://yale-lily.github.io/spider",
             licence="CC BY-SA 4.0",
             stand_in="the development split; a query that returns nothing is right where the right one does",
-            make=_sql("spider", "spider_dev.jsonl", "spider_dev_dbs.tar.gz", "Answer the question about the database."),
+            make=_sql("Answer the question about the database."),
         ),
         Entry(
             name="bird",
             title="Text to SQL with background knowledge",
             paper_name="BIRD",
             files=("bird_dev.jsonl", "bird_dev_dbs.tar.gz"),
-            max_steps=1,
             source="https://bird-bench.github.io",
             licence="CC BY-SA 4.0",
-            make=_sql("bird", "bird_dev.jsonl", "bird_dev_dbs.tar.gz", "Answer the question, with the knowledge given."),
+            make=_sql("Answer the question, with the knowledge given."),
         ),
         Entry(
             name="alfworld",
@@ -251,4 +234,4 @@ def task_named(name: str) -> Task:
     if entry is None or entry.make is None:
         known = ", ".join(sorted(one.name for one in CATALOGUE.values() if one.make is not None))
         raise InvalidInput(f"there is no task {name!r} that is asked and answered; there are {known}")
-    return entry.make()
+    return entry.make(entry)

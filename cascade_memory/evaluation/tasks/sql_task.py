@@ -33,7 +33,7 @@ class SQLTask:
     def items(self, data: Path) -> list[Item]:
         """Read the questions, and unpack the databases."""
         self._unpack(data / self._archive)
-        schemas = {name: schema_of(path) for name, path in self._where.items()}
+        schemas = {name: schema_of(path, self._queries) for name, path in self._where.items()}
         items: list[Item] = []
         for item in read_items(data / self._file):
             database = str(item.fields.get("db_id", ""))
