@@ -9,6 +9,7 @@
     ├── MemoryClosed (RuntimeError)      the memory was used after close()
     ├── MemoryForked (RuntimeError)      the memory was used in a forked child
     ├── MissingExtra (ImportError)       an optional package is not installed
+    ├── ModelUnavailable (ConnectionError)  a chat model that a benchmark asked gave no reply
     └── StoreError (OSError)             the folder cannot be used as it is
         ├── StoreUnwritable              no permission, or no room left
         ├── StoreCorrupt                 not a ledger, or a damaged one
@@ -56,6 +57,10 @@ class MemoryForked(CascadeError, RuntimeError):
 
 class MissingExtra(CascadeError, ImportError):
     """An optional package is not installed. The message names the extra that brings it."""
+
+
+class ModelUnavailable(CascadeError, ConnectionError):
+    """A chat model gave no reply: its server is down, or refuses. Nobody's failure at a task; the message says what to do."""
 
 
 class StoreError(CascadeError, OSError):

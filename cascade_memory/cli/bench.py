@@ -7,8 +7,9 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cascade_memory.cli import bench_own, bench_report
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SUITES
@@ -21,7 +22,7 @@ def data(options: argparse.Namespace) -> int:
     """Say of each task whether its data is there, and of one where it comes from."""
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-    folder = _folder(options.data)
+    folder = folder_of_data(options.data)
     if options.task:
         entry = CATALOGUE.get(options.task)
         if entry is None:
@@ -41,24 +42,35 @@ def data(options: argparse.Namespace) -> int:
     return 0
 
 
+def games(options: argparse.Namespace) -> int:
+    """Make household games, as far as the folder lacks them."""
+    from cascade_memory.evaluation.environments.household.games import make_games
+
+    made = make_games(options.out, count=options.count, seed=options.seed, progress=False if options.json else None)
+    print(json.dumps({"made": made, "folder": str(options.out)}) if options.json else f"{made} games made in {options.out}")
+    return 0
+
+
 def run(options: argparse.Namespace) -> int:
     """Run a suite, or the part of it that was asked for, and print what came out."""
+    if bench_own.is_asked_for(options):
+        return bench_own.run(options)
     # Not at the top: every command would pay for it, and a server on stdio is a process per call.
+    from cascade_memory.evaluation.bench.human import HUMAN
+    from cascade_memory.evaluation.bench.rows import read_rows
     from cascade_memory.evaluation.bench.runner import run as run_all
-    from cascade_memory.evaluation.bench.summary import table
-    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+    from cascade_memory.evaluation.bench.stages import lacking
 
-    folder = _folder(options.data)
+    folder = folder_of_data(options.data)
     suite = SUITES[options.suite]
-    missing = sorted(set(options.tasks or ()) - set(suite.tasks)) + sorted(set(options.methods or ()) - set(suite.methods))
+    methods = [*suite.methods, *HUMAN]
+    missing = sorted(set(options.tasks or ()) - set(suite.tasks)) + sorted(set(options.methods or ()) - set(methods))
     if missing:
-        raise InvalidInput(
-            f"the suite {options.suite!r} has no {missing[0]!r}; it has {', '.join([*suite.tasks, *suite.methods])}"
-        )
-    tasks = [name for name in options.tasks or suite.tasks if CATALOGUE[name].is_there(folder)]
-    absent = [name for name in options.tasks or suite.tasks if name not in tasks]
+        raise InvalidInput(f"the suite {options.suite!r} has no {missing[0]!r}; it has {', '.join([*suite.tasks, *methods])}")
+    absent = {name: why for name in options.tasks or suite.tasks if (why := lacking(name, folder)) is not None}
+    tasks = [name for name in options.tasks or suite.tasks if name not in absent]
     if not tasks:
-        raise InvalidInput(f"no data for {', '.join(absent)} in {folder}: cascade-memory bench data says where it comes from")
+        raise InvalidInput("; ".join(absent.values()))
     suite = replace(
         suite,
         tasks=tasks,
@@ -66,17 +78,61 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=suite.limit if options.limit is None else options.limit,
     )
+    _check_embedder(read_rows(options.out) if options.out.exists() else [], options.out)
     rows = run_all(list(suite.runs()), folder, options.out, jobs=options.jobs, progress=False if options.json else None)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    seeds = "1 seed" if suite.seeds == 1 else f"{suite.seeds} seeds"
-    title = f"SIMULATED solver, {seeds}, success in percent; last column: more than NP-CBR over all tasks, 95 % interval"
-    print_table(title, ["method", *tasks, "gain"], table(rows))
-    if absent:
-        print(f"no data for {', '.join(absent)}")
+    _print_success(rows)
+    for why in absent.values():
+        print(f"not played: {why}")
     print(f"rows: {options.out}")
+    bench_report.report_if_possible(options.out, options.report)
     return 0
+
+
+def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
+    """Refuse to compare rows that were made with another embedder."""
+    from cascade_memory.evaluation.bench.stage import best_embedder
+
+    mine = best_embedder().identity
+    other = next((row["embedder"] for row in rows if row.get("embedder") not in (None, mine)), None)
+    if other is not None:
+        raise InvalidInput(f"{out} has rows made with the embedder {other!r}, here it would be {mine!r}: name another file")
+
+
+_WHO = {"simulated": "SIMULATED solver", "reuse": "REUSE agent", "reuse-map": "REUSE agent that only maps words"}
+
+
+def _print_success(rows: list[dict[str, Any]]) -> None:
+    """Print a table for each solver: their figures do not compare."""
+    from cascade_memory.evaluation.bench.summary import table
+
+    for solver in dict.fromkeys(row["solver"] for row in rows):
+        its = [row for row in rows if row["solver"] == solver]
+        seeds = len({row["seed"] for row in its})
+        title = f"{_WHO[solver]}, no language model; {seeds} {'order' if seeds == 1 else 'orders'}; success in percent"
+        tasks = list(dict.fromkeys(row["task"] for row in its))
+        print_table(f"{title}; last: more than NP-CBR, 95 % interval", ["method", *tasks, "gain"], table(its))
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Say what another policy would have earned, or why that is not known."""
+    from cascade_memory.evaluation.replay import ONE_STEP
+    from cascade_memory.evaluation.replay import replay as replayed
+
+    found = replayed(options.path, options.policy, namespace=options.namespace)
+    if options.json:
+        print(json.dumps(found.as_dict(), indent=2))
+        return 0
+    print_table(f"{options.policy} on the episodes of {options.path}", ["", ""], [list(row) for row in found.rows()])
+    print(f"{found.verdict}.\n{ONE_STEP}")
+    return 0
+
+
+def tune(options: argparse.Namespace) -> int:
+    """Choose the parameters of a method on the first tasks of a stream."""
+    return bench_report.tune(options, folder_of_data(options.data))
 
 
 def _described(entry: Entry) -> dict[str, str]:
@@ -91,7 +147,8 @@ def _described(entry: Entry) -> dict[str, str]:
     return {**lines, "differs": entry.stand_in} if entry.stand_in else lines
 
 
-def _folder(given: Path | None) -> Path:
+def folder_of_data(given: Path | None) -> Path:
+    """Return the folder of the data that was named, or that the environment names."""
     folder = given or (Path(found) if (found := os.environ.get("CASCADE_DATA")) else None)
     if folder is None:
         raise InvalidInput("name the folder of the data: --data DIR, or the environment variable CASCADE_DATA")

@@ -64,6 +64,19 @@ def stats(options: argparse.Namespace) -> int:
     return 0
 
 
+def report(options: argparse.Namespace) -> int:
+    """Show what the memory is worth."""
+    with _existing(options.path) as memory:
+        found = memory.report(namespace=options.namespace, everywhere=options.namespace is None)
+    if options.json:
+        _print_json(found.as_dict())
+        return 0
+    print_table(f"what the memory in {options.path} is worth", ["", ""], [list(row) for row in found.rows()])
+    for note in found.notes:
+        print(note)
+    return 0
+
+
 def doctor(options: argparse.Namespace) -> int:
     """Examine the folder."""
     with _existing(options.path) as memory:

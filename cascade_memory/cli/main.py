@@ -11,8 +11,9 @@ from typing import Protocol
 
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
-from cascade_memory.cli import commands, serving
+from cascade_memory.cli import bench_own, bench_report, commands, serving
 from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import SUITES
 
 
@@ -29,6 +30,9 @@ def parser() -> argparse.ArgumentParser:
 
     stats = _on_folder(verbs, "stats", commands.stats, "count cases, episodes and rewards")
     stats.add_argument("--namespace", help="of this namespace only")
+
+    report = _on_folder(verbs, "report", commands.report, "say what the memory is worth: lift, calibration, coverage, shadow")
+    report.add_argument("--namespace", help="of this namespace only")
 
     doctor = _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
     doctor.add_argument("--fix", action="store_true", help="put right what can be put right without losing anything")
@@ -89,21 +93,52 @@ def _serve(verbs: _Verbs) -> None:
     http.add_argument("--rate", type=int, default=600, metavar="N", help="requests a minute and client; 0: no limit")
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    return number
+
+
 def _bench(verbs: _Verbs) -> None:
     about = "measure on streams of tasks whether a memory helps, and which"
     bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
     inner = bench.add_subparsers(dest="bench", required=True, metavar="VERB")
     data = _command(inner, "data", bench_verbs.data, "say where the data of the tasks comes from, and what is there")
     data.add_argument("task", nargs="?", help="one task only")
+    games = _command(
+        inner, "games", bench_verbs.games, "make household games for ALFWorld's engine, as far as they are missing"
+    )
+    games.add_argument("--count", type=int, default=264, help="how many the folder shall hold (default 264)")
+    games.add_argument("--seed", type=int, default=777, help="the same seed makes the same games")
+    games.add_argument("--out", type=Path, required=True, metavar="DIR", help="their folder; of a bench, ROWS.work/games")
     run = _command(inner, "run", bench_verbs.run, "play streams with every method; goes on where it was stopped")
     run.add_argument("--suite", choices=list(SUITES), default="quick", help="quick takes minutes, local takes hours")
     run.add_argument("--tasks", nargs="+", metavar="TASK", help="of the suite's")
     run.add_argument("--methods", nargs="+", metavar="METHOD", help="of the suite's")
-    run.add_argument("--seeds", type=int, help="how many orders of each stream")
-    run.add_argument("--limit", type=int, help="the first tasks of each stream only")
-    run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
+    run.add_argument("--seeds", type=_positive, help="how many orders of each stream")
+    run.add_argument("--limit", type=_positive, help="the first tasks of each stream only")
+    run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="processes at once")
     run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="file of the rows")
-    for verb in (data, run):
+    bench_own.add_options(run)
+    replay = _on_folder(inner, "replay", bench_verbs.replay, "estimate another policy from what a memory has written down")
+    replay.add_argument("--policy", required=True, metavar="NAME", help="a ranker such as similarity or zero-shot, or shadow")
+    replay.add_argument("--namespace", default="default")
+    run.add_argument("--report", type=Path, metavar="DIR", help="folder of the report; beside the rows if not given")
+    report = _command(inner, "report", bench_report.report, "make a page of what was run: where memory helps, and where not")
+    report.add_argument("rows", type=Path, help="the file that bench run wrote")
+    report.add_argument("--out", type=Path, metavar="DIR", help="folder of the page; beside the rows if not given")
+    report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune, to be shown as well")
+    tune = _command(inner, "tune", bench_verbs.tune, "choose a method's parameters on the first tasks of a stream")
+    tune.add_argument("--task", required=True)
+    tune.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
+    tune.add_argument("--limit", type=_positive, default=300, help="the first tasks of the stream only (default 300)")
+    tune.add_argument("--seeds", type=_positive, default=1, help="how many orders of them (default 1)")
+    tune.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help="to be tried; else the paper's")
+    tune.add_argument("--alphas", type=float, nargs="+", metavar="X", help="to be tried; else the paper's, 0.1 to 1")
+    tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="processes at once")
+    tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="file of the rows")
+    for verb in (data, run, tune):
         verb.add_argument("--data", type=Path, metavar="DIR", help="folder of the streams; else CASCADE_DATA names it")
 
 

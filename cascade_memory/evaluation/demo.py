@@ -52,7 +52,7 @@ def run_demo(n: int, seed: int, report: Callable[[int, dict[str, list[bool]]], N
     successes: dict[str, list[bool]] = {name: [] for name in CONTENDERS}
     for i, task in enumerate(stream):
         for name, memory in memories.items():
-            successes[name].append(play(memory, task.query, solver, i).success)
+            successes[name].append(play(memory, task.query, solver, i).attempt.success)
         report(i + 1, successes)
     for memory in memories.values():
         if memory is not None:

@@ -1,11 +1,15 @@
-"""A simulated solver: stands in for an LLM whose behaviour is declared instead of paid for."""
+"""Who solves tasks; and a simulated solver, which stands in for an LLM whose behaviour is declared instead of paid for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.trajectory import Solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +17,17 @@ class Attempt:
     """What a solver came up with, and whether it is right."""
 
     success: bool
-    answer: str
+    answer: Solution | None  # None: nothing worth a case
+    fitting: bool | None = None  # a case that was shown had the right solution; None: none was, or nobody can say
+    steps: int = 1  # actions taken, or calls of tools
+
+
+class Solver(Protocol):
+    """Attempts the tasks of a stream."""
+
+    def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
+        """Attempt the task at this place of the stream with the cases that were recalled, the best first."""
+        ...
 
 
 class SimulatedSolver:
@@ -28,7 +42,7 @@ class SimulatedSolver:
 
     >>> solver = SimulatedSolver(["a", "b"], zero_shot=0.0, misled=0.5, seed=0)
     >>> solver.solve(0, shown="b")
-    Attempt(success=False, answer='b')
+    Attempt(success=False, answer='b', fitting=False, steps=1)
     """
 
     def __init__(self, labels: Sequence[str], *, zero_shot: float, misled: float, seed: int, matched: float = 0.97) -> None:
@@ -43,6 +57,11 @@ class SimulatedSolver:
         away = rng.integers(1, max(2, len(distinct)), n)
         self._other = [distinct[(place[label] + int(step)) % len(distinct)] for label, step in zip(labels, away, strict=True)]
 
+    def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
+        """Attempt a task; of several cases the right one is taken if it is there: kinder to many than an LLM would be."""
+        solutions = [str(case.solution) for case in cases]
+        return self.solve(place, self._labels[place] if self._labels[place] in solutions else next(iter(solutions), None))
+
     def solve(self, task: int, shown: str | None) -> Attempt:
         """Attempt a task with the solution of a case, or with none."""
         right, other = self._labels[task], self._other[task]
@@ -52,7 +71,7 @@ class SimulatedSolver:
             success, wrong = bool(self._matched[task]), other
         else:
             success, wrong = bool(self._alone[task] and self._unspoiled[task]), shown
-        return Attempt(success, right if success else wrong)
+        return Attempt(success, right if success else wrong, None if shown is None else shown == right)
 
     def is_right(self, task: int, solution: str) -> bool:
         """Say whether a solution is the task's."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.evaluation.solver import Attempt, Solver
 from cascade_memory.memory.memory import Memory
 from cascade_memory.ports.embedder import Embedder
 
@@ -31,21 +31,17 @@ class PrecomputedEmbedder:
 class Step:
     """What happened in one episode."""
 
-    success: bool
+    attempt: Attempt
     shown: bool
-    fitting: bool  # the shown case had the right solution
 
 
-def play(memory: Memory | None, query: str, solver: SimulatedSolver, task: int) -> Step:
-    """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome.
-
-    Of several cases the solver takes the right one if it is there: kinder to many cases than a real one would be.
-    """
+def play(memory: Memory | None, query: str, solver: Solver, place: int) -> Step:
+    """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome."""
     if memory is None:
-        return Step(solver.solve(task, None).success, shown=False, fitting=False)
+        return Step(solver.attempt(place, ()), shown=False)
     recall = memory.recall(query)
-    solutions = [str(case.solution) for case in recall.cases]
-    shown = next((one for one in solutions if solver.is_right(task, one)), solutions[0] if solutions else None)
-    attempt = solver.solve(task, shown)
-    memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
-    return Step(attempt.success, shown=shown is not None, fitting=shown is not None and solver.is_right(task, shown))
+    attempt = solver.attempt(place, recall.cases)
+    # Only a memory that keeps failures as well will show this one: whoever reads it is told.
+    failed = None if attempt.success else {"solved": False}
+    memory.reward(recall.episode_id, attempt.success, solution=attempt.answer, metadata=failed)
+    return Step(attempt, shown=bool(recall.cases))

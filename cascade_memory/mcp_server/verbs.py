@@ -111,6 +111,8 @@ def _shown(found: Recall) -> list[dict[str, Any]]:
 def _why_none(found: Recall) -> str:
     if found.error is not None:
         return "The memory failed just now; go on without it."
+    if found.arm == "holdout":
+        return "The memory keeps out of this one; solve it on your own."
     if found.abstained:
         return "No earlier case is expected to help; solve it on your own."
     return "Nothing is stored yet; solve it on your own."

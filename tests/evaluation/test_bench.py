@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,18 @@ import pytest
 
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench import stages
 from cascade_memory.evaluation.bench.methods import METHODS
 from cascade_memory.evaluation.bench.plan import SUITES, Run, Suite
 from cascade_memory.evaluation.bench.rows import Rows
 from cascade_memory.evaluation.bench.runner import run
+from cascade_memory.evaluation.bench.stage import Folders, Stage
+from cascade_memory.evaluation.bench.stages import lacking
 from cascade_memory.evaluation.bench.summary import interval, table
+from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.synthetic import tickets
 
-TIMES = {"ms_per_task"}
+TIMES = {"ms_per_task", "seconds"}
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +43,10 @@ def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_row_tells_everything(streams, tmp_path):
     (row,) = run([Run("rca", "CASCADE", seed=0)], streams, tmp_path / "rows.jsonl", progress=False)
-    assert (row["solver"], row["n"], row["alone"], row["matched"], row["misled"]) == ("simulated", 120, 0.454, 0.97, 0.5)
-    assert {len(row[name]) for name in ("success", "shown", "fitting", "covered")} == {120}
+    assert (row["solver"], row["n"]) == ("simulated", 120)
+    assert row["declared"] == {"alone": 0.454, "matched": 0.97, "misled": 0.5}
+    assert {len(row[name]) for name in ("success", "shown", "fitting", "covered", "alone")} == {120}
+    assert 0 < row["cases"] <= row["success"].count("1")
     assert row["rate"] == row["success"].count("1") / 120
     for shown, fitting, covered in zip(row["shown"], row["fitting"], row["covered"], strict=True):
         assert fitting <= shown
@@ -126,3 +133,66 @@ def test_commands(streams, tmp_path, capsys, monkeypatch):
     assert "no data for sentifin" in capsys.readouterr().err
     assert main(["bench", "run", "--methods", "magic", *where]) == 2
     assert "no 'magic'" in capsys.readouterr().err
+
+
+def test_streams_say_what_they_lack(streams, tmp_path, monkeypatch, capsys):
+    assert lacking("banking77", streams) is None
+    assert (
+        lacking("spider-map", streams) == f"no data for spider in {streams}: cascade-memory bench data says where it comes from"
+    )
+    monkeypatch.setattr(stages, "find_spec", lambda name: None)
+    assert 'pip install "cascade-memory[bench]"' in (lacking("scienceworld", streams) or "")
+    monkeypatch.setattr(stages, "find_spec", lambda name: name)
+    monkeypatch.setattr(stages.shutil, "which", lambda name: None)
+    assert "needs Java" in (lacking("scienceworld", streams) or "")
+    where = ["--data", str(streams), "--out", str(tmp_path / "rows.jsonl"), "--jobs", "1", "--seeds", "1", "--limit", "20"]
+    assert main(["bench", "run", "--suite", "local", "--tasks", "rca", "scienceworld", "--methods", "NP-CBR", *where]) == 0
+    assert "not played: scienceworld needs Java" in capsys.readouterr().out
+
+
+def test_a_suite_names_streams_and_a_run_says_who_solves_them():
+    suite = Suite(tasks=["rca", "spider-map", "scienceworld"], methods=["CASCADE"], seeds=1)
+    assert [(one.task, one.solver) for one in suite.runs()] == [
+        ("rca", "simulated"),
+        ("spider", "reuse-map"),
+        ("scienceworld", "reuse"),
+    ]
+
+
+class Breaks(SimulatedSolver):
+    """A solver that fails on one run."""
+
+    def solve(self, task, shown):
+        raise KeyError("a judge with a mistake")
+
+
+def broken_in_the_third(run: Run, folders: Folders) -> Stage:
+    stage = stages.stage_for(run, folders)
+    if run.seed != 2:
+        return stage
+    return replace(stage, solver=Breaks(list(stage.solutions or ()), zero_shot=0.5, misled=0.5, seed=0))
+
+
+def test_a_run_that_breaks_ends_the_benchmark_and_costs_no_row(streams, tmp_path):
+    runs = [Run("rca", "zero-shot", seed, 20) for seed in range(40)]
+    with pytest.raises(KeyError, match="a judge with a mistake"):
+        run(runs, streams, tmp_path / "rows.jsonl", staged=broken_in_the_third, jobs=2, progress=False)
+    kept = Rows(tmp_path / "rows.jsonl").rows
+    assert 2 <= len(kept) < 39
+    assert 2 not in {row["seed"] for row in kept}
+
+
+@pytest.mark.parametrize("wrong", [["--limit", "-5"], ["--limit", "0"], ["--seeds", "0"], ["--jobs", "0"]])
+def test_numbers_are_positive(wrong, streams, capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "run", "--data", str(streams), *wrong])
+    assert "must be 1 or more" in capsys.readouterr().err
+
+
+def test_rows_of_another_embedder_are_not_taken_for_these(streams, tmp_path, capsys):
+    rows = tmp_path / "rows.jsonl"
+    (row,) = run([Run("rca", "NP-CBR", 0, 20)], streams, rows, progress=False)
+    rows.write_text(json.dumps({**row, "embedder": "another"}) + "\n")
+    where = ["--data", str(streams), "--out", str(rows), "--jobs", "1", "--limit", "20"]
+    assert main(["bench", "run", "--tasks", "rca", *where]) == 2
+    assert "made with the embedder 'another'" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from cascade_memory.assembly import rankers
@@ -36,7 +37,11 @@ METHODS: dict[str, dict[str, Any] | None] = {
 QUICK = ("zero-shot", "random", "NP-CBR", "CASCADE, always a case", "CASCADE")
 
 
-def open_memory(method: str, embedder: Embedder) -> Memory | None:
+# What bench tune may set, in the order in which it is chosen.
+TUNABLE = {"Neural-LinLogUCB": ("learning_rate", "alpha"), "CASCADE": ("alpha",)}
+
+
+def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory | None:
     """Return a fresh memory in RAM that learns inline; None where there is none.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
@@ -45,7 +50,16 @@ def open_memory(method: str, embedder: Embedder) -> Memory | None:
     """
     if method not in METHODS:
         raise InvalidInput(f"there is no method {method!r}; there are {', '.join(METHODS)}")
-    options = METHODS[method]
+    options = METHODS[method] if not parameters else _with(method, json.loads(parameters))
     if options is None:
         return None
     return CascadeMemory(embedder=embedder, learn="inline", **options)
+
+
+def _with(method: str, parameters: dict[str, float]) -> dict[str, Any]:
+    names = TUNABLE.get(method, ())
+    if set(parameters) != set(names):
+        raise InvalidInput(f"{method!r} takes {' and '.join(names) or 'no parameters'}, not {', '.join(sorted(parameters))}")
+    if method == "CASCADE":
+        return {"ranker": rankers.light(exploration=UpperConfidence(parameters["alpha"]))}
+    return {"ranker": rankers.neural_linlogucb(**parameters), **_ALWAYS}

@@ -14,6 +14,18 @@ MATCHED, MISLED = 0.97, 0.5
 # one, MISLED of what it would have got right is spoiled.
 ALONE = {"banking77": 0.667, "ddxplus": 0.638, "sentifin": 0.343, "rca": 0.454, "lfd": 0.5}
 
+ALONE_REUSE = 0.2  # what a reuse agent solves without a case, with a solution that is known
+
+# Streams that are not solved by the simulated solver: the task, and who solves it. "reuse-map" is the weaker agent.
+REUSED = {
+    "scienceworld": ("scienceworld", "reuse"),
+    "scienceworld-map": ("scienceworld", "reuse-map"),
+    "alfworld-20": ("alfworld-20", "reuse"),
+    "alfworld-30": ("alfworld-30", "reuse"),
+    "spider": ("spider", "reuse"),
+    "spider-map": ("spider", "reuse-map"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -24,11 +36,12 @@ class Run:
     seed: int
     limit: int | None = None
     solver: str = "simulated"
+    options: str = ""  # parameters of the method, as JSON with sorted keys; its own where empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Runs that belong together."""
+    """Runs that belong together. ``tasks`` are names of the catalogue, for the simulated solver, or of ``REUSED``."""
 
     tasks: Sequence[str]
     methods: Sequence[str]
@@ -44,10 +57,11 @@ class Suite:
         for seed in range(self.seeds):
             for task in self.tasks:
                 for method in self.methods:
-                    yield Run(task, method, seed, self.limit)
+                    name, solver = REUSED.get(task, (task, "simulated"))
+                    yield Run(name, method, seed, self.limit, solver)
 
 
 SUITES = {
-    "quick": Suite(tasks=("banking77", "ddxplus", "rca", "sentifin"), methods=QUICK, seeds=2, limit=400),
-    "local": Suite(tasks=tuple(ALONE), methods=tuple(METHODS), seeds=5),
+    "quick": Suite(tasks=("banking77", "ddxplus", "rca", "sentifin"), methods=QUICK, seeds=3, limit=400),
+    "local": Suite(tasks=(*ALONE, *REUSED), methods=tuple(METHODS), seeds=5),
 }

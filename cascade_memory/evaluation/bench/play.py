@@ -3,72 +3,93 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
+from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
-from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, Run
-from cascade_memory.evaluation.solver import SimulatedSolver
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.stage import Folders, Stage, Staging
+from cascade_memory.evaluation.bench.stages import stage_for
+from cascade_memory.evaluation.stream import Step
 from cascade_memory.evaluation.stream import play as play_task
-from cascade_memory.evaluation.tasks.catalogue import task_named
-from cascade_memory.evaluation.tasks.task import Item
+from cascade_memory.memory.memory import Memory
 
 
-@lru_cache(maxsize=2)
-def _embedded(task: str, limit: int | None, data: Path) -> tuple[list[Item], PrecomputedEmbedder]:
-    """Return a stream and the vectors of its queries, computed once per process."""
-    items = task_named(task).items(data)[:limit]
-    embedder = MiniLMEmbedder() if is_installed() else HashingEmbedder()
-    return items, PrecomputedEmbedder(embedder, [item.query for item in items])
-
-
-def play(run: Run, data: Path) -> dict[str, Any]:
+def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, Any]:
     """Return the row of a run. All of it but the times is the same whenever the same run is played.
 
-    ``success``, ``shown``, ``fitting`` and ``covered`` have a character per task, in the order in which they were played: was
-    it solved, was a case shown, was its solution the right one, was a case with the right solution there at all.
+    ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order in which they were
+    played: was it solved, was a case shown, was its solution the right one, was a case with the right solution there at all,
+    would it have been solved without. Where nobody can know, they are empty.
     """
-    stream, embedder = _embedded(run.task, run.limit, data)
-    order = np.random.default_rng([run.seed, 7]).permutation(len(stream))
-    if run.task == "lfd":
-        order = np.arange(len(stream))  # a log is read as it was written
-    items = [stream[i] for i in order]
-    labels = [item.solution for item in items]
-    solver = SimulatedSolver(labels, zero_shot=ALONE[run.task], misled=MISLED, matched=MATCHED, seed=run.seed)
-    memory = open_memory(run.method, embedder)
-    bits: dict[str, list[bool]] = {"success": [], "shown": [], "fitting": [], "covered": []}
-    known: set[str] = set()
+    stage = staged(run, folders)
+    human = HUMAN.get(run.method)
+    memory = open_memory(run.method if human is None else human.method, stage.embedder, run.options)
+    try:
+        helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
+        steps, spent = _steps(stage, memory, helped)
+        success = [step.attempt.success for step in steps]
+        kept = success if memory is not None else [False] * len(steps)  # whose solutions became cases
+        return {
+            **asdict(run),
+            "declared": dict(stage.declared),
+            "embedder": stage.embedder.identity,
+            "n": len(steps),
+            "rate": float(np.mean(success)),
+            "success": _text(success),
+            "shown": _text(step.shown for step in steps),
+            "fitting": "" if stage.solutions is None else _text(bool(step.attempt.fitting) for step in steps),
+            "covered": "" if stage.solutions is None else _covered(stage.solutions, kept, human),
+            "alone": "" if stage.alone is None else _text(stage.alone),
+            "kinds": None if stage.kinds is None else _by_kind(stage, success),
+            "steps_per_task": float(np.mean([step.attempt.steps for step in steps])),
+            "cases": 0 if memory is None else memory.stats().cases,
+            "ms_per_task": 1000 * float(np.median(spent)),
+            "seconds": sum(spent),
+            **stage.account(),
+            **({} if helped is None else helped.account()),
+        }
+    finally:
+        if memory is not None:
+            memory.close()
+        stage.close()
+
+
+def _steps(stage: Stage, memory: Memory | None, helped: HelpedPlay | None) -> tuple[list[Step], list[float]]:
+    steps: list[Step] = []
     spent: list[float] = []
-    for place, item in enumerate(items):
+    for place, query in enumerate(stage.queries):
         began = time.perf_counter()
-        step = play_task(memory, item.query, solver, place)
+        steps.append(helped(query, place) if helped is not None else play_task(memory, query, stage.solver, place))
         spent.append(time.perf_counter() - began)
-        for name, values in bits.items():
-            values.append(labels[place] in known if name == "covered" else getattr(step, name))
-        if memory is not None and step.success:
-            known.add(labels[place])
-    if memory is not None:
-        memory.close()
-    return {
-        **asdict(run),
-        "alone": ALONE[run.task],
-        "matched": MATCHED,
-        "misled": MISLED,
-        "embedder": embedder.identity,
-        "n": len(items),
-        "rate": float(np.mean(bits["success"])),
-        **{name: _text(values) for name, values in bits.items()},
-        "ms_per_task": 1000 * float(np.median(spent)),
-    }
+    return steps, spent
 
 
-def _text(values: Sequence[bool]) -> str:
+def _covered(solutions: Sequence[str], kept: Sequence[bool], human: Human | None) -> str:
+    revised = human is not None and human.asked_by is None  # then every solution is kept
+    known: set[str] = set()
+    covered: list[bool] = []
+    for solution, solved in zip(solutions, kept, strict=True):
+        covered.append(solution in known)
+        if solved or revised:
+            known.add(solution)
+    return _text(covered)
+
+
+def _by_kind(stage: Stage, success: Sequence[bool]) -> dict[str, list[float | None]]:
+    """Return for each kind how many tasks there were, how many of them were solved, and of those not solved alone."""
+    told: dict[str, list[float | None]] = {}
+    kinds, alone = stage.kinds or (), stage.alone or [False] * len(success)
+    for kind in sorted(set(kinds)):
+        places = [place for place, one in enumerate(kinds) if one == kind]
+        left = [success[place] for place in places if not alone[place]]
+        told[kind] = [len(places), float(np.mean([success[place] for place in places])), float(np.mean(left)) if left else None]
+    return told
+
+
+def _text(values: Iterable[bool]) -> str:
     return "".join("01"[value] for value in values)

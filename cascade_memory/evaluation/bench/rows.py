@@ -26,15 +26,10 @@ class Rows:
         self.rows = self._read() if path.exists() else []
 
     def _read(self) -> list[Row]:
-        raw = self.path.read_bytes()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        try:
-            rows = [json.loads(line) for line in whole.decode().split("\n") if line]
-        except ValueError as error:
-            raise InvalidInput(f"{self.path} holds something else than rows of a benchmark: {error}") from error
-        if len(whole) < len(raw):
+        rows, whole = _whole_rows(self.path)
+        if whole < self.path.stat().st_size:
             with self.path.open("r+b") as file:
-                file.truncate(len(whole))
+                file.truncate(whole)
         return rows
 
     def missing(self, runs: list[Run]) -> list[Run]:
@@ -54,6 +49,26 @@ class Rows:
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file, which stays as it is: somebody may be adding to it."""
+    if not path.is_file():
+        raise InvalidInput(f"there is no file of rows at {path}: cascade-memory bench run --out {path} writes one")
+    return _whole_rows(path)[0]
+
+
+def _whole_rows(path: Path) -> tuple[list[Row], int]:
+    """Return the rows, and where the last whole one ends."""
+    raw = path.read_bytes()
+    whole = raw[: raw.rfind(b"\n") + 1]
+    try:
+        rows = [json.loads(line) for line in whole.decode().split("\n") if line]
+    except ValueError as error:
+        raise InvalidInput(f"{path} holds something else than rows of a benchmark: {error}") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise InvalidInput(f"{path} holds something else than rows of a benchmark: each line must be a JSON object")
+    return rows, len(whole)
 
 
 def circumstances() -> Row:
@@ -80,4 +95,4 @@ def _revision() -> str | None:
 
 
 def _key(row: Row) -> tuple[Any, ...]:
-    return tuple(row.get(one.name) for one in fields(Run))
+    return tuple(row.get(one.name, one.default) for one in fields(Run))

@@ -12,28 +12,59 @@ from pathlib import Path
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.play import play
 from cascade_memory.evaluation.bench.rows import Row, Rows, circumstances
+from cascade_memory.evaluation.bench.stage import Folders, Staging
+from cascade_memory.evaluation.bench.stages import prepare, stage_for
 from cascade_memory.memory.progress import progress_bar
 
 
-def run(runs: Sequence[Run], data: Path, target: Path, *, jobs: int = 1, progress: bool | None = None) -> list[Row]:
-    """Play the runs that have no row in ``target`` yet; return the rows of all of them."""
+def run(
+    runs: Sequence[Run],
+    data: Path,
+    target: Path,
+    *,
+    staged: Staging = stage_for,
+    jobs: int = 1,
+    progress: bool | None = None,
+) -> list[Row]:
+    """Play the runs that have no row in ``target`` yet; return the rows of all of them.
+
+    What is made for them (queries of an environment, outcomes that need not be played again) is kept in a folder beside. When
+    one cannot be played (a model's server is down), those under way are still finished and kept, and no other is begun.
+    """
+    folders = Folders(data, work_of(target))
     wanted = list(runs)
     rows = Rows(target)
     todo = rows.missing(wanted)
     about = circumstances() if todo else {}
+    for task in dict.fromkeys(one.task for one in todo if one.solver != "simulated"):
+        prepare(task, folders)
     if jobs <= 1 or len(todo) <= 1:
         for one in progress_bar(todo, "runs", show=progress):
-            rows.append({**play(one, data), **about})
+            rows.append({**play(one, folders, staged), **about})
         return rows.of(wanted)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
-        futures = [pool.submit(play, one, data) for one in todo]
-        for finished in progress_bar(as_completed(futures), "runs", show=progress, total=len(futures)):
-            rows.append({**finished.result(), **about})
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin) as pool:
+        waiting = {pool.submit(play, one, folders, staged) for one in todo}
+        try:
+            for finished in progress_bar(as_completed(set(waiting)), "runs", show=progress, total=len(todo)):
+                waiting.discard(finished)
+                rows.append({**finished.result(), **about})
+        except BaseException:
+            under_way = [one for one in waiting if not one.cancel()]
+            for one in under_way:
+                if one.exception() is None:
+                    rows.append({**one.result(), **about})
+            raise
     return rows.of(wanted)
 
 
-def _end_with_parent() -> None:
-    """Let a worker end when its parent is killed: left to itself it would wait for work for ever."""
+def work_of(target: Path) -> Path:
+    """Return the folder beside a file of rows."""
+    return target.parent / f"{target.stem}.work"
+
+
+def _begin() -> None:
+    """Give a worker one thread for arithmetic, and let it end when its parent is killed: it would wait for work for ever."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers that each take all cores stand in each other's way
     parent = parent_process()
     if parent is None:
         return

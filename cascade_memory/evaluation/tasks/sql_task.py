@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.judging.answers import code_in
 from cascade_memory.evaluation.judging.sql import ReadOnlyQueries, schema_of, sql_execution
 from cascade_memory.evaluation.tasks.task import Item, read_items
 
@@ -57,7 +58,15 @@ class SQLTask:
 
     def reward(self, reply: str, item: Item) -> float:
         """Run the reply's query and the right one, and compare what they return."""
-        return sql_execution(reply, str(item.label), self._where[str(item.fields["db_id"])], self._queries)
+        return sql_execution(reply, str(item.label), self.database(item), self._queries)
+
+    def database(self, item: Item) -> Path:
+        """Return the file that a question is about."""
+        return self._where[str(item.fields["db_id"])]
+
+    def answer(self, reply: str) -> str:
+        """Return the query in a reply: what a case keeps."""
+        return code_in(reply, "sql")
 
     def close(self) -> None:
         """Stop the process that runs queries, and remove the databases."""

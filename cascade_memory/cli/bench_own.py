@@ -1,0 +1,162 @@
+"""``cascade-memory bench run`` with a real model, or on a stream of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from cascade_memory.cli.tables import print_table
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.plan import SUITES
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.bench.measure import Attempts
+    from cascade_memory.evaluation.tasks.task import Task
+
+
+def add_options(run: argparse.ArgumentParser) -> None:
+    """Add what ``bench run`` takes for a model, and for a stream of one's own."""
+    model = run.add_argument_group("with a real model (its key: the environment variable OPENAI_API_KEY)")
+    model.add_argument("--model", metavar="NAME", help="as its server calls it")
+    model.add_argument("--base-url", metavar="URL", help="of an OpenAI-compatible server, such as http://localhost:8000/v1")
+    about = 'laid over the paper\'s settings; null leaves one to the server: \'{"temperature": 0.6, "top_k": 20}\''
+    model.add_argument("--sampling", type=_json_object, default={}, metavar="JSON", help=about)
+    model.add_argument("--prices", nargs=2, type=float, metavar=("PROMPT", "REPLY"), help="of a million tokens")
+    model.add_argument("--act-only", action="store_true", help="in ScienceWorld and ALFWorld: actions without thoughts")
+    own = run.add_argument_group("on a stream of your own")
+    own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
+    own.add_argument("--judge", default="exact", metavar="JUDGE", help="exact (default), jaccard, or module:function")
+    own.add_argument("--instruction", metavar="TEXT", help="what a model is told before each task")
+    own.add_argument("--alone", type=float, metavar="P", help="without a model: how often the SIMULATED solver succeeds alone")
+
+
+def is_asked_for(options: argparse.Namespace) -> bool:
+    """Say whether the command is about a model or a stream of one's own."""
+    needs = {"base_url": "model", "prices": "model", "sampling": "model", "instruction": "stream", "alone": "stream"}
+    needs["act_only"] = "model"
+    for one, other in needs.items():
+        if getattr(options, one) not in (None, {}, False) and not getattr(options, other):
+            raise InvalidInput(f"--{one.replace('_', '-')} goes with --{other}")
+    return bool(options.model or options.stream)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play what was asked for, and print what came out."""
+    from cascade_memory.evaluation.bench.measure import measure
+    from cascade_memory.evaluation.bench.summary import table
+
+    suite = SUITES[options.suite]
+    solver = _solver(options)
+    if options.stream:
+        task, data, limit = _own_task(options), options.stream.parent, None
+    else:
+        task, data, limit = _tasks(options), _data(options), suite.limit
+    rows = measure(
+        task,
+        data=data,
+        solver=solver,
+        out=options.out,
+        methods=options.methods or suite.methods,
+        seeds=suite.seeds if options.seeds is None else options.seeds,
+        limit=limit if options.limit is None else options.limit,
+        jobs=options.jobs,
+        progress=False if options.json else None,
+    )
+    if options.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0
+    who = f"model {solver.name}" if options.model else "SIMULATED solver"
+    title = f"{who}, success in percent; last column: more than NP-CBR over all tasks, 95 % interval"
+    print_table(title, ["method", *dict.fromkeys(row["task"] for row in rows), "gain"], table(rows))
+    if options.model:
+        print(_spent(rows))
+    print(f"rows: {options.out}")
+    return 0
+
+
+def _tasks(options: argparse.Namespace) -> list[str]:
+    from cascade_memory.evaluation.bench.stages import WORLDS, lacking
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
+
+    played = [name for name in SUITES[options.suite].tasks if name in CATALOGUE and CATALOGUE[name].make is not None]
+    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(_data(options))]
+    for name in names:
+        if name in WORLDS:
+            if why := lacking(name, _data(options)):
+                raise InvalidInput(why)
+            continue
+        task_named(name)  # says which there are
+        if not CATALOGUE[name].is_there(folder := _data(options)):
+            raise InvalidInput(f"no data for {name} in {folder}: cascade-memory bench data says where it comes from")
+    return names
+
+
+def _data(options: argparse.Namespace) -> Path:
+    from cascade_memory.cli.bench import folder_of_data
+
+    return folder_of_data(options.data)
+
+
+def _own_task(options: argparse.Namespace) -> Task:
+    from cascade_memory.evaluation.tasks.task import FileTask
+
+    told = {"instruction": options.instruction} if options.instruction else {}
+    return FileTask(name=options.stream.stem, file=options.stream.name, judge=_judge(options.judge), **told)
+
+
+def _judge(name: str) -> Callable[[str, Any], float]:
+    from cascade_memory.evaluation.judging.labels import exact, jaccard
+
+    known: Mapping[str, Callable[[str, Any], float]] = {"exact": exact, "jaccard": jaccard}
+    if name in known:
+        return known[name]
+    module, _, function = name.partition(":")
+    if not function:
+        raise InvalidInput(f"a judge is exact, jaccard, or module:function, not {name!r}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as python itself does
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(f"there is no judge {name!r}: {error}") from error
+    if not callable(found):
+        raise InvalidInput(f"the judge {name!r} is no function of a reply and a label")
+    return cast("Callable[[str, Any], float]", found)
+
+
+def _solver(options: argparse.Namespace) -> Attempts:
+    if not options.model:
+        if options.alone is None:
+            raise InvalidInput("who solves the tasks? --model NAME --base-url URL, or --alone P for a SIMULATED solver")
+        from cascade_memory.evaluation.bench.stage import Simulated
+
+        return Simulated(alone=options.alone)
+    if not options.base_url:
+        raise InvalidInput("--model needs --base-url URL, of an OpenAI-compatible server")
+    from cascade_memory.evaluation.model import Model, OpenAICompatible, Prices
+
+    chat = OpenAICompatible(base_url=options.base_url, model=options.model, extra=options.sampling)
+    prices = Prices(*options.prices) if options.prices else None
+    return Model(chat=chat, prices=prices, thinks=not options.act_only)
+
+
+def _spent(rows: list[dict[str, Any]]) -> str:
+    tokens, requests = (sum(row[name] for row in rows) for name in ("tokens", "requests"))
+    cost = sum(row["cost"] for row in rows) if rows and all(row["cost"] is not None for row in rows) else None
+    return f"{requests:,} requests, {tokens:,} tokens" + (f", cost {cost:.2f}" if cost is not None else "")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError("a JSON object is needed")
+    return cast("dict[str, Any]", found)

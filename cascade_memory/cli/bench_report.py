@@ -1,0 +1,69 @@
+"""``cascade-memory bench report`` and ``bench tune``: a page from rows, and parameters from a prefix of a stream."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+
+from cascade_memory.cli.tables import print_table
+from cascade_memory.errors import InvalidInput, MissingExtra
+from cascade_memory.evaluation.bench.plan import ALONE, Run
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the page."""
+    from cascade_memory.evaluation.report.write import write_report
+
+    target = write_report(options.rows, options.out or beside(options.rows), options.tuning)
+    print(json.dumps({"report": str(target)}) if options.json else f"report: {target}")
+    return 0
+
+
+def beside(rows: Path) -> Path:
+    """Return the folder of a report that nobody named.
+
+    >>> beside(Path("results/bench.jsonl")).as_posix()
+    'results/bench-report'
+    """
+    return rows.with_name(f"{rows.stem}-report")
+
+
+def report_if_possible(rows: Path, folder: Path | None) -> None:
+    """Write the page at the end of a run, or say what it takes: the rows are there either way."""
+    from cascade_memory.evaluation.report.write import write_report
+
+    try:
+        print(f"report: {write_report(rows, folder or beside(rows))}")
+    except (MissingExtra, InvalidInput) as why:
+        print(f"no report: {why}; later: cascade-memory bench report {rows}")
+
+
+def tune(options: argparse.Namespace, data: Path) -> int:
+    """Choose parameters, and say what that cost."""
+    from cascade_memory.evaluation.bench.runner import run as run_all
+    from cascade_memory.evaluation.bench.tuning import GRIDS, rate
+    from cascade_memory.evaluation.bench.tuning import tune as tune_method
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+    if options.task not in ALONE:
+        raise InvalidInput(f"{options.task!r} has no declared simulated solver to tune with; there are {', '.join(ALONE)}")
+    if options.task not in CATALOGUE or not CATALOGUE[options.task].is_there(data):
+        raise InvalidInput(f"no data for {options.task!r} in {data}: cascade-memory bench data says what is there")
+    wanted = Run(options.task, options.method, 0, options.limit)
+    play_all = partial(run_all, data=data, target=options.out, jobs=options.jobs, progress=False if options.json else None)
+    grids = {"learning_rate": options.learning_rates, "alpha": options.alphas}
+    found = tune_method(wanted, options.seeds, play_all, {name: given or GRIDS[name] for name, given in grids.items()})
+    parameters, best = found.winner[0], rate(found.winner)
+    cost = {"runs": sum(len(rows) for _, rows in found.trials), "episodes": found.episodes, "seconds": round(found.seconds, 1)}
+    if options.json:
+        print(json.dumps({"simulated": True, "winner": parameters, "rate": best, **cost}))
+        return 0
+    lines = [[*(f"{value:g}" for value in trial[0].values()), f"{100 * rate(trial):.1f}"] for trial in found.trials]
+    title = f"SIMULATED solver, {options.method} on {options.task}: success in percent"
+    print_table(title, [*parameters, "success"], lines)
+    print(f"winner: {', '.join(f'{name} {value:g}' for name, value in parameters.items())}: {100 * best:.1f} %")
+    print(f"cost of the tuning: {cost['runs']} runs, {cost['episodes']:,} episodes, {cost['seconds']} s")
+    print(f"rows: {options.out}")
+    return 0

@@ -1,0 +1,78 @@
+"""ALFWorld's kind of games as a stage, and an agent that reuses trajectories."""
+
+from __future__ import annotations
+
+import tarfile
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of
+from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games
+from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+# Games that are made, and the steps that a stream allows.
+MADE, SEED = 264, 777
+LIMITS = {"alfworld-20": 20, "alfworld-30": 30}
+
+
+def prepare_household(folders: Folders) -> None:
+    """Make the games, and unpack those of the data, as far as they are not there."""
+    make_games(folders.work / "games", count=MADE, seed=SEED)
+    if CATALOGUE["alfworld"].is_there(folders.data):
+        _unpack(folders.data, folders.work / "games-of-the-data")
+
+
+def _unpack(data: Path, target: Path) -> None:
+    listing, archive = (data / file for file in CATALOGUE["alfworld"].files)
+    if (target / LISTING).exists():
+        return
+    try:
+        with tarfile.open(archive) as packed:
+            for member in packed.getmembers():
+                path = Path(member.name)
+                source = packed.extractfile(member) if member.isfile() and path.name == GAME else None
+                if source is not None and path.parent.name not in ("", ".", ".."):  # it must not write elsewhere
+                    file = target / path.parent.name / GAME
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(source.read())
+    except (OSError, tarfile.TarError) as error:
+        raise InvalidInput(f"cannot read {archive}: {error}") from error
+    (target / LISTING).write_bytes(listing.read_bytes())  # last: it says that all of them are there
+
+
+@lru_cache(maxsize=1)
+def _embedded(work: Path, limit: int | None) -> tuple[list[Game], PrecomputedEmbedder]:
+    given = work / "games-of-the-data"
+    games = read_games(work / "games")[:MADE] + (read_games(given) if (given / LISTING).exists() else [])
+    games = [games[i] for i in np.random.default_rng(3).permutation(len(games))[:limit]]
+    return games, PrecomputedEmbedder(best_embedder(), [game.query for game in games])
+
+
+def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedder]:
+    """Return the games in the order of the seed, and the vectors of their queries."""
+    stream, embedder = _embedded(folders.work, run.limit)
+    return [stream[i] for i in order_of(len(stream), run.seed)], embedder
+
+
+def household_stage(run: Run, folders: Folders) -> Stage:
+    """Return the games in the order of the seed, and the agent with the steps that the task allows."""
+    games, embedder = games_of(run, folders)
+    alone = cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(len(games)) < ALONE_REUSE).tolist())
+    limit = LIMITS[run.task]
+    agent = HouseholdAgent(games, alone=alone, outcomes=folders.work / "household.sqlite", limit=limit)
+    return Stage(
+        queries=[game.query for game in games],
+        solver=agent,
+        embedder=embedder,
+        declared={"alone": ALONE_REUSE, "steps": limit},
+        alone=alone,
+        kinds=[game.kind for game in games],
+        close=agent.close,
+    )

@@ -1,0 +1,131 @@
+"""A human in the loop, as in the paper's supplement: revises every failure, or is asked where no stored case seems to fit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.domain.recall import Candidate
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.stage import Stage
+from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Step, play
+from cascade_memory.memory.memory import Memory
+
+BUDGET = 10  # of so many tasks, one may be asked about
+QUEUE, PERCENTILE = 16, 10
+
+_METRICS: dict[str, Callable[[Candidate], float]] = {
+    "Explore": lambda one: one.uncertainty,
+    "Exploit": lambda one: one.value,
+    "UCB": lambda one: one.score,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Human:
+    """What a human adds to a method: the truth after each failure, or, by a metric, instead of an attempt."""
+
+    method: str
+    asked_by: str | None = None  # None: revises
+
+
+HUMAN = {
+    **{f"{method} + revision": Human(method) for method in ("NP-CBR", "CASCADE")},
+    **{f"CASCADE + discovery by {metric}": Human("CASCADE", metric) for metric in ("Random", *_METRICS)},
+}
+
+
+class Discovery:
+    """Says when to ask: when the best stored case's metric falls below the 10th percentile of its last 16 values.
+
+    A tenth of the tasks at most is asked about. No threshold stands before 16 values were seen, and an empty memory has none to
+    add. "Random" asks with a probability of a tenth.
+
+    >>> discovery = Discovery("UCB", n=1000, seed=0)
+    >>> [discovery.asks_at(value) for value in range(16)] == [False] * 16
+    True
+    >>> discovery.asks_at(1.4), discovery.asks_at(1.6)  # the percentile: 1.5 of 0 to 15; then 1.7 of 1 to 15 and 1.4
+    (True, True)
+    """
+
+    def __init__(self, metric: str, n: int, seed: int) -> None:
+        self._metric = metric
+        self._left = n // BUDGET
+        self._rng = np.random.default_rng([seed, 5])
+        self._queue: deque[float] = deque(maxlen=QUEUE)
+
+    def asks(self, candidates: Sequence[Candidate]) -> bool:
+        """Say whether to ask, instead of attempting a task with these candidates."""
+        if self._metric == "Random":
+            return self._spend(bool(self._rng.random() < 1 / BUDGET))
+        values = [_METRICS[self._metric](one) for one in candidates]
+        return bool(values) and self.asks_at(max(values))
+
+    def asks_at(self, value: float) -> bool:
+        """Say whether to ask at this value of the metric, which is remembered."""
+        below = len(self._queue) == QUEUE and value < float(np.percentile(self._queue, PERCENTILE))
+        self._queue.append(value)
+        return self._spend(below)
+
+    def _spend(self, wanted: bool) -> bool:
+        asked = wanted and self._left > 0
+        self._left -= asked
+        return asked
+
+
+class HelpedPlay:
+    """Plays the tasks of a stage with a human's help; the label stands for what the human says."""
+
+    def __init__(self, human: Human, stage: Stage, memory: Memory, seed: int) -> None:
+        if stage.solutions is None:
+            raise InvalidInput("a human can only help where the right solutions are known: not in environments")
+        self._human, self._stage, self._memory, self._truths = human, stage, memory, stage.solutions
+        self._discovery = None if human.asked_by is None else Discovery(human.asked_by, len(stage.queries), seed)
+        self._asked: list[bool] = []
+        self._advantage: list[bool] = []
+        self._success: list[bool] = []
+
+    def __call__(self, query: str, place: int) -> Step:
+        """Play one task."""
+        step = self._revised(query, place) if self._discovery is None else self._discovered(query, place, self._discovery)
+        self._success.append(step.attempt.success)
+        return step
+
+    def _revised(self, query: str, place: int) -> Step:
+        step = play(self._memory, query, self._stage.solver, place)
+        if not step.attempt.success:
+            self._memory.add(query, self._truths[place])
+        return step
+
+    def _discovered(self, query: str, place: int, discovery: Discovery) -> Step:
+        recall = self._memory.recall(query)
+        asked = discovery.asks(recall.explain().candidates)
+        attempt = self._stage.solver.attempt(place, recall.cases)
+        self._asked.append(asked)
+        if not asked:
+            self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
+            return Step(attempt, shown=bool(recall.cases))
+        self._advantage.append(not attempt.success)  # what was not attempted, had it been
+        self._memory.discard(recall.episode_id)  # no case was used: nothing is learned of any
+        self._memory.add(query, self._truths[place])
+        return Step(Attempt(True, self._truths[place]), shown=False)
+
+    def account(self) -> dict[str, Any]:
+        """Return the columns that a human adds to a row.
+
+        ``asked`` has a character per task. ``advantage`` is the counterfactual discovery advantage: the share of the tasks
+        asked about that would have failed. ``rate`` counts those asked about as solved, ``rate_unasked`` leaves them out.
+        """
+        if self._discovery is None:
+            return {}
+        left = [success for success, asked in zip(self._success, self._asked, strict=True) if not asked]
+        return {
+            "asked": "".join("01"[one] for one in self._asked),
+            "advantage": float(np.mean(self._advantage)) if self._advantage else None,
+            "rate_unasked": float(np.mean(left)),
+        }

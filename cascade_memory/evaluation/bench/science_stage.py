@@ -1,0 +1,60 @@
+"""ScienceWorld as a stage: experiments, and an agent that reuses trajectories."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of
+from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask, science_tasks
+from cascade_memory.evaluation.reuse.science_agent import ScienceAgent, Strength
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+
+
+def prepare_science(folders: Folders) -> None:
+    """Make the stream, if it is not there."""
+    science_tasks(_file(folders.work))
+
+
+def _file(work: Path) -> Path:
+    return work / "scienceworld.jsonl"
+
+
+@lru_cache(maxsize=1)
+def _embedded(file: Path, limit: int | None) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
+    tasks = science_tasks(file)
+    tasks = [tasks[i] for i in np.random.default_rng(3).permutation(len(tasks))[:limit]]
+    return tasks, PrecomputedEmbedder(best_embedder(), [task.text for task in tasks])
+
+
+def experiments_of(run: Run, folders: Folders) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
+    """Return the stream in the order of the seed, and the vectors of its queries."""
+    stream, embedder = _embedded(_file(folders.work), run.limit)
+    return [stream[i] for i in order_of(len(stream), run.seed)], embedder
+
+
+def science_stage(run: Run, folders: Folders) -> Stage:
+    """Return the stream in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
+    tasks, embedder = experiments_of(run, folders)
+    alone = cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(len(tasks)) < ALONE_REUSE).tolist())
+    strength: Strength = "full" if run.solver == "reuse" else "map"
+    agent = ScienceAgent(
+        tasks,
+        alone=alone,
+        embedder=best_embedder(),
+        outcomes=folders.work / f"scienceworld-{strength}.sqlite",
+        strength=strength,
+    )
+    return Stage(
+        queries=[task.text for task in tasks],
+        solver=agent,
+        embedder=embedder,
+        declared={"alone": ALONE_REUSE, "agent": strength},
+        alone=alone,
+        kinds=[task.place.kind for task in tasks],
+        close=agent.close,
+    )

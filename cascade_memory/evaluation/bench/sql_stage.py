@@ -1,0 +1,48 @@
+"""Text to SQL as a stage: an agent that reuses queries, judged by running them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of
+from cascade_memory.evaluation.reuse.sql_agent import SQLAgent, Strength, query_of
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+from cascade_memory.evaluation.tasks.sql_task import SQLTask
+from cascade_memory.evaluation.tasks.task import Item
+
+SET_ASIDE = 60  # questions that the agent was made with: none of them is played
+
+
+@lru_cache(maxsize=1)
+def _embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
+    """Return the questions and their vectors. The task stays open, and with it the databases, as long as the process."""
+    entry = CATALOGUE[name]
+    assert entry.make is not None
+    task = cast("SQLTask", entry.make(entry))
+    items = task.items(data)
+    items = [items[i] for i in np.random.default_rng(5).permutation(len(items))[SET_ASIDE:][:limit]]
+    return task, items, PrecomputedEmbedder(best_embedder(), [query_of(item) for item in items])
+
+
+def sql_stage(run: Run, folders: Folders) -> Stage:
+    """Return the questions in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
+    task, stream, embedder = _embedded(run.task, run.limit, folders.data)
+    items = [stream[i] for i in order_of(len(stream), run.seed)]
+    alone = cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(len(items)) < ALONE_REUSE).tolist())
+    strength: Strength = "full" if run.solver == "reuse" else "map"
+    agent = SQLAgent(task, items, alone=alone, strength=strength)
+    return Stage(
+        queries=[query_of(item) for item in items],
+        solver=agent,
+        embedder=embedder,
+        declared={"alone": ALONE_REUSE, "agent": strength},
+        alone=alone,
+        kinds=[str(item.fields["db_id"]) for item in items],
+        close=agent.close,
+    )

@@ -1,0 +1,121 @@
+"""What a run is played on: a stream in its order, a solver, and what is declared about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, Run
+from cascade_memory.evaluation.solver import SimulatedSolver, Solver
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.tasks.catalogue import task_named
+from cascade_memory.evaluation.tasks.task import Item, Task
+from cascade_memory.ports.embedder import Embedder
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where the data of the tasks lies, and where what is made of it may be kept."""
+
+    data: Path
+    work: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The tasks in the order in which they are played, and who attempts them."""
+
+    queries: Sequence[str]
+    solver: Solver
+    embedder: Embedder
+    declared: Mapping[str, Any]  # the parameters of the solver, for the row
+    solutions: Sequence[str] | None = None  # the right ones, where they are texts that recur
+    alone: Sequence[bool] | None = None  # what the solver solves without memory
+    kinds: Sequence[str] | None = None  # the type of each task, for the report only: neither memory nor solver sees it
+    account: Callable[[], Mapping[str, Any]] = dict[str, Any]  # further columns of the row, known at the end
+    close: Callable[[], None] = field(default=lambda: None)
+
+
+Staging: TypeAlias = Callable[[Run, Folders], Stage]
+
+
+def order_of(n: int, seed: int) -> NDArray[np.int64]:
+    """Return the order in which a stream is played with this seed."""
+    return np.random.default_rng([seed, 7]).permutation(n)
+
+
+def best_embedder() -> Embedder:
+    """Return MiniLM where it is installed."""
+    return MiniLMEmbedder() if is_installed() else HashingEmbedder()
+
+
+@lru_cache(maxsize=2)
+def embedded(task: Task, limit: int | None, data: Path) -> tuple[list[Item], PrecomputedEmbedder]:
+    """Return a stream and the vectors of its queries, computed once per process."""
+    items = task.items(data)[:limit]
+    return items, PrecomputedEmbedder(best_embedder(), [item.query for item in items])
+
+
+@cache
+def catalogued(name: str) -> Task:
+    """Return a task of the catalogue, the same one throughout a process: some keep databases open."""
+    return task_named(name)
+
+
+def in_order(items: Sequence[Item], task: str, seed: int) -> list[Item]:
+    """Return a stream as it is played with a seed: shuffled, but for a log, which is read as it was written."""
+    return list(items) if task == "lfd" else [items[i] for i in order_of(len(items), seed)]
+
+
+def simulated_stage(run: Run, folders: Folders) -> Stage:
+    """Return a stream of texts with the SIMULATED solver."""
+    return Simulated(alone=ALONE[run.task]).stage(catalogued(run.task), run, folders)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """The SIMULATED solver: how often it succeeds alone, shown the right solution, and how often another one spoils that."""
+
+    alone: float
+    matched: float = MATCHED
+    misled: float = MISLED
+
+    def __post_init__(self) -> None:
+        if not all(0.0 <= one <= 1.0 for one in (self.alone, self.matched, self.misled)):
+            raise InvalidInput(
+                f"alone, matched and misled are probabilities, which not all of these are: {dict(self.declared)}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return "simulated"
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """Its parameters, for the row."""
+        return {"alone": self.alone, "matched": self.matched, "misled": self.misled}
+
+    def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
+        """Return the task's stream with this solver."""
+        stream, embedder = embedded(task, run.limit, folders.data)
+        items = in_order(stream, run.task, run.seed)
+        labels = [item.solution for item in items]
+        solver = SimulatedSolver(labels, zero_shot=self.alone, misled=self.misled, matched=self.matched, seed=run.seed)
+        return Stage(
+            queries=[item.query for item in items],
+            solver=solver,
+            embedder=embedder,
+            declared=self.declared,
+            solutions=labels,
+            alone=[solver.solve(place, None).success for place in range(len(items))],
+        )

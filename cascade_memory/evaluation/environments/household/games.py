@@ -1,0 +1,153 @@
+"""Make games: each is drawn from the seed and its number alone, solved, and kept only if its solution wins."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.environments.household.engine import Engine
+from cascade_memory.evaluation.environments.household.pddl import problem
+from cascade_memory.evaluation.environments.household.rooms import LAMP, PLACES, Scene, draw_scene
+from cascade_memory.evaluation.tasks.task import read_items
+from cascade_memory.memory.progress import progress_bar
+
+LISTING, GAME = "games.jsonl", "game.tw-pddl"
+_DEVICES = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A game: what a player is told first, its file, actions that win it, and its type of task."""
+
+    query: str
+    file: Path
+    solution: tuple[str, ...]
+    kind: str
+
+
+def read_games(folder: Path) -> list[Game]:
+    """Read the games that a folder lists."""
+    return [
+        Game(item.query, folder / str(item.fields["game_file"]), tuple(item.label), str(item.fields["task_type"]))
+        for item in read_items(folder / LISTING)
+    ]
+
+
+def make_games(folder: Path, *, count: int, seed: int, progress: bool | None = None) -> int:
+    """Make the games that a folder lacks until it holds ``count``; return how many were made.
+
+    The types of task take turns. ``games.jsonl`` lists the games in the format of the tasks of a benchmark.
+    """
+    if count < 1:
+        raise InvalidInput(f"count must be at least 1, not {count}")
+    listing = folder / LISTING
+    known = _listed(listing, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = range(len(known), count)
+    with Engine() as engine:
+        queries = {str(row["task"]) for row in known}
+        for number in progress_bar(numbers, "games", show=progress):
+            row = _make(engine, folder, number, seed, queries)
+            queries.add(row["task"])
+            with listing.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+    return len(numbers)
+
+
+def _listed(listing: Path, seed: int) -> list[dict[str, Any]]:
+    """Read what was made before. A line that was cut off by a kill goes, and its game is made again."""
+    if not listing.exists():
+        return []
+    raw = listing.read_bytes()
+    whole = raw[: raw.rfind(b"\n") + 1]
+    try:
+        rows = [json.loads(line) for line in whole.splitlines()]
+        seeds = {row["seed"] for row in rows}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{listing} holds something else than games that were made here: {error!r}") from error
+    if seeds - {seed}:
+        raise InvalidInput(f"{listing} holds games of the seed {min(seeds - {seed})}; go on with it, or name another folder")
+    if len(whole) < len(raw):
+        with listing.open("r+b") as file:
+            file.truncate(len(whole))
+    return rows
+
+
+def _make(engine: Engine, folder: Path, number: int, seed: int, queries: set[str]) -> dict[str, Any]:
+    task_type = list(PLACES)[number % len(PLACES)]
+    rng = np.random.default_rng([seed, number])
+    while True:
+        scene = draw_scene(task_type, engine.world(), rng)
+        name = f"{number:04}-{task_type}-{scene.target}-{scene.goal}"
+        file = folder / name / GAME
+        _write(engine, file, scene, rng)
+        query = engine.start(file)
+        if query in queries:  # the same words for another game would be one query with two answers
+            continue
+        actions = solution(engine, scene)
+        for action in actions:
+            engine.act(action)
+        if not engine.won:
+            raise RuntimeError(f"the solution of {file} does not win: {actions}")
+        about = {"game_file": f"{name}/{GAME}", "task_type": task_type, "orig_index": number, "seed": seed}
+        return {"task": query, "label": actions, **about}
+
+
+def _write(engine: Engine, file: Path, scene: Scene, rng: np.random.Generator) -> None:
+    goal, sentences = engine.wording(scene.task_type)
+    gaps = {"obj": scene.target, "recep": scene.goal, "toggle": LAMP, "mrecep": ""}
+    domain, grammar = engine.rules()
+    sentence = str(rng.choice(sentences)).format(**{gap: word.lower() for gap, word in gaps.items()})
+    game = {
+        "pddl_domain": domain,
+        "grammar": grammar.replace("UNKNOWN GOAL", sentence),
+        "pddl_problem": problem(scene, goal.format(**gaps), engine.world()),
+        "solvable": True,
+    }
+    file.parent.mkdir(exist_ok=True, parents=True)
+    file.write_text(json.dumps(game))
+
+
+def solution(engine: Engine, scene: Scene) -> list[str]:
+    """Return the actions that solve a game which just began, by someone who knows where everything is."""
+    where, openable = engine.whereabouts(), engine.openable()
+    receptacles = sorted({action.removeprefix("go to ") for action in engine.possible if action.startswith("go to ")})
+    actions: list[str] = []
+    opened: set[str] = set()
+    here = ""
+
+    def go(receptacle: str, *, open_it: bool = True) -> None:
+        nonlocal here
+        if here != receptacle:
+            actions.append(f"go to {receptacle}")
+            here = receptacle
+        if open_it and receptacle in openable - opened:
+            actions.append(f"open {receptacle}")
+            opened.add(receptacle)
+
+    def first(kind: str) -> str:
+        return next(name for name in receptacles if name.rsplit(" ", 1)[0] == kind.lower())
+
+    targets = [thing for thing in where if thing.rsplit(" ", 1)[0] == scene.target.lower()]
+    for thing in targets[: 2 if scene.task_type == "pick_two_obj_and_place" else 1]:
+        go(where[thing])
+        actions.append(f"take {thing} from {where[thing]}")
+        for verb, device in _DEVICES.items():
+            if f"_{verb}_" in scene.task_type:
+                go(first(device), open_it=False)
+                actions.append(f"{verb} {thing} with {here}")
+        if scene.goal == LAMP:
+            go(where[f"{LAMP.lower()} 1"])
+            actions.append(f"use {LAMP.lower()} 1")
+        else:
+            go(first(scene.goal))
+            actions.append(f"move {thing} to {here}")
+    return actions

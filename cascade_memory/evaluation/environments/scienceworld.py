@@ -1,0 +1,140 @@
+"""ScienceWorld, in its "easy" simplification: experiments in a house of text."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from cascade_memory.errors import MissingExtra
+
+# Which types of task are played, and how many actions each allows (the limits of the paper's environment).
+LIMITS = {
+    "find-animal": 15,
+    "find-living-thing": 15,
+    "find-non-living-thing": 15,
+    "find-plant": 15,
+    "use-thermometer": 30,
+    "test-conductivity": 30,
+    "test-conductivity-of-unknown-substances": 30,
+    "lifespan-longest-lived": 10,
+    "lifespan-shortest-lived": 10,
+}
+
+_SMALL = "-Xmx1500m -XX:+UseSerialGC"  # left to itself, Java takes a quarter of the machine for each worker
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which experiment: a type of task, and one of its variations."""
+
+    kind: str
+    variation: int
+
+
+class ScienceWorld:
+    """One Java process, and the world that is loaded in it.
+
+    Actions go to the simulator itself: the usual way lists all valid actions after each of them, hundreds to thousands.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from scienceworld import ScienceWorldEnv  # pyright: ignore[reportMissingTypeStubs]
+        except ImportError as error:
+            raise MissingExtra('ScienceWorld needs the extra "bench" and Java: pip install "cascade-memory[bench]"') from error
+        if shutil.which("java") is None:
+            raise MissingExtra("ScienceWorld needs Java, and there is no java here: install a JRE, version 11 or later")
+        given = os.environ.get("JAVA_TOOL_OPTIONS")
+        os.environ["JAVA_TOOL_OPTIONS"] = given or _SMALL
+        try:
+            self._world: Any = ScienceWorldEnv("", envStepLimit=1000)
+        finally:
+            if given is None:
+                del os.environ["JAVA_TOOL_OPTIONS"]
+        self._server: Any = self._world.server
+
+    def training_variations(self, kind: str) -> list[int]:
+        """Return the variations that are not for testing."""
+        self._world.load(kind, 0, "easy", False)
+        return sorted(self._world.get_variations_train())
+
+    def load(self, place: Place) -> None:
+        """Begin an experiment."""
+        self._world.load(place.kind, place.variation, "easy", False)
+        self.begin_again()
+
+    def load_with_solution(self, place: Place) -> list[str]:
+        """Begin an experiment, and return actions that solve it."""
+        self._world.load(place.kind, place.variation, "easy", True)
+        self.begin_again()
+        return list(self._world.get_gold_action_sequence())
+
+    def begin_again(self) -> None:
+        """Put everything back to where it was."""
+        self._server.reset()
+        self._server.step("look around")
+
+    def description(self) -> str:
+        """Return the task in words."""
+        return str(self._world.get_task_description()).strip()
+
+    def look(self) -> str:
+        """Return what can be seen in the room."""
+        return str(self._world.look())
+
+    def inventory(self) -> str:
+        """Return what the agent carries."""
+        return str(self._world.inventory())
+
+    def act(self, action: str) -> str | None:
+        """Do something and return what was observed; None where the world knows no such action. Ambiguity takes the first."""
+        observation = str(self._server.step(action))
+        if observation.startswith("No known action"):
+            return None
+        return str(self._server.step("0")) if observation.startswith("Ambiguous") else observation
+
+    def possible(self) -> list[str]:
+        """Return all actions that are possible now."""
+        return list(self._world.get_valid_action_object_combinations())
+
+    @property
+    def solved(self) -> bool:
+        """True with a full score."""
+        return round(100 * self._server.getScore()) == 100
+
+    @property
+    def over(self) -> bool:
+        """True when it is solved, or cannot be solved any more."""
+        return bool(self._server.getCompleted()) or self._server.getScore() < 0
+
+    def close(self) -> None:
+        """End the Java process, and wait until it is gone: the environment itself leaves its files open."""
+        process = self._world._gateway.java_process
+        self._world.close()
+        process.stdin.close()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        self._world._obj_tree_tempdir.cleanup()
+
+
+_ROOM = re.compile(r"(?:room|location) is called the ([a-z ]+?)\.")
+
+
+def room_of(view: str) -> str | None:
+    """Return the name of a room from what is seen in it.
+
+    >>> room_of("This room is called the art studio. In it, you see: ...")
+    'art studio'
+    """
+    found = _ROOM.search(view)
+    return found[1] if found else None

@@ -1,0 +1,47 @@
+"""A language model as judge, for tasks whose solutions no function can compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cascade_memory.errors import ModelUnavailable
+from cascade_memory.evaluation.model.chat import Message
+from cascade_memory.rewards.verdict import verdict_in, verdict_question
+
+_TRIES = 3
+
+
+class ModelJudge:
+    """Asks a model whether a reply solves a task, and takes only a verdict in the form that it asked for.
+
+    What is judged stands between fences, and a verdict must carry a word that does not occur in it: a reply cannot pass its own
+    verdict on, even through a judge that repeats it. ``ask`` is an ``Asking``, or any function from messages to text.
+
+    >>> def ask(messages):
+    ...     sign = messages[0]["content"].split('"VERDICT ')[1].split(":")[0]
+    ...     return f"VERDICT {sign}: {int('Work: 42' in ' '.join(messages[1]['content'].split()))}"
+    >>> judge = ModelJudge(ask)
+    >>> judge("6 * 7", "42"), judge("6 * 7", "41")
+    (1.0, 0.0)
+    """
+
+    def __init__(
+        self, ask: Callable[[Sequence[Message]], str], criteria: str = "the task is done, completely and correctly"
+    ) -> None:
+        self._ask, self._criteria = ask, criteria
+
+    def verdict(self, query: str, reply: str, right: str | None = None) -> float | None:
+        """Return the judge's number between 0 and 1; None if it gives none. ``right`` is a right answer, where one is known."""
+        asked = verdict_question(self._criteria, query, reply, right=right, signed=True)
+        messages = [{"role": "system", "content": asked.instruction}, {"role": "user", "content": asked.body}]
+        return verdict_in(self._ask(messages), asked.sign)
+
+    def __call__(self, query: str, reply: str, right: str | None = None) -> float:
+        """Return the verdict. One that stays unclear is an error: it is neither a success nor a failure."""
+        for _ in range(_TRIES):
+            found = self.verdict(query, reply, right)
+            if found is not None:
+                return found
+        raise ModelUnavailable(
+            f"the judge gave no verdict, asked {_TRIES} times, on {query[:80]!r}: use another model as judge"
+        )

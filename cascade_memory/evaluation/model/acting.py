@@ -1,0 +1,92 @@
+"""A real language model that acts in a world, with the trajectories it is shown: ReAct, or actions alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.evaluation.model.asking import Asking
+from cascade_memory.evaluation.model.chat import Message
+from cascade_memory.evaluation.model.model_solver import prompt
+from cascade_memory.evaluation.solver import Attempt
+
+_THINKS = 'Before each action, think: answer with a line "Thought: ..." and a line "Action: ...".'
+_ACTS = 'Answer with one line, "Action: ...", and nothing else.'
+_ACTION = re.compile(r"^\W*action\W*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+
+
+class Scene(Protocol):
+    """A world with the tasks of a stream in it."""
+
+    @property
+    def instruction(self) -> str:
+        """What can be done there, in words."""
+        ...
+
+    def begin(self, place: int) -> str:
+        """Begin the task at this place of the stream; return it in words, with what is seen first."""
+        ...
+
+    def limit(self, place: int) -> int:
+        """How many actions the task allows."""
+        ...
+
+    def act(self, action: str) -> str:
+        """Do something; return what is seen then, or that it cannot be done."""
+        ...
+
+    @property
+    def solved(self) -> bool:
+        """Whether the task is done."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can come of it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the world."""
+        ...
+
+
+class ActingSolver:
+    """Lets a model act until the task is solved, over, or out of steps; what it did is what a case keeps.
+
+    With ``thinks`` it is asked for a thought before each action (ReAct). An action that the world does not know is a step too.
+    """
+
+    def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True) -> None:
+        self._scene, self._asking = scene, asking
+        self._instruction = f"{scene.instruction} {_THINKS if thinks else _ACTS}"
+
+    def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
+        """Attempt the task at this place of the stream."""
+        scene = self._scene
+        messages: list[Message] = prompt(self._instruction, scene.begin(place), cases)
+        steps: list[Step] = []
+        while not scene.over and len(steps) < scene.limit(place):
+            reply = self._asking(messages)
+            thought, action = thought_and_action(reply)
+            observation = scene.act(action)
+            steps.append(Step(action=action, observation=observation, thought=thought))
+            messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": observation}]
+        return Attempt(scene.solved, Trajectory(steps) if steps else None, steps=len(steps))
+
+
+def thought_and_action(reply: str) -> tuple[str, str]:
+    r"""Return what was thought, and the first action; without a mark, the last line is the action.
+
+    >>> thought_and_action("Thought: It is hot.\nAction: open the door\nObservation: ...")
+    ('It is hot.', 'open the door')
+    >>> thought_and_action("go to desk 1\n")
+    ('', 'go to desk 1')
+    """
+    thought, action = _THOUGHT.search(reply), _ACTION.search(reply)
+    lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    said = action[1] if action else next(reversed(lines), "look")
+    return thought[1] if thought else "", said.strip(" .`*\"'")[:200] or "look"

@@ -1,0 +1,52 @@
+"""Any LangChain chat model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cascade_memory.errors import InvalidInput, ModelUnavailable
+from cascade_memory.evaluation.model.chat import Message, Note, Reply, Try
+
+_SETTINGS = ("temperature", "top_p", "presence_penalty", "max_tokens", "model_kwargs", "extra_body")
+
+
+class AnyChatModel:
+    """A LangChain ``BaseChatModel``. It samples, waits and tries again as it was made to.
+
+    >>> from langchain_core.language_models import FakeListChatModel
+    >>> AnyChatModel(FakeListChatModel(responses=["42"])).complete([{"role": "user", "content": "6 * 7?"}]).text
+    '42'
+    """
+
+    def __init__(self, model: Any, name: str | None = None) -> None:
+        if not hasattr(model, "invoke"):
+            raise InvalidInput(f"AnyChatModel needs a LangChain chat model, such as init_chat_model(...), not {model!r}")
+        self._model = model
+        named = name or getattr(model, "model_name", None) or getattr(model, "model", None)
+        self.name = named if isinstance(named, str) else type(model).__name__
+        self.settings = {one: value for one in _SETTINGS if _is_plain(value := getattr(model, one, None)) and value is not None}
+
+    def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
+        """Return the reply; whatever the model raises is a ``ModelUnavailable``."""
+        began = time.monotonic()
+        try:
+            message = self._model.invoke(list(messages), {"callbacks": []})
+        except Exception as error:
+            said = f"{self.name}: {type(error).__name__}: {error}"
+            note(Try(number=1, seconds=time.monotonic() - began, error=said))
+            raise ModelUnavailable(f"{said}; if it should be asked again, give it more retries (max_retries)") from error
+        usage = message.usage_metadata or {}
+        reply = Reply(str(message.text), int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0)))
+        note(Try(number=1, seconds=time.monotonic() - began, reply=reply))
+        return reply
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a row can hold it."""
+    try:
+        return json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,73 @@
+"""A chat model in use: its requests logged, its tokens counted and priced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.model.chat import Chat, Message, Try
+from cascade_memory.evaluation.model.request_log import RequestLog, request_key
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in whatever currency."""
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        if not (self.prompt >= 0 and self.completion >= 0):
+            raise InvalidInput("prices are numbers from 0 on, for a million tokens each")
+
+
+class Asking:
+    """Asks a model; with a log, what was answered before a crash is not asked, or paid, again.
+
+    >>> from cascade_memory.evaluation.model.chat import Reply
+    >>> class Parrot:
+    ...     name, settings = "parrot", {}
+    ...     def complete(self, messages, note):
+    ...         return Reply(messages[-1]["content"], prompt_tokens=2_000_000, completion_tokens=1_000_000)
+    >>> asking = Asking(Parrot(), prices=Prices(prompt=0.5, completion=2.0))
+    >>> asking([{"role": "user", "content": "hello"}]), asking.account()["cost"]
+    ('hello', 3.0)
+    """
+
+    def __init__(self, chat: Chat, *, log: Path | None = None, prices: Prices | None = None) -> None:
+        self.chat = chat
+        self._log = None if log is None else RequestLog(log)
+        self._prices = prices
+        self._prompt = self._completion = self._requests = 0
+
+    def __call__(self, messages: Sequence[Message]) -> str:
+        """Return what the model wrote."""
+        key = request_key(self.chat.name, self.chat.settings, messages)
+        reply = None if self._log is None else self._log.answered(key)
+        if reply is None:
+            reply = self.chat.complete(messages, lambda tried: self._note(key, messages, tried))
+        self._requests += 1
+        self._prompt += reply.prompt_tokens
+        self._completion += reply.completion_tokens
+        return reply.text
+
+    def _note(self, key: str, messages: Sequence[Message], tried: Try) -> None:
+        if self._log is not None:
+            self._log.append(key, self.chat.name, messages, tried)
+
+    def account(self) -> dict[str, Any]:
+        """Return what was used so far, as columns of a row; the cost is None without prices."""
+        cost = None
+        if self._prices is not None:
+            cost = (self._prompt * self._prices.prompt + self._completion * self._prices.completion) / 1e6
+        return {
+            "requests": self._requests,
+            "prompt_tokens": self._prompt,
+            "completion_tokens": self._completion,
+            "tokens": self._prompt + self._completion,
+            "cost": cost,
+            "request_log": None if self._log is None else str(self._log.path),
+        }

@@ -1,0 +1,60 @@
+"""A real language model that attempts tasks with the cases it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from cascade_memory.cycle.reuse import render
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.evaluation.judging.answers import answer_in
+from cascade_memory.evaluation.judging.labels import normal
+from cascade_memory.evaluation.model.asking import Asking
+from cascade_memory.evaluation.model.chat import Message
+from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.tasks.task import Item, Task
+
+
+@runtime_checkable
+class FindsAnswers(Protocol):
+    """A task that knows what in a reply is the answer: what a case keeps. Without it, a box, or else the whole reply."""
+
+    def answer(self, reply: str) -> str:
+        """Return the answer."""
+        ...
+
+
+class ModelSolver:
+    """Asks a model with the task's instruction, the cases as fenced data, and the task; the task judges the reply.
+
+    A reward of 1 is a success. What is kept of it is the answer alone, as far as one is marked.
+    """
+
+    def __init__(self, task: Task, items: Sequence[Item], asking: Asking) -> None:
+        self._task, self._items, self._asking = task, items, asking
+        self._answer = task.answer if isinstance(task, FindsAnswers) else answer_in
+
+    def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
+        """Attempt the task at this place of the stream."""
+        item = self._items[place]
+        reply = self._asking(prompt(self._task.instruction, item.query, cases))
+        success = self._task.reward(reply, item) >= 1.0
+        right = normal(item.solution)
+        fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
+        return Attempt(success, self._answer(reply) or None, fitting)
+
+
+def prompt(instruction: str, query: str, cases: Sequence[RecalledCase]) -> list[Message]:
+    """Return what a model is asked. A case that is known to have failed (in-context reinforcement learning) says so.
+
+    >>> prompt("Add.", "1 + 1", ())
+    [{'role': 'system', 'content': 'Add.'}, {'role': 'user', 'content': '1 + 1'}]
+    """
+    shown = [_marked(case) if case.metadata.get("solved") is False else case for case in cases]
+    return [{"role": "system", "content": instruction}, {"role": "user", "content": f"{render(shown)}{query}"}]
+
+
+def _marked(case: RecalledCase) -> RecalledCase:
+    return replace(case, solution=f"{solution_text(case.solution)}\n(This solution was wrong.)")

@@ -1,0 +1,96 @@
+"""A real model as the solver of a benchmark's runs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
+from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.science_stage import experiments_of
+from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order
+from cascade_memory.evaluation.model.acting import ActingSolver, Scene
+from cascade_memory.evaluation.model.asking import Asking, Prices
+from cascade_memory.evaluation.model.chat import Chat
+from cascade_memory.evaluation.model.model_solver import ModelSolver
+from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
+from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.tasks.task import Task
+
+_UNFIT = re.compile(r"[^\w.=+-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A chat model that solves the tasks. Its requests are logged in the folder beside the rows, and answered once."""
+
+    chat: Chat
+    prices: Prices | None = None
+    thinks: bool = True  # before each action, where it acts in a world (ReAct)
+
+    def __post_init__(self) -> None:
+        if self.name.startswith(("simulated", "reuse")):
+            raise InvalidInput(f"rows would take the model {self.name!r} for a solver without one: give it another name")
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+        return self.chat.name
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """How it samples, for the row."""
+        return {**self.chat.settings, **({} if self.thinks else {"thinks": False})}
+
+    def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
+        """Return the task's stream with this solver."""
+        stream, embedder = embedded(task, run.limit, folders.data)
+        items = in_order(stream, run.task, run.seed)
+        asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+        return Stage(
+            queries=[item.query for item in items],
+            solver=ModelSolver(task, items, asking),
+            embedder=embedder,
+            declared=self.declared,
+            solutions=[item.solution for item in items],
+            account=asking.account,
+        )
+
+    def stage_in_world(self, run: Run, folders: Folders) -> Stage:
+        """Return a stream of tasks in a world in which it acts."""
+        scene, queries, kinds, embedder = scene_for(run, folders)
+        asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+        return Stage(
+            queries=queries,
+            solver=ActingSolver(scene, asking, thinks=self.thinks),
+            embedder=embedder,
+            declared=self.declared,
+            kinds=kinds,
+            account=asking.account,
+            close=scene.close,
+        )
+
+
+def scene_for(run: Run, folders: Folders) -> tuple[Scene, list[str], list[str], PrecomputedEmbedder]:
+    """Return the world of a run, the queries and kinds of its tasks in their order, and the vectors of the queries."""
+    if run.task == "scienceworld":
+        tasks, embedder = experiments_of(run, folders)
+        return ScienceScene(tasks), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
+    games, embedder = games_of(run, folders)
+    return HouseholdScene(games, LIMITS[run.task]), [game.query for game in games], [game.kind for game in games], embedder
+
+
+def log_name(run: Run) -> Path:
+    """Return a file's name that tells the run, and differs from those of all others.
+
+    >>> log_name(Run("banking77", "CASCADE, k = 2", 0, solver="Qwen/Qwen3-32B")).name
+    'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B-08a066.jsonl'
+    """
+    fields = list(asdict(run).values())
+    told = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
+    return Path(f"{told}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")

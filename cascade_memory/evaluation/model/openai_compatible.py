@@ -1,0 +1,131 @@
+"""Any server that speaks OpenAI's chat API: vLLM, Ollama, llama.cpp, and those that are paid for."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from cascade_memory.errors import InvalidInput, ModelUnavailable
+from cascade_memory.evaluation.model.chat import Message, Note, Reply
+from cascade_memory.evaluation.model.responses import reply_from
+from cascade_memory.evaluation.model.trying import Passing, Patience
+
+if TYPE_CHECKING:
+    import httpx
+
+_MOST_BYTES = 16 * 1024 * 1024  # of a response; more is no reply to a task
+
+
+@dataclass(kw_only=True)
+class OpenAICompatible:
+    """A chat model behind ``base_url + "/chat/completions"``.
+
+    It samples as in the paper (temperature 0.1, top-p 0.8, presence penalty 1.5); a setting that is None is left to the
+    server, and ``extra`` goes into the request as it is: ``{"top_k": 20}`` completes the paper's where the server knows it.
+    Without ``api_key`` the environment variable ``OPENAI_API_KEY`` is used; it goes to this one address alone, and no further
+    when that redirects. What may pass (rate limits, failing servers, broken replies, time-outs) is tried again.
+
+    >>> model = OpenAICompatible(base_url="http://localhost:8000/v1", model="Qwen3-32B", extra={"top_k": 20})
+    >>> model.settings
+    {'temperature': 0.1, 'top_p': 0.8, 'presence_penalty': 1.5, 'max_tokens': 2048, 'top_k': 20}
+    """
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float | None = 0.1
+    top_p: float | None = 0.8
+    presence_penalty: float | None = 1.5
+    max_tokens: int | None = 2048
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    timeout: float = 120.0  # seconds, of one try
+    retries: int = 6
+    patience: float = 600.0  # seconds, of all tries of one request and the pauses between them
+    _client: httpx.Client | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.base_url)
+        if address.scheme not in ("http", "https") or not address.hostname or address.query or address.username:
+            raise InvalidInput(f"a base URL looks like http://localhost:8000/v1, not {self.base_url!r}")
+        if not self.model:
+            raise InvalidInput("name the model that the server is to use")
+        if self.timeout <= 0 or self.patience <= 0 or self.retries < 0:
+            raise InvalidInput("timeout and patience are seconds above 0, retries a number from 0 on")
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How it samples."""
+        names = ("temperature", "top_p", "presence_penalty", "max_tokens")
+        every = {**{name: getattr(self, name) for name in names}, **self.extra}
+        return {name: value for name, value in every.items() if value is not None}
+
+    def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
+        """Return the reply; ``ModelUnavailable`` says what to do when there is none to be had."""
+        body = {"model": self.model, "messages": list(messages), **self.settings}
+        key = (self.api_key or os.environ.get("OPENAI_API_KEY", "")).strip()
+        if not (key.isascii() and key.isprintable()):
+            raise InvalidInput("the API key has characters that no key has; is OPENAI_API_KEY what you think it is?")
+
+        def once(left: float) -> Reply:
+            try:
+                return self._once(body, key, min(left, self.timeout))
+            except (Passing, ModelUnavailable) as error:
+                said = f"{self.model} at {self.base_url}: {error}"
+                if key:  # some servers repeat the key that they refuse
+                    said = said.replace(key, "(the key)")
+                if isinstance(error, Passing):
+                    raise Passing(said, error.pause) from None
+                raise ModelUnavailable(said) from None
+
+        return Patience(retries=self.retries, seconds=self.patience).ask(once, note)
+
+    def _once(self, body: Mapping[str, Any], key: str, seconds: float) -> Reply:
+        import httpx  # costs a tenth of a second: not at the start of every command
+
+        if self._client is None:
+            # A proxy of the environment would read what goes to http://, key and all; a tunnel for https:// it cannot.
+            self._client = httpx.Client(follow_redirects=False, trust_env=self.base_url.startswith("https:"))
+        until = time.monotonic() + seconds
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        url, content = f"{self.base_url.rstrip('/')}/chat/completions", json.dumps(body)
+        try:
+            with self._client.stream("POST", url, content=content, headers=headers, timeout=seconds) as response:
+                parts: list[bytes] = []
+                size = 0
+                for part in response.iter_bytes():
+                    parts.append(part)
+                    size += len(part)
+                    if time.monotonic() > until:
+                        raise Passing(f"no whole reply within {seconds:g} s")
+                    if size > _MOST_BYTES:
+                        raise Passing("a reply without end")
+        except httpx.TimeoutException as error:
+            raise Passing(f"no reply within {seconds:g} s") from error
+        except httpx.TransportError as error:
+            raise Passing(f"cannot be reached, or hung up: {error}; is the server running?") from error
+        except httpx.DecodingError as error:
+            raise Passing(f"a reply that cannot be unpacked: {error}") from error
+        told = response.headers
+        return reply_from(
+            response.status_code, b"".join(parts), retry_after=told.get("Retry-After"), location=told.get("Location")
+        )
+
+    def close(self) -> None:
+        """Close its connections; the next request opens others."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Let it go to another process, without its connections."""
+        return {**self.__dict__, "_client": None}

@@ -1,0 +1,72 @@
+"""Every request on disk as a line of JSON: what was asked, what came back, what it took. No reply is paid for twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.model.chat import Message, Reply, Try
+
+
+class RequestLog:
+    """A log, and the replies in it: whoever asks the same again, after a crash, gets them in the order in which they came."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._replies: defaultdict[str, deque[Reply]] = defaultdict(deque)
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        raw = self.path.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        try:
+            for line in whole.splitlines():
+                entry = json.loads(line)
+                if entry["reply"] is not None:
+                    found = Reply(entry["reply"], entry["prompt_tokens"], entry["completion_tokens"])
+                    self._replies[entry["key"]].append(found)
+        except (ValueError, LookupError, TypeError) as error:
+            raise InvalidInput(f"{self.path} holds something else than requests to a model: {error!r}") from error
+        if len(whole) < len(raw):  # killed while it wrote
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole))
+
+    def answered(self, key: str) -> Reply | None:
+        """Take the next reply to a request that was answered before this log was opened."""
+        waiting = self._replies.get(key)
+        return waiting.popleft() if waiting else None
+
+    def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
+        """Write one try."""
+        entry = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "model": model,
+            "key": key,
+            "try": tried.number,
+            "seconds": round(tried.seconds, 4),
+            "messages": list(messages),
+            "reply": None if tried.reply is None else tried.reply.text,
+            "prompt_tokens": 0 if tried.reply is None else tried.reply.prompt_tokens,
+            "completion_tokens": 0 if tried.reply is None else tried.reply.completion_tokens,
+            "error": tried.error,
+        }
+        with self.path.open("ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
+
+
+def request_key(model: str, settings: Mapping[str, Any], messages: Sequence[Message]) -> str:
+    """Return what identifies a request: the same model, asked the same in the same way.
+
+    >>> request_key("m", {}, [{"role": "user", "content": "a"}]) == request_key("m", {}, [{"role": "user", "content": "b"}])
+    False
+    """
+    text = json.dumps([model, settings, list(messages)], sort_keys=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

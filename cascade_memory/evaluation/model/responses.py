@@ -1,0 +1,101 @@
+"""What an OpenAI-compatible server sent: a reply, something that may pass, or something to be put right."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import time
+from typing import Any, cast
+
+from cascade_memory.errors import ModelUnavailable
+from cascade_memory.evaluation.model.chat import Reply
+from cascade_memory.evaluation.model.trying import Passing
+
+_REMEDIES = {
+    400: "the server refuses the request: leave out a setting that it does not know, or show fewer or shorter cases",
+    401: "set OPENAI_API_KEY to a key that this server accepts",
+    403: "the key may not use this model",
+    404: "check the base URL, which often ends in /v1, and the name of the model",
+    413: "show fewer or shorter cases",
+    422: "the server refuses the request: leave out a setting that it does not know",
+}
+_PASSING = {408, 409, 425, 429}
+
+
+def reply_from(status: int, body: bytes, *, retry_after: str | None = None, location: str | None = None) -> Reply:
+    """Return the reply in a response.
+
+    >>> body = b'{"choices": [{"message": {"content": "42"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}}'
+    >>> reply_from(200, body)
+    Reply(text='42', prompt_tokens=7, completion_tokens=1)
+    """
+    if status == 200:
+        return _read(body)
+    said = _complaint(body)
+    if status in _PASSING or status >= 500:
+        if "insufficient_quota" in said:
+            raise ModelUnavailable(f"HTTP {status}: the account has no quota left: {said}")
+        raise Passing(f"HTTP {status}: {said}", _seconds(retry_after))
+    if 300 <= status < 400:
+        raise ModelUnavailable(
+            f"HTTP {status}: the server sends us on to {location}; if you trust it, give that as the base URL"
+        )
+    raise ModelUnavailable(f"HTTP {status}: {said}; {_REMEDIES.get(status, 'see what the server says')}")
+
+
+def _read(body: bytes) -> Reply:
+    try:
+        answer = json.loads(body)
+        choice = answer["choices"][0]
+        # A model that thinks may have used up its tokens before it answered: that is its answer.
+        cut_off = choice["message"].get("content") is None and choice.get("finish_reason") == "length"
+        content = "" if cut_off else _text(choice["message"])
+    except (ValueError, RecursionError) as error:
+        raise Passing(f"the server sent no JSON: {body[:200]!r}") from error
+    except (LookupError, TypeError, AttributeError) as error:
+        raise Passing(f"the server sent no reply: {body[:200]!r}") from error
+    usage = answer.get("usage")
+    counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
+    return Reply(content, _count(counts, "prompt_tokens"), _count(counts, "completion_tokens"))
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = cast("list[Any]", content)
+        return "".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text")
+    if isinstance(message.get("refusal"), str):
+        return ""  # the model did answer: it would not
+    raise TypeError(content)
+
+
+def _count(usage: dict[str, Any], name: str) -> int:
+    found = usage.get(name)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _complaint(body: bytes) -> str:
+    """Return what a server says is wrong, without its braces where they are the usual ones."""
+    text = body[:2_000].decode("utf-8", "replace").strip()
+    try:
+        error = json.loads(body)["error"]
+        found = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
+        return " ".join(str(found[name]) for name in ("message", "code") if found.get(name))[:500]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return text[:500] or "no word of explanation"
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return how long to wait: the header has seconds, or a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(retry_after)) if float(retry_after) < float("inf") else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,66 @@
+"""Asking again: what may pass is tried until it passes or patience ends, with pauses that grow."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cascade_memory.errors import ModelUnavailable
+from cascade_memory.evaluation.model.chat import Note, Reply, Try
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+
+
+class Passing(Exception):
+    """What went wrong may be over in a moment; ``pause`` is how many seconds the server asked for."""
+
+    def __init__(self, message: str, pause: float | None = None) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often to ask again, and how many seconds all tries of one request may take together."""
+
+    retries: int
+    seconds: float
+
+    def ask(self, once: Callable[[float], Reply], note: Note) -> Reply:
+        """Return what ``once(seconds left)`` returns; whatever happens to a try is noted before it is acted upon."""
+        began = time.monotonic()
+        for number in range(1, self.retries + 2):
+            sent = time.monotonic()
+            try:
+                reply = once(began + self.seconds - sent)
+            except Passing as error:
+                note(Try(number=number, seconds=time.monotonic() - sent, error=str(error)))
+                self._wait(error, number, began)
+            except ModelUnavailable as error:
+                note(Try(number=number, seconds=time.monotonic() - sent, error=str(error)))
+                raise
+            else:
+                note(Try(number=number, seconds=time.monotonic() - sent, reply=reply))
+                return reply
+        raise AssertionError("the last try returns or raises")
+
+    def _wait(self, error: Passing, number: int, began: float) -> None:
+        tries = "1 try" if number == 1 else f"{number} tries"
+        if number > self.retries:
+            raise ModelUnavailable(f"{error} ({tries})") from error
+        pause = pause_before(number) if error.pause is None else error.pause
+        left = began + self.seconds - time.monotonic()
+        if pause >= left:
+            raise ModelUnavailable(f"{error} ({tries}); the next one would be beyond {self.seconds:g} s") from error
+        time.sleep(pause)
+
+
+def pause_before(number: int) -> float:
+    """Return how long to wait after so many tries: twice as long each time, less up to a half, so that not all come at once.
+
+    >>> 0.25 <= pause_before(1) <= 0.5 and 1.0 <= pause_before(3) <= 2.0 and pause_before(99) <= 60
+    True
+    """
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(number - 1, 10)) * random.uniform(0.5, 1.0)

@@ -1,0 +1,156 @@
+"""What another policy would have earned on a folder's own episodes, from the probabilities that were written down there."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.assembly.folder import LEDGER, check_there
+from cascade_memory.assembly.rankers import resolve_ranker
+from cascade_memory.bandit import intervals
+from cascade_memory.bandit.epsilon_mix import context_of
+from cascade_memory.bandit.intervals import Interval
+from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
+from cascade_memory.domain.validation import check_namespace
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.memory.logged import is_one_choice, logged, with_nothing
+from cascade_memory.ports.judged import Judged
+
+ONE_STEP = (
+    "One step deep: what would have been shown in these episodes, from the cases that the ranker in charge had gathered. "
+    "Another one would have gathered others."
+)
+_ALIKE = "cosine-1"  # an encoder without signals of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What can be said of a policy.
+
+    ``logged`` is what the episodes really earned; ``left_out`` counts those that were no single choice of at most one case, or
+    not seen by this policy, and ``forgot`` how many of those had a candidate that was forgotten since; ``certain`` says that
+    nothing in the episodes that count was left to chance.
+    """
+
+    policy: str
+    logged: Interval
+    estimates: Estimates
+    left_out: int
+    forgot: int
+    certain: bool
+
+    @property
+    def verdict(self) -> str:
+        """Say in words what is known."""
+        found = self.estimates
+        if found.inverse is not None:
+            return f"identified: all its choices had a chance of being made; {found.effective:,.0f} episodes' worth of evidence"
+        within = f"its mean reward lies between {found.bounds.low:.3f} and {found.bounds.high:.3f}"
+        if self.certain:
+            return (
+                f"not identified: every choice was made with certainty. explore=0.1 leaves some to chance; as it is, {within}"
+            )
+        if not found.uncovered:
+            return f"not identified: none of its choices was ever made; {within}"
+        share = f"{100 * found.uncovered:.1f} %"
+        return f"not identified: {share} of its choices had no chance of being made; whatever they would have earned, {within}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a table shows."""
+        found = self.estimates
+        named = (
+            ("inverse propensity", found.inverse),
+            ("self-normalised", found.normalised),
+            ("doubly robust", found.robust),
+        )
+        forgot = f", {self.forgot:,} of them with a candidate that was forgotten" if self.forgot else ""
+        rows = [
+            ("policy", self.policy),
+            ("episodes", f"{found.episodes:,} replayed, {self.left_out:,} left out{forgot}"),
+            ("really earned", _level(self.logged)),
+            *((name, _level(one)) for name, one in named if one is not None),
+        ]
+        if found.inverse is not None and found.robust is None:
+            rows.append(("doubly robust", "– (the ranker in charge predicted no success)"))
+        return rows
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {**dataclasses.asdict(self), "verdict": self.verdict, "limits": ONE_STEP}
+
+
+def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "default") -> Replay:
+    """Estimate what a policy would have earned in a folder: a ranker by its name, or "shadow" for the one that watched last."""
+    ledger = SQLiteLedger(check_there(path) / LEDGER)
+    try:
+        number = ledger.namespace(check_namespace(namespace), create=False)
+        judged = [] if number is None else list(ledger.judged(number))
+    finally:
+        ledger.close()
+    if not judged:
+        raise InvalidInput(f"no episode of {namespace!r} was judged yet: there is nothing to replay")
+    log = list(_shadowed(judged) if policy == "shadow" else _replayed(judged, policy))
+    if not log:
+        raise InvalidInput(
+            f"none of {len(judged):,} episodes can be replayed with {policy!r}: they must be of one recall of at most one case "
+            f"(k=1), among the last 2,048, with no candidate forgotten since, and logged with the signals it reads; else run "
+            f"it beside: shadow={policy!r}"
+        )
+    chances = np.concatenate([one.behaviour for one in log])
+    return Replay(
+        policy=policy,
+        logged=intervals.mean(np.array([one.reward for one in log])),
+        estimates=estimate(log),
+        left_out=len(judged) - len(log),
+        forgot=sum(one.forgot for one in judged),
+        certain=not ((chances > 0.0) & (chances < 1.0 - 1e-5)).any(),
+    )
+
+
+def _shadowed(judged: Sequence[Judged]) -> Iterator[Logged]:
+    watching = [one.shadow for one in judged if one.shadow is not None]
+    for one in judged:
+        if watching and one.shadow == watching[-1] and is_one_choice(one):
+            yield logged(one, with_nothing(one.shadow_propensity))
+
+
+def _replayed(judged: Sequence[Judged], name: str) -> Iterator[Logged]:
+    """Let a policy choose on each slate that was logged, then learn what came of the choice that was made there."""
+    ranker = resolve_ranker(name, hindsight=True)
+    if ranker.newest or not ranker.writes_features:
+        raise InvalidInput(
+            f"{name!r} cannot be replayed: it chooses among other candidates, or by texts, which were not logged"
+        )
+    policy, reads = ranker.policy(), ranker.encoder(1, _no_vectors).identity
+    for seed, one in enumerate(judged):
+        n = len(one.lesson.slate)
+        if not one.whole or (n and reads not in (_ALIKE, one.encoder)):
+            continue
+        if n and reads == one.encoder != _ALIKE and one.lesson.slate.features.shape[1] != len(ranker.features):
+            continue  # the ranker in charge failed, and its signals were never computed
+        features = one.lesson.slate.features if reads == one.encoder else np.zeros((n, 0), np.float32)
+        slate = dataclasses.replace(one.lesson.slate, features=features)
+        lesson, target = dataclasses.replace(one.lesson, slate=slate), np.ones(1)
+        if n:
+            choice = policy.select(slate, 1, abstain=True, seed=seed)
+            target = with_nothing(choice.propensity)
+            if len(lesson.chosen):
+                lesson = dataclasses.replace(lesson, context=context_of(policy, slate, choice, lesson.chosen))
+        if is_one_choice(one):
+            yield logged(one, target)
+        policy.update([lesson])
+
+
+def _no_vectors(keys: NDArray[np.int64]) -> NDArray[np.float32]:
+    return np.zeros((len(keys), 1), np.float32)
+
+
+def _level(one: Interval) -> str:
+    return f"{one.estimate:.3f} ({one.low:.3f} to {one.high:.3f})"

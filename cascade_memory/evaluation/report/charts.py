@@ -1,0 +1,124 @@
+"""What is drawn of a section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.bench.summary import interval
+from cascade_memory.evaluation.report import regret
+from cascade_memory.evaluation.report.asked import note
+from cascade_memory.evaluation.report.differences import ENOUGH
+from cascade_memory.evaluation.report.drawing import Chart, Panel
+from cascade_memory.evaluation.report.palette import legend, looks, strong
+from cascade_memory.evaluation.report.section import Section, bits
+
+_POINTS = 160  # of a curve: more would not be seen
+Curve = Callable[[Row], "NDArray[np.float64] | None"]  # what a row reached after each task
+
+
+def success(section: Section) -> Chart:
+    """Draw the rate of success so far over the tasks played."""
+    return Chart(
+        "success",
+        "Success over the stream",
+        "Percent of the tasks so far that were solved, without the first tasks, where it jumps. Bands: 95 % intervals over "
+        "three seeds or more (Student's t), of the coloured methods; the picture is cut where they are wider than it."
+        + note(section),
+        [
+            Panel(task, _told(section, task, _success_so_far, "percent solved"), partial(_draw_success, section, task))
+            for task in section.tasks
+        ],
+        legend(section.methods),
+    )
+
+
+def missed(section: Section) -> Chart | None:
+    """Draw both parts of the regret, of the tasks where they are known."""
+    parts = (("coverage gap", _gap), ("retrieval regret", _retrieval))
+    panels: list[Panel] = []
+    for task in section.tasks:
+        if not any(regret.split(row) is not None for row in section.of_task(task)):
+            continue
+        for name, curve in parts:
+            about = _told(section, task, curve, name)
+            panels.append(Panel(f"{task}: {name}", about, partial(_draw_missed, section, task, curve)))
+    caption = f"Summed over the tasks so far. {regret.DEFINITION} Bands: 95 % intervals over three seeds or more."
+    return Chart("regret", "What was missed", caption, panels, legend(section.methods)) if panels else None
+
+
+def _success_so_far(row: Row) -> NDArray[np.float64] | None:
+    values, asked = bits(row, "success"), bits(row, "asked")
+    if values is None:
+        return None
+    attempted = np.ones(len(values), np.bool_) if asked is None else ~asked
+    return 100 * np.cumsum(values & attempted) / np.maximum(np.cumsum(attempted), 1)
+
+
+def _gap(row: Row) -> NDArray[np.float64] | None:
+    parts = regret.split(row)
+    return None if parts is None else parts[0]
+
+
+def _retrieval(row: Row) -> NDArray[np.float64] | None:
+    parts = regret.split(row)
+    return None if parts is None else parts[1]
+
+
+def _draw_success(section: Section, task: str, axes: Any) -> None:
+    shown = _draw_curves(axes, section, task, _success_so_far, skip=0.08)
+    if shown:
+        axes.set_ylim(max(0.0, min(map(np.min, shown)) - 4), min(100.0, max(map(np.max, shown)) + 4))
+    axes.set(xlabel="tasks", ylabel="solved so far, %")
+
+
+def _draw_missed(section: Section, task: str, curve: Curve, axes: Any) -> None:
+    shown = [*_draw_curves(axes, section, task, curve)]
+    both = [np.max(mean) for name in (_gap, _retrieval) for _, (_, mean, _) in _curves(section, task, name).items()]
+    if shown:
+        axes.set_ylim(min(0.0, *map(np.min, shown)), 1.05 * max(1.0, *both))  # the same for both parts of a task
+    axes.set(xlabel="tasks", ylabel="missed so far")
+
+
+def _draw_curves(axes: Any, section: Section, task: str, curve: Curve, skip: float = 0.0) -> list[NDArray[np.float64]]:
+    """Draw a line per method, the grey ones below; return the lines."""
+    look = looks(section.methods)
+    drawn: list[NDArray[np.float64]] = []
+    for method, (steps, mean, half) in sorted(_curves(section, task, curve, skip).items(), key=lambda one: look[one[0]].strong):
+        style = look[method]
+        width = 1.8 if style.strong else 0.7
+        axes.plot(steps, mean, color=style.colour, linestyle=style.dash, linewidth=width)
+        if style.strong and half is not None:
+            axes.fill_between(steps, mean - half, mean + half, color=style.colour, alpha=0.14, linewidth=0)
+        drawn.append(mean)
+    return drawn
+
+
+def _curves(
+    section: Section, task: str, curve: Curve, skip: float = 0.0
+) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]]:
+    """Return of each method the steps that are drawn, the mean over seeds there, and half of its interval."""
+    found: dict[str, Any] = {}
+    for method in section.methods:
+        lines = [values for row in section.of(task, method) if (values := curve(row)) is not None]
+        if not lines:
+            continue
+        n = min(map(len, lines))
+        places = np.unique(np.linspace(skip * (n - 1), n - 1, _POINTS).astype(np.int64))
+        table = np.array([line[places] for line in lines])
+        half = np.array([interval(column)[1] for column in table.T]) if len(lines) >= ENOUGH else None
+        found[method] = (places + 1, table.mean(axis=0), half)
+    return found
+
+
+def _told(section: Section, task: str, curve: Curve, what: str) -> str:
+    """Say in words where the lines end."""
+    curves = _curves(section, task, curve)
+    ends = ", ".join(f"{name} {curves[name][1][-1]:.1f}" for name in strong(section.methods) if name in curves)
+    tasks = max((int(steps[-1]) for steps, _, _ in curves.values()), default=0)
+    return f"{task}, {what} after {tasks} tasks: {ends}."

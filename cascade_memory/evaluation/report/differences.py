@@ -1,0 +1,77 @@
+"""Paired differences between two methods: the same seed gives both the same order and the same solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cascade_memory.evaluation.bench.summary import interval
+from cascade_memory.evaluation.report.asked import unasked
+from cascade_memory.evaluation.report.section import Measure, Section, solved
+
+BASES = ("NP-CBR", "zero-shot", "random")
+ENOUGH = 3  # seeds for a verdict: whole tasks are counted, so two of them agree by chance now and then
+Verdict = Literal["more", "fewer", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The mean of the differences over seeds, in points, and half of its 95 % interval.
+
+    >>> Difference(2.0, 1.5, seeds=5).verdict, Difference(2.0, 2.5, seeds=5).verdict, Difference(2.0, 0.0, seeds=2).verdict
+    ('more', 'open', 'open')
+    """
+
+    mean: float
+    half: float
+    seeds: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Say on which side of zero the whole interval lies, if there are enough seeds to say so."""
+        if self.seeds < ENOUGH:
+            return "open"
+        if self.mean - self.half > 0:
+            return "more"
+        return "fewer" if self.mean + self.half < 0 else "open"
+
+    def __str__(self) -> str:
+        """Return it with its sign."""
+        mean = f"{self.mean:+.1f}".replace("-", "−")
+        return mean if np.isnan(self.half) else f"{mean} ± {self.half:.1f}"
+
+
+def on_task(section: Section, task: str, method: str, base: str, measure: Measure = solved) -> Difference | None:
+    """Return by how much a method is ahead on a task; None where no seed has both."""
+    return on_average(section, [task], method, base, measure)
+
+
+def on_average(section: Section, tasks: list[str], method: str, base: str, measure: Measure = solved) -> Difference | None:
+    """Return by how much a method is ahead on the mean over tasks, from the seeds that have both methods on all of them."""
+    by_task = [_by_seed(section, task, method, base, measure) for task in tasks]
+    paired = [
+        float(np.mean([one[seed] for one in by_task]))
+        for seed in section.seeds
+        if by_task and all(seed in one for one in by_task)
+    ]
+    return Difference(*interval(paired), seeds=len(paired)) if paired else None
+
+
+def _by_seed(section: Section, task: str, method: str, base: str, measure: Measure) -> dict[int, float]:
+    """Return the differences on a task by seed, on the tasks of its stream that both attempted without a human's answer."""
+    found: dict[int, float] = {}
+    for seed in section.seeds:
+        mine, its = (section.rows.get((task, one, seed)) for one in (method, base))
+        if mine is None or its is None:
+            continue
+        ours, theirs = measure(unasked(mine, its)), measure(unasked(its, mine))
+        if ours is not None and theirs is not None:
+            found[seed] = ours - theirs
+    return found
+
+
+def comparable(section: Section, method: str, base: str, measure: Measure = solved) -> list[str]:
+    """Return the tasks on which both were played with the same seed."""
+    return [task for task in section.tasks if on_task(section, task, method, base, measure) is not None]

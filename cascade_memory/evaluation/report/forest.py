@@ -1,0 +1,114 @@
+"""Paired differences as marks with their intervals, and success against what it costs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.evaluation.report.asked import note
+from cascade_memory.evaluation.report.differences import BASES, comparable, on_average, on_task
+from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
+from cascade_memory.evaluation.report.palette import INK, legend, looks, strong
+from cascade_memory.evaluation.report.section import Section, solved
+
+AVERAGE = "average"
+
+
+def forest(section: Section) -> Chart | None:
+    """Draw by how much the coloured methods are ahead of each base, task by task and on average."""
+    panels: list[Panel] = []
+    for base in BASES:
+        methods = [name for name in strong(section.methods) if name != base and comparable(section, name, base)]
+        if base in section.methods and methods:
+            height = 0.8 + (len(section.tasks) + 1) * (0.18 + 0.11 * len(methods))
+            about = f"{section.title}: points ahead of {base}; the table below has the figures."
+            panels.append(Panel(f"ahead of {base}", about, partial(_draw_forest, section, methods, base), height))
+    caption = (
+        "Points by which a method is ahead of another one, paired by seed, with 95 % intervals (Student's t). An interval that "
+        "leaves the picture is cut; the tables have it whole." + note(section)
+    )
+    return Chart("differences", "Paired differences", caption, panels, legend(section.methods)) if panels else None
+
+
+def _draw_forest(section: Section, methods: list[str], base: str, axes: Any) -> None:
+    look, lines = looks(section.methods), [*section.tasks, AVERAGE]
+    reach = 0.0
+    for place, task in enumerate(lines):
+        for i, method in enumerate(methods):
+            found = (
+                on_average(section, comparable(section, method, base), method, base)
+                if task == AVERAGE and place == len(lines) - 1
+                else on_task(section, task, method, base)
+            )
+            if found is None:
+                continue
+            y = place + 0.36 * (2 * (i + 0.5) / len(methods) - 1)
+            style = look[method]
+            half = None if np.isnan(found.half) else found.half
+            axes.errorbar(
+                found.mean, y, xerr=half, color=style.colour, fmt=style.mark, markersize=4, linewidth=1.2, clip_on=True
+            )
+            reach = max(reach, abs(found.mean))
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_xlim(-1.6 * reach - 2, 1.6 * reach + 2)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_yticks(range(len(lines)), [brief(task) for task in lines], parse_math=False)
+    axes.grid(visible=False, axis="y")
+    for edge in range(1, len(lines)):
+        axes.axhline(edge - 0.5, color=INK, alpha=0.15, linewidth=0.6)
+    axes.set_xlabel(f"points more than {base}", parse_math=False)
+
+
+def costs(section: Section) -> Chart | None:
+    """Draw success, as the mean over tasks, against time and against the cases that were kept."""
+    panels: list[Panel] = []
+    for key, title, log in (("ms_per_task", "ms per task", True), ("cases", "cases kept", False)):
+        points = _points(section, key)
+        if points:
+            said = ", ".join(f"{method} {y:.1f} % at {x:.3g}" for method, (x, y) in points.items())
+            panels.append(Panel(title, f"Success against {title}: {said}.", partial(_draw_points, section, points, title, log)))
+    caption = "Percent solved, as the mean over tasks and seeds. Time is the median of a task, without embedding its query."
+    caption += note(section)
+    if not any(row.get("cases") for row in section.rows.values()):
+        caption += " These rows do not tell how many cases were kept."
+    return Chart("costs", "What it costs", caption, panels, legend(section.methods)) if panels else None
+
+
+def _points(section: Section, key: str) -> dict[str, tuple[float, float]]:
+    """Return (cost, success) of each method, over the tasks that all of those methods have."""
+    costing: dict[str, dict[str, float]] = {}
+    for method in section.methods:
+        means = {
+            task: [one for row in section.of(task, method) if isinstance(one := row.get(key), (int, float))]
+            for task in section.tasks
+        }
+        costing[method] = {task: float(np.mean(values)) for task, values in means.items() if values}
+    costing = {method: tasks for method, tasks in costing.items() if tasks}
+    shared = [task for task in section.tasks if all(task in tasks for tasks in costing.values())]
+    if not shared:
+        return {}
+    return {
+        method: (
+            float(np.mean([tasks[task] for task in shared])),
+            float(np.mean([np.mean(list(section.by_seed(task, method, solved).values())) for task in shared])),
+        )
+        for method, tasks in costing.items()
+    }
+
+
+def _draw_points(section: Section, points: dict[str, tuple[float, float]], label: str, log: bool, axes: Any) -> None:
+    look = looks(section.methods)
+    for method, (x, y) in points.items():
+        axes.plot(
+            x,
+            y,
+            color=look[method].colour,
+            marker=look[method].mark,
+            linestyle="none",
+            markersize=7 if look[method].strong else 5,
+        )
+    if log:
+        axes.set_xscale("log")
+    axes.set(xlabel=label, ylabel="solved, %")

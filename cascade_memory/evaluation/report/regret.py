@@ -1,0 +1,32 @@
+"""What was missed so far, parted into what no memory could give and what the choice of the case lost."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.report.section import bits, declared
+
+DEFINITION = (
+    "A task's loss is the rate with which the solver succeeds when it is shown the right solution (1 where none is "
+    "declared), less 1 if the task was solved; losses of tasks for which no case with the right solution was in the memory "
+    "add up to the coverage gap, losses of tasks for which one was there and was not shown to the retrieval regret. What a "
+    "human answered is no loss."
+)
+
+
+def split(row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the coverage gap and the retrieval regret after each task; None where nobody knows what was covered.
+
+    >>> gap, retrieval = split({"n": 3, "success": "001", "covered": "011", "fitting": "001", "declared": {"matched": 0.9}})
+    >>> print(gap, retrieval)
+    [0.9 0.9 0.9] [0.  0.9 0.9]
+    """
+    success, covered, fitting = (bits(row, name) for name in ("success", "covered", "fitting"))
+    if success is None or covered is None or fitting is None:
+        return None
+    loss = float(declared(row).get("matched", 1.0)) - success
+    if (asked := bits(row, "asked")) is not None:
+        loss = np.where(asked, 0.0, loss)
+    return np.cumsum(np.where(covered, 0.0, loss)), np.cumsum(np.where(covered & ~fitting, loss, 0.0))

@@ -1,0 +1,165 @@
+"""The figures behind the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.report import paper, regret
+from cascade_memory.evaluation.report.asked import note
+from cascade_memory.evaluation.report.differences import BASES, comparable, on_average, on_task
+from cascade_memory.evaluation.report.markup import Cell, Table
+from cascade_memory.evaluation.report.section import (
+    Measure,
+    Section,
+    declared,
+    mean_text,
+    solved,
+    solved_of_the_rest,
+)
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+_COSTS = {
+    "ms_per_task": "ms per task",
+    "steps_per_task": "tool calls or actions per task",
+    "cases": "cases kept",
+    "tokens": "tokens",
+    "cost": "cost",
+}
+
+
+def streams(section: Section) -> Table:
+    """Say of each task how long it is, what was declared of its solver, and how its data differs from the paper's."""
+    lines: list[list[str]] = []
+    for task in section.tasks:
+        rows, entry = section.of_task(task), CATALOGUE.get(task)
+        said = ", ".join(f"{name} {_number(value)}" for name, value in declared(rows[0]).items())
+        embedders = ", ".join(sorted({str(row["embedder"]) for row in rows if row.get("embedder")}))
+        lengths = ", ".join(str(n) for n in sorted({row["n"] for row in rows}))
+        lines.append([task, lengths, said, embedders, entry.stand_in if entry else ""])
+    head = ["task", "tasks", "declared of the solver", "embedder", "data differs from the paper's"]
+    return Table("Streams", head, lines, words={2, 3, 4})
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def success(section: Section, measure: Measure = solved) -> Table:
+    """Return what each method solved of each task, and in the mean over tasks."""
+    lines = [
+        [
+            method,
+            *(mean_text(list(section.by_seed(task, method, measure).values())) for task in section.tasks),
+            mean_text(_averages(section, method, measure)),
+        ]
+        for method in section.methods
+    ]
+    if measure is solved:
+        caption = f"{section.title}: percent solved, mean over seeds ± half of the 95 % interval"
+    else:
+        caption = f"{section.title}: percent solved of the tasks that the solver does not solve alone"
+    return Table(caption + (f".{said}" if (said := note(section)) else ""), ["method", *section.tasks, "average"], lines)
+
+
+def _averages(section: Section, method: str, measure: Measure) -> list[float]:
+    found = [section.by_seed(task, method, measure) for task in section.tasks]
+    return [float(np.mean([one[seed] for one in found])) for seed in section.seeds if all(seed in one for one in found)]
+
+
+def rest_is_known(section: Section) -> bool:
+    """Say whether any row tells what its solver solves alone."""
+    return any(solved_of_the_rest(row) is not None for row in section.rows.values())
+
+
+def beside_the_paper(section: Section) -> Table | None:
+    """Put what the paper reports into a column of its own."""
+    lines: list[list[str]] = []
+    for task in section.tasks:
+        for method in section.methods:
+            found = paper.reported(task, method)
+            here = mean_text(list(section.by_seed(task, method, solved).values()))
+            if found is not None and here:
+                lines.append([task, method, here, found[0], found[1]])
+    head = ["task", "method here", f"here: {section.title}", "method in the paper", "paper: Qwen3-32B"]
+    return Table("Beside the paper's figures", head, lines, words={1, 3}) if lines else None
+
+
+def missed(section: Section) -> Table | None:
+    """Return both parts of the regret at the end of the streams."""
+    lines: list[list[str]] = []
+    for task in section.tasks:
+        for method in section.methods:
+            parts = [both for row in section.of(task, method) if (both := regret.split(row)) is not None]
+            if parts:
+                ends = [[float(part[-1]) for part in side] for side in zip(*parts, strict=True)]
+                lines.append([task, method, *map(mean_text, ends)])
+    head = ["task", "method", "coverage gap", "retrieval regret"]
+    return Table(f"{section.title}: missed by the end of the stream, in tasks", head, lines, words={1}) if lines else None
+
+
+def differences(section: Section, measure: Measure = solved) -> list[Table]:
+    """Return a table for each base: by how much each method is ahead of it."""
+    tables: list[Table] = []
+    for base in BASES:
+        lines = [
+            _line(section, method, base, measure) for method in section.methods if comparable(section, method, base, measure)
+        ]
+        if base not in section.methods or len(lines) < 2:
+            continue
+        of_what = "" if measure is solved else ", of the tasks that the solver does not solve alone"
+        head = ["method", *section.tasks, "average", "over tasks", "seeds"]
+        others = [line for line in lines if line[0] != base]
+        more = f".{said}" if (said := note(section)) else ""
+        tables.append(Table(f"{section.title}: points more than {base}{of_what}{more}", head, others))
+    return tables
+
+
+def _line(section: Section, method: str, base: str, measure: Measure) -> list[str | Cell]:
+    shared = comparable(section, method, base, measure)
+    found = [on_task(section, task, method, base, measure) for task in section.tasks]
+    mean = on_average(section, shared, method, base, measure)
+    cells = ["" if one is None else Cell(str(one), one.verdict) for one in (*found, mean)]
+    return [method, *cells, str(len(shared)), "" if mean is None else str(mean.seeds)]
+
+
+def by_kind(section: Section) -> list[Table]:
+    """Return a table for each task that comes in kinds."""
+    tables: list[Table] = []
+    for task in section.tasks:
+        kinds = list(dict.fromkeys(kind for row in section.of_task(task) for kind in _kinds(row)))
+        if kinds:
+            lines = [[kind, *(_of_kind(section.of(task, method), kind) for method in section.methods)] for kind in kinds]
+            caption = f"{section.title}: percent solved of {task} (in brackets: of what the solver does not solve alone)"
+            tables.append(Table(caption, ["kind", *section.methods], lines))
+    return tables
+
+
+def _kinds(row: Row) -> dict[str, Sequence[float | None]]:
+    return row.get("kinds") or {}
+
+
+def _of_kind(rows: list[Row], kind: str) -> str:
+    # Rows with a human's answers count those as solved, and which kinds they were of is not told.
+    found = [_kinds(row)[kind] for row in rows if kind in _kinds(row) and not row.get("asked")]
+    of_all, of_rest = (
+        [float(100 * value) for one in found if len(one) > place and (value := one[place]) is not None] for place in (1, 2)
+    )
+    return f"{mean_text(of_all)} ({np.mean(of_rest):.1f})" if of_rest else mean_text(of_all)
+
+
+def costs(section: Section) -> list[Table]:
+    """Return a table for each cost that any row tells of."""
+    tables: list[Table] = []
+    for key, title in _COSTS.items():
+        lines = [[method, *(_cost(section.of(task, method), key) for task in section.tasks)] for method in section.methods]
+        if any(cell for line in lines for cell in line[1:]):
+            tables.append(Table(f"{section.title}: {title}, mean over seeds", ["method", *section.tasks], lines))
+    return tables
+
+
+def _cost(rows: list[Row], key: str) -> str:
+    values = [float(one) for row in rows if isinstance(one := row.get(key), (int, float))]
+    return f"{np.mean(values):.3g}" if values else ""

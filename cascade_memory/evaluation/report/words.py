@@ -1,0 +1,97 @@
+"""What the intervals say, in sentences: where memory helps, where it does not, and where nothing can be said."""
+
+from __future__ import annotations
+
+from cascade_memory.evaluation.report.asked import helped
+from cascade_memory.evaluation.report.differences import BASES, Difference, Verdict, comparable, on_average, on_task
+from cascade_memory.evaluation.report.section import Section
+
+NO_MEMORY = "zero-shot"
+_STATIC = "NP-CBR"
+_OURS = "CASCADE"
+_SAYS: dict[Verdict, str] = {
+    "more": "solves more than {base} on",
+    "fewer": "solves FEWER than {base} on",
+    "open": "cannot be told apart from {base} on",
+}
+_MANY_SAY: dict[Verdict, str] = {
+    "fewer": "solve FEWER than no memory",
+    "open": "cannot be told apart from no memory",
+}
+Sentence = tuple[Verdict, str]
+
+
+def subject(section: Section) -> str:
+    """Return the method that the section is about: CASCADE, or else the last one with a memory."""
+    with_memory = _memories(section) or section.methods
+    return _OURS if _OURS in with_memory else with_memory[-1]
+
+
+def against(section: Section, method: str, base: str) -> list[Sentence]:
+    """Say on which tasks a method is ahead of another one, behind it, or neither."""
+    found = {task: on_task(section, task, method, base) for task in section.tasks}
+    return _sentences(method, _called(base), {task: one for task, one in found.items() if one is not None})
+
+
+def where_memory_does_not_help(section: Section) -> list[Sentence]:
+    """Name the subject's tasks without a sure gain over no memory or NP-CBR; then, by task, all memories without one."""
+    ours = subject(section)
+    bases = [base for base in (NO_MEMORY, _STATIC) if base in section.methods and base != ours]
+    lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]
+    return lines + _of_no_help(section)
+
+
+def _of_no_help(section: Section) -> list[Sentence]:
+    if NO_MEMORY not in section.methods:
+        return [("open", f"Nobody played without a memory, so whether one helps is not known: add the method {NO_MEMORY}.")]
+    lines: list[Sentence] = []
+    for task in section.tasks:
+        found = {method: on_task(section, task, method, NO_MEMORY) for method in _memories(section)}
+        for verdict, says in _MANY_SAY.items():
+            which = [f"{method} ({one})" for method, one in found.items() if one is not None and one.verdict == verdict]
+            if which:
+                lines.append((verdict, f"On {task}: {'; '.join(which)} {says}."))
+    return lines or [("more", "Every memory solves more than no memory on every task.")]
+
+
+def against_the_best_rival(section: Section) -> Sentence | None:
+    """Say whether the subject is ahead, on average, of the best of the others that played all of its tasks, and by how much."""
+    ours = subject(section)
+    tasks = comparable(section, ours, ours)
+    ahead = {
+        rival: one
+        for rival in section.methods
+        if rival != ours
+        and not rival.startswith(_OURS)
+        and not helped(section, rival)
+        and (one := on_average(section, tasks, ours, rival)) is not None
+    }
+    if not ahead:
+        return None
+    rival = min(ahead, key=lambda name: ahead[name].mean)
+    over = f"the mean over {len(tasks)} tasks"
+    says = {"more": "is ahead of", "fewer": "is BEHIND", "open": "cannot be told apart from"}[ahead[rival].verdict]
+    return ahead[rival].verdict, f"In {over}, {ours} {says} its best rival, {_called(rival)}: {ahead[rival]} points."
+
+
+def _memories(section: Section) -> list[str]:
+    """Return the methods with a memory that no human helped."""
+    return [method for method in section.methods if method != NO_MEMORY and not helped(section, method)]
+
+
+def _called(base: str) -> str:
+    return "no memory" if base == NO_MEMORY else base
+
+
+def _sentences(method: str, base: str, found: dict[str, Difference]) -> list[Sentence]:
+    lines: list[Sentence] = []
+    for verdict, says in _SAYS.items():
+        which = [f"{task} ({one})" for task, one in found.items() if one.verdict == verdict]
+        if which:
+            lines.append((verdict, f"{method} {says.format(base=base)} {', '.join(which)}."))
+    return lines
+
+
+def compared_with(section: Section) -> list[str]:
+    """Return what the subject is compared with: no memory first."""
+    return [base for base in dict.fromkeys((NO_MEMORY, *BASES)) if base in section.methods and base != subject(section)]

@@ -1,0 +1,37 @@
+"""From files of rows to a folder with the page and its pictures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.rows import read_rows
+from cascade_memory.evaluation.report import charts, forest
+from cascade_memory.evaluation.report.drawing import Chart, need_matplotlib, png
+from cascade_memory.evaluation.report.heatmap import tried
+from cascade_memory.evaluation.report.page import page
+from cascade_memory.evaluation.report.section import Section, sections
+
+PAGE = "index.html"
+
+
+def write_report(rows: Path, folder: Path, tuning: Path | None = None) -> Path:
+    """Write the page and the PNGs of a file of rows into a folder; return the page's path."""
+    need_matplotlib()
+    found = sections(read_rows(rows))
+    if not found:
+        raise InvalidInput(f"{rows} has no rows yet: cascade-memory bench run --out {rows} writes them")
+    tuned = tried(read_rows(tuning)) if tuning is not None else []
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = [(section, one) for section in found for one in _charts(section) if one is not None]
+    for i, (section, one) in enumerate([*drawn, *tuned]):
+        solver = re.sub(r"[^a-z0-9]+", "-", section.solver.lower()).strip("-")
+        png(one, section.title, folder / f"{i:02}-{solver}-{one.name}.png")
+    target = folder / PAGE
+    target.write_text(page(found, tuned), encoding="utf-8")
+    return target
+
+
+def _charts(section: Section) -> list[Chart | None]:
+    return [charts.success(section), forest.forest(section), charts.missed(section), forest.costs(section)]

@@ -1,0 +1,97 @@
+"""What a case says about how, apart from where: its operations, with its nouns replaced by those of another task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory.errors import InvalidInput
+
+_TASK = "Your task is to: "
+_NAME = r"[a-z]+ \d+"
+_OPERATION = re.compile(rf"(take|move|clean|heat|cool|use) ({_NAME})(?: (?:from|to|with) ({_NAME}))?")
+# The words of such sentences that are neither a thing nor a receptacle.
+_FILLERS = (
+    "a an and at chilled clean cleaned cold cool cooled desklamp examine find heat heated hot in inside into it look on one "
+    "place put some the them then to turn two under use using warm with"
+)
+_OTHERS = frozenset(_FILLERS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a query says: the receptacles of the room, the thing that is asked for, and the kind of receptacle it goes to."""
+
+    receptacles: tuple[str, ...]
+    thing: str | None
+    goal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One step of a plan without its ways.
+
+    ``receptacle`` is where the case found the thing, put it, or treated it; empty if it was used where it stood.
+    """
+
+    verb: str
+    thing: str
+    receptacle: str = ""
+
+
+def kind(name: str) -> str:
+    """Return what something is.
+
+    >>> kind("drawer 3")
+    'drawer'
+    """
+    return name.rsplit(" ", 1)[0]
+
+
+def read_query(query: str) -> Request:
+    """Read the room and the task.
+
+    >>> read_query("You see a drawer 1, and a desk 1. Your task is to: put some pencil on desk.")
+    Request(receptacles=('drawer 1', 'desk 1'), thing='pencil', goal='desk')
+    """
+    room, found, task = query.partition(_TASK)
+    if not found:
+        raise InvalidInput(f"a household task says {_TASK!r}, and this one does not: {query!r}")
+    receptacles = tuple(dict.fromkeys(re.findall(rf"\ban? ({_NAME})\b", room)))
+    kinds = {kind(one) for one in receptacles}
+    words = re.findall(r"[a-z]+", task.lower())
+    goal = next((word for word in reversed(words) if word in kinds), None)
+    thing = next((word for word in words if word not in kinds and word not in _OTHERS), None)
+    return Request(receptacles, thing, goal)
+
+
+def operations(trajectory: Trajectory) -> list[Operation]:
+    """Return what a trajectory did, without its ways and its searches.
+
+    >>> from cascade_memory.domain.trajectory import Step
+    >>> actions = ["go to desk 1", "take pen 2 from desk 1", "go to drawer 1", "open drawer 1", "move pen 2 to drawer 1"]
+    >>> [operation.verb for operation in operations(Trajectory([Step(action) for action in actions]))]
+    ['take', 'move']
+    """
+    found = (_OPERATION.fullmatch(step.action) for step in trajectory.steps)
+    return [Operation(one[1], kind(one[2]), one[3] or "") for one in found if one]
+
+
+def adapted(plan: Sequence[Operation], old: Request, new: Request) -> list[Operation]:
+    """Put the thing and the goal of another task in the place of the old ones.
+
+    >>> old, new = Request((), "pen", "drawer"), Request((), "fork", "shelf")
+    >>> adapted([Operation("take", "pen", "desk 1"), Operation("move", "pen", "drawer 2")], old, new)
+    [Operation(verb='take', thing='fork', receptacle='desk 1'), Operation(verb='move', thing='fork', receptacle='shelf 2')]
+    """
+    return [_adapted(one, old, new) for one in plan]
+
+
+def _adapted(one: Operation, old: Request, new: Request) -> Operation:
+    thing = new.thing if new.thing and one.thing == old.thing else one.thing
+    receptacle = one.receptacle
+    if one.verb == "move" and new.goal and old.goal and kind(receptacle) == old.goal:
+        receptacle = f"{new.goal} {receptacle.rsplit(' ', 1)[1]}"
+    return replace(one, thing=thing, receptacle=receptacle)

@@ -1,0 +1,125 @@
+"""Carry a plan out in a game: look for what it needs where the case found it, then everywhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cascade_memory.domain.trajectory import Step
+from cascade_memory.evaluation.environments.household.engine import Engine
+from cascade_memory.evaluation.reuse.household_plan import Operation, kind, read_query
+
+LONGEST = 30  # steps: no stream allows more
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What happened in a game. A game that is won ends with the action that won it."""
+
+    steps: tuple[Step, ...]
+    won: bool
+
+
+def replay(engine: Engine, game: Path, actions: Sequence[str]) -> Played:
+    """Do what a solution says, action by action."""
+    engine.start(game)
+    steps = tuple(Step(action, engine.act(action)) for action in actions)
+    return Played(steps, engine.won)
+
+
+def carry_out(engine: Engine, game: Path, plan: Sequence[Operation]) -> Played:
+    """Carry a plan out, for ``LONGEST`` steps at most. An action that the game would refuse is not tried, and costs nothing."""
+    player = _Player(engine, engine.start(game))
+    try:
+        for operation in plan:
+            player.carry_out(operation)
+    except _Over:
+        pass
+    return Played(tuple(player.steps), engine.won)
+
+
+class _Over(Exception):
+    """The game is won, or there are no steps left."""
+
+
+class _Player:
+    def __init__(self, engine: Engine, query: str) -> None:
+        self.steps: list[Step] = []
+        self._engine = engine
+        self._receptacles = read_query(query).receptacles
+        self._seen: dict[str, str] = {}  # thing -> receptacle
+        self._visited: set[str] = set()
+        self._taken: set[str] = set()
+        self._here = self._held = ""
+
+    def carry_out(self, operation: Operation) -> None:
+        if operation.verb == "take":
+            self._take(operation)
+        elif operation.verb == "use":
+            if tool := self._find(operation.thing, ""):
+                self._go(self._seen[tool])
+                self._do(f"use {tool}")
+        elif self._held and (target := self._like(operation.receptacle)):
+            if operation.verb == "move":
+                self._go(target)
+                if self._do(f"move {self._held} to {target}") is not None:
+                    self._held = ""
+            else:  # a device works while it is closed
+                self._go(target, open_it=False)
+                self._do(f"{operation.verb} {self._held} with {target}")
+
+    def _take(self, operation: Operation) -> None:
+        thing = self._find(operation.thing, operation.receptacle)
+        if not thing:
+            return
+        where = self._seen[thing]
+        self._go(where)
+        if self._do(f"take {thing} from {where}") is not None:
+            self._held = thing
+            self._taken.add(thing)
+            del self._seen[thing]
+
+    def _find(self, wanted: str, first: str) -> str | None:
+        """Return a thing of a kind that was not taken before, going from receptacle to receptacle until one is seen."""
+        left = sorted(self._receptacles, key=lambda one: (one != first, kind(one) != kind(first)))  # stable: else as told
+        for receptacle in ["", *(one for one in left if one not in self._visited)]:
+            if receptacle:
+                self._go(receptacle)
+            found = next((one for one in self._seen if kind(one) == wanted and one not in self._taken), None)
+            if found:
+                return found
+        return None
+
+    def _like(self, receptacle: str) -> str | None:
+        """Return the receptacle of this name here, or one of its kind."""
+        alike = [one for one in self._receptacles if kind(one) == kind(receptacle)]
+        return receptacle if receptacle in alike else next(iter(alike), None)
+
+    def _go(self, receptacle: str, *, open_it: bool = True) -> None:
+        if self._here != receptacle:
+            observation = self._do(f"go to {receptacle}")
+            if observation is None:
+                return
+            self._here = receptacle
+            self._look(observation)
+        if open_it:
+            self._visited.add(receptacle)
+            self._look(self._do(f"open {receptacle}") or "")
+
+    def _look(self, observation: str) -> None:
+        for thing in re.findall(r"\ban? ([a-z]+ \d+)\b", observation.partition("you see")[2]):
+            self._seen[thing] = self._here
+
+    def _do(self, action: str) -> str | None:
+        """Act, if the game allows it."""
+        if action not in self._engine.possible:
+            return None
+        if len(self.steps) == LONGEST:
+            raise _Over
+        observation = self._engine.act(action)
+        self.steps.append(Step(action, observation))
+        if self._engine.won:
+            raise _Over
+        return observation

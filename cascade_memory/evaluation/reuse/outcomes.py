@@ -1,0 +1,64 @@
+"""Outcomes that need not be played again: in a world without chance, the same case on the same task ends the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cascade_memory.domain.trajectory import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended, and what was done (None: nothing)."""
+
+    success: bool
+    done: Trajectory | None
+
+
+class Outcomes:
+    """A file of outcomes by what they depend on; any number of processes may share it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     outcomes = Outcomes(Path(folder) / "outcomes.sqlite")
+    ...     outcomes.keep(["game 1", "some case"], Outcome(True, None))
+    ...     found, missing = outcomes.known(["game 1", "some case"]), outcomes.known(["game 2", "some case"])
+    ...     outcomes.close()
+    >>> found, missing
+    (Outcome(success=True, done=None), None)
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+        self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is played again
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS outcomes (key BLOB PRIMARY KEY, success INTEGER, done BLOB) WITHOUT ROWID"
+        )
+
+    def known(self, depends_on: Sequence[str]) -> Outcome | None:
+        """Return the outcome if it was kept."""
+        row = self._file.execute("SELECT success, done FROM outcomes WHERE key = ?", (_key(depends_on),)).fetchone()
+        if row is None:
+            return None
+        return Outcome(bool(row[0]), Trajectory.from_json(zlib.decompress(row[1]).decode()) if row[1] else None)
+
+    def keep(self, depends_on: Sequence[str], outcome: Outcome) -> None:
+        """Keep an outcome; the first one stays."""
+        done = zlib.compress(outcome.done.to_json().encode()) if outcome.done else None
+        self._file.execute("INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?)", (_key(depends_on), outcome.success, done))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _key(depends_on: Sequence[str]) -> bytes:
+    return hashlib.sha256(json.dumps(list(depends_on)).encode()).digest()[:16]

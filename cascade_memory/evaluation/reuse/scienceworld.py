@@ -1,0 +1,206 @@
+"""Replay a recalled experiment in ScienceWorld, with its words mapped onto the present task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.evaluation.environments.scienceworld import ScienceWorld, room_of
+from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
+
+Alike = Callable[[str, str], float]  # how near two names are in meaning, at most 1
+
+_VERBS = ("focus on", "pick up", "move", "use", "pour", "activate", "deactivate", "open", "close", "connect", "dunk", "mix")
+_WAYS = ("open door", "go to", "teleport to", "look around")
+_UNREPAIRED = ("connect", "wait", "drop")
+_IDLE = frozenset(["in", "inventory", "the", "a", "baby", "adult", "egg", "containing", "and", "of"])
+_ENOUGH = 0.25  # below it, another object is not tried: a wrong one can end the experiment
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What the agent is told: the task in words, what it sees, what it carries."""
+
+    task: str
+    view: str
+    inventory: str
+
+    @property
+    def text(self) -> str:
+        """Return all of it: what memory is asked with.
+
+        >>> Experiment.of(Experiment("Find it.", "A hall.", "Nothing.").text).view
+        'A hall.'
+        """
+        return f"{self.task}\n\n{self.view}\n\n{self.inventory}"
+
+    @classmethod
+    def of(cls, text: str) -> Experiment:
+        """Read what ``text`` returned."""
+        task, _, rest = text.partition("\n\n")
+        view, _, inventory = rest.rpartition("\n\n")
+        return cls(task, view, inventory)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """An action of an old trajectory, where it was done, and what was seen there."""
+
+    room: str | None
+    action: str
+    view: str
+
+
+def deeds(old: Experiment, trajectory: Trajectory) -> Iterator[Deed]:
+    """Yield what was done in a trajectory, without the ways between rooms."""
+    room, view = room_of(old.view), old.view
+    for step in trajectory.steps:
+        if step.action.startswith(_WAYS):
+            room, view = room_of(step.observation) or room, step.observation
+        elif step.action:
+            yield Deed(room, step.action, view)
+
+
+class Replay:
+    """One attempt: teleport to where it was done, do it, and where the world refuses, look for the nearest thing to it.
+
+    ``repairs`` is the difference between the two strengths: without it, nothing is done but mapping words.
+    """
+
+    def __init__(self, world: ScienceWorld, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:
+        self._world, self._alike, self._new, self._limit, self._repairs = world, alike, new, limit, repairs
+        self._room = room_of(new.view)
+        self._steps: list[Step] = []
+        self._renamed: dict[str, str] = {}  # found by repairing: they hold for what follows
+        self._turned: dict[str, str] = {}  # the other box, after a measurement
+
+    def play(self, old: Experiment, trajectory: Trajectory) -> Trajectory | None:
+        """Return what was done; None if nothing was."""
+        phrases = mapped_phrases(old.task, self._new.task)
+        for deed in deeds(old, trajectory):
+            if self._ended:
+                break
+            self._redo(deed, phrases)
+        if not self._ended:
+            self._act("wait1")  # some experiments are judged a moment later
+        return Trajectory(self._steps) if self._steps else None
+
+    @property
+    def _ended(self) -> bool:
+        return self._world.over or len(self._steps) >= self._limit
+
+    def _redo(self, deed: Deed, phrases: dict[str, str]) -> None:
+        room = substituted(deed.room, phrases) if deed.room else None
+        if room and room != self._room:
+            self._go(room)
+        action = _named(substituted(substituted(deed.action.lower(), phrases), self._renamed))
+        if action.startswith("move"):
+            action = substituted(action, self._turned)
+        if self._ended or self._act(action) or self._elsewhere(deed, action):
+            return
+        if self._repairs and not self._ended:
+            self._repair(deed, action, phrases)
+
+    def _elsewhere(self, deed: Deed, action: str) -> bool:
+        """Try the room of old: words that were mapped may have moved the thing to a room where it is not."""
+        here = self._room
+        if not deed.room or not here or deed.room == here or action.startswith(_UNREPAIRED):
+            return False
+        self._go(deed.room)
+        if self._ended or self._act(action):
+            return True
+        if not self._ended:
+            self._go(here)
+        return False
+
+    def _repair(self, deed: Deed, action: str, phrases: dict[str, str]) -> None:
+        verb, things = _parted(action)
+        if not things or verb.startswith(_UNREPAIRED):
+            return
+        before = {**phrases, **self._renamed}
+        _, old_things = _parted(deed.action)
+        lines = [substituted(_line_about(thing, deed.view).lower(), before) for thing in old_things]
+        found = self._nearest(verb, things, lines)
+        if found is None:
+            return
+        for wanted, taken in zip(things, _parted(found)[1], strict=True):
+            old, new = (" ".join(word for word in name.split() if word not in _IDLE) for name in (wanted, taken))
+            if old and new and old != new:
+                self._renamed[old.lower()] = new
+        self._act(found)
+
+    def _nearest(self, verb: str, things: Sequence[str], lines: Sequence[str]) -> str | None:
+        view = self._world.look()
+        best, best_score = None, 0.0
+        known: dict[tuple[int, str], float] = {}
+        for action in self._world.possible():
+            other, others = _parted(action)
+            if other != verb or len(others) != len(things):
+                continue
+            for i, (wanted, there) in enumerate(zip(things, others, strict=True)):
+                if (i, there) not in known:
+                    about = _overlap(_words(lines[i]), _words(_line_about(there, view))) if i < len(lines) and lines[i] else 0.0
+                    known[i, there] = self._likeness(wanted, there) + 0.3 * about
+            scores = [known[i, there] for i, there in enumerate(others)]
+            if min(scores) >= _ENOUGH and sum(scores) / len(scores) > best_score + 1e-9:
+                best, best_score = action, sum(scores) / len(scores)
+        return best
+
+    def _likeness(self, wanted: str, there: str) -> float:
+        return float(wanted == there) + _overlap(_words(wanted), _words(there)) + 0.5 * self._alike(wanted, there)
+
+    def _go(self, room: str) -> None:
+        self._act(f"teleport to {room}")
+
+    def _act(self, action: str) -> bool:
+        observation = self._world.act(action)
+        if observation is None:
+            return False
+        if action.startswith("teleport"):
+            view = self._world.look()
+            self._room = room_of(view) or self._room
+            observation = f"{observation}\n{view}"
+        self._steps.append(Step(action=action, observation=observation))
+        if self._repairs:
+            self._measure(observation)
+        return True
+
+    def _measure(self, observation: str) -> None:
+        """Choose the box anew after a measurement: what was measured then says nothing about now."""
+        measured = re.search(r"temperature of (-?\d+(?:\.\d+)?)", observation)
+        asked = re.search(r"above (-?\d+\.?\d*) .*?in the ([a-z ]+ box).*?below .*?in the ([a-z ]+ box)", self._new.task)
+        if measured and asked:
+            right, wrong = (asked[2], asked[3]) if float(measured[1]) > float(asked[1]) else (asked[3], asked[2])
+            self._turned = {wrong: right}
+
+
+def _named(action: str) -> str:
+    """Return an action as the world spells it."""
+    return re.sub(r"unknown substance ([a-z])\b", lambda found: f"unknown substance {found[1].upper()}", action)
+
+
+def _parted(action: str) -> tuple[str, list[str]]:
+    """Return the verb, and the one or two things that it speaks of."""
+    for verb in _VERBS:
+        if action.startswith(f"{verb} "):
+            rest = action[len(verb) :].strip()
+            between = " on " if verb == "use" else " to " if verb in ("move", "connect") else " into "
+            return verb, [thing.strip() for thing in rest.split(between, 1)]
+    return action, []
+
+
+def _words(name: str) -> frozenset[str]:
+    words = frozenset(re.findall(r"[a-z0-9\-]+", name.lower()))
+    return words - _IDLE or words
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
+
+
+def _line_about(thing: str, view: str) -> str:
+    """Return the line of a view that names a thing: it tells which of several flower pots holds a tree."""
+    words = _words(thing)
+    return next((line for line in view.split("\n") if words and words <= _words(line) | _IDLE), "")

@@ -1,0 +1,102 @@
+"""A solver for text to SQL without a language model: a declared share is solved alone, the rest by adapting a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries
+from cascade_memory.evaluation.reuse.sql_names import Asked, renamed
+from cascade_memory.evaluation.reuse.sql_schema import Schema, read_schema
+from cascade_memory.evaluation.reuse.sql_text import Token, read_sql
+from cascade_memory.evaluation.reuse.sql_values import revalued
+from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.tasks.sql_task import SQLTask
+from cascade_memory.evaluation.tasks.task import Item
+
+Strength = Literal["full", "map"]
+_QUERY = re.compile(r"Database (\w+): (.*)", re.DOTALL)
+_MOST_VALUES = 2000  # of a column, to find out which of them a question speaks of
+
+
+def query_of(item: Item) -> str:
+    """Return a task as the memory sees it: the name of the database and the question.
+
+    >>> query_of(Item("", "SELECT 1", {"db_id": "pets", "question": "How many pets are there?"}))
+    'Database pets: How many pets are there?'
+    """
+    return f"Database {item.fields['db_id']}: {item.fields['question']}"
+
+
+class SQLAgent:
+    """REUSE agent, no language model: the best recalled query with the names and values of the new question.
+
+    ``alone`` says which questions it answers whatever it is shown, as an LLM answers some without memory. "full" replaces
+    tables and columns as well, and falls back to the old ones where the database refuses the new; "map" replaces values alone.
+    It never sees the right query but through the reward.
+    """
+
+    def __init__(self, task: SQLTask, items: Sequence[Item], *, alone: Sequence[bool], strength: Strength) -> None:
+        self._task, self._items, self._alone, self._strength = task, items, alone, strength
+        self._queries = ReadOnlyQueries()
+        self._databases = {str(item.fields["db_id"]): task.database(item) for item in items}
+        self._schema = lru_cache(maxsize=None)(self._read_schema)
+        self._values = lru_cache(maxsize=10_000)(self._read_values)
+
+    def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
+        """Attempt a question with the first of the cases."""
+        item = self._items[place]
+        if self._alone[place]:
+            return Attempt(True, item.solution)
+        if not cases:
+            return Attempt(False, None, steps=0)
+        sql = self.adapted(cases[0].query, str(cases[0].solution), item)
+        return Attempt(self._task.reward(sql, item) == 1.0, sql)
+
+    def adapted(self, query: str, sql: str, item: Item) -> str:
+        """Return a query for a question, made of one that answers another."""
+        found = _QUERY.fullmatch(query)
+        if found is None or found[1] not in self._databases:
+            return sql
+        name = str(item.fields["db_id"])
+        old = Asked(found[2], self._schema(found[1]))
+        new = Asked(str(item.fields["question"]), self._schema(name))
+        tokens = read_sql(sql, old.schema)
+        if self._strength == "full":
+            other = renamed(tokens, old, new)
+            written = None if other is None else self._written(other, old, new, name)
+            if written is not None and self._runs(written, name):
+                return written
+        return self._written(tokens, old, new, name)
+
+    def _written(self, tokens: Sequence[Token], old: Asked, new: Asked, name: str) -> str:
+        values = revalued(tokens, old.question, new.question, lambda table, column: self._values(name, table, column))
+        return " ".join(token.text for token in values)
+
+    def _runs(self, sql: str, name: str) -> bool:
+        try:
+            self._queries.run(self._databases[name], sql, most_rows=1)
+        except QueryFailed:
+            return False
+        return True
+
+    def _read_schema(self, name: str) -> Schema:
+        return read_schema(self._databases[name])
+
+    def _read_values(self, name: str, table: str, column: str) -> tuple[str, ...]:
+        """Return the texts that stand in a column; none where there is no such column."""
+        if column not in self._schema(name).tables.get(table, {}):
+            return ()
+        sql = f"SELECT DISTINCT `{column}` FROM `{table}` LIMIT {_MOST_VALUES}"
+        try:
+            rows = self._queries.run(self._databases[name], sql)
+        except QueryFailed:
+            return ()
+        return tuple(str(row[0]) for row in rows if row[0] not in (None, ""))
+
+    def close(self) -> None:
+        """End the process that runs queries."""
+        self._queries.close()
