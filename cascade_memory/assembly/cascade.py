@@ -13,6 +13,7 @@ from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.showing import Showing
 from cascade_memory.memory.memory import Memory
 from cascade_memory.memory.parts import Ranker
 from cascade_memory.memory.verdict import RewardFn
@@ -42,6 +43,9 @@ class CascadeMemory(Memory):
         reward_fn: RewardFn | None = None,
         learn: Literal["inline", "background", "off"] = "background",
         abstain: bool = True,
+        holdout: float = 0.0,
+        explore: float = 0.0,
+        shadow: str | Ranker | None = None,
         matcher: Any = "exact",
         template: Template | None = None,
         retain_at: float = 1.0,
@@ -66,6 +70,12 @@ class CascadeMemory(Memory):
             reward_fn: Asked at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
             learn: On a thread of its own, within ``reward`` (reproducible), or not at all.
             abstain: Return no case when none is expected to help; False restores the paper's rule.
+            holdout: The share of episodes that run without memory, drawn by their ids, so that ``report()`` can say what memory
+                is worth; 0.05, say.
+            explore: The share of recalls in which chance decides between the best four cases and none, with its probabilities
+                written down, so that another policy can be judged by what happened; 0.1, say.
+            shadow: A second ranker, named as in ``ranker``: it sees the same candidates, learns from the same outcomes, and is
+                never followed. ``report()`` compares the two.
             matcher: When do two solutions agree? "exact" (after normalisation), a function ``(verified, stored)``, a
                 ``SolutionMatcher``, or None where solutions cannot be compared.
             template: Turns recalled cases into text; see ``Recall.render``.
@@ -84,9 +94,11 @@ class CascadeMemory(Memory):
             case_text: Turns a task and its solution into the text under which the case is kept and found; the task alone if
                 not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
         """
+        showing = Showing(abstain=abstain, holdout=holdout, explore=explore)
         settings = folder.Settings(
             embedder=embedder,
             ranker=ranker,
+            shadow=shadow,
             matcher=matcher,
             learn=learn,
             candidates=candidates,
@@ -102,7 +114,7 @@ class CascadeMemory(Memory):
                 k=k,
                 namespace=namespace,
                 reward_fn=reward_fn,
-                abstain=abstain,
+                showing=showing,
                 template=template,
                 retain_at=retain_at,
                 retain_from=retain_from,

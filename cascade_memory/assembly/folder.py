@@ -8,14 +8,14 @@ import threading
 import uuid
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.mirror import ChildBuild, MirrorBulk
 from cascade_memory.assembly.owner_lock import OwnerLock
-from cascade_memory.assembly.rankers import resolve_ranker
+from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_k
@@ -49,6 +49,7 @@ class Settings:
     matcher: Any
     learn: Learning
     candidates: int
+    shadow: str | Ranker | None = None
     chroma: str | None = None
     policy_scope: str = "namespace"
     limits: Limits | None = None
@@ -163,10 +164,10 @@ def _same(first: Settings, settings: Settings) -> bool:
 
 
 def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
-    for name in ("embedder", "ranker", "matcher", "learn", "candidates", "chroma", "policy_scope", "limits", "credit"):
+    for name in (field.name for field in fields(Settings)):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
-        if not alike and now != "auto" and not (name == "limits" and now is None):
+        if not alike and now != "auto" and not (name in ("limits", "shadow") and now is None):
             raise InvalidInput(
                 f"{folder} is open in this process with {name}={before!r}; open it with the same, or close it there first"
             )
@@ -183,6 +184,7 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
             ranker=resolve_ranker(
                 settings.ranker, hindsight=hindsight, shared=settings.policy_scope == "shared", credit=settings.credit
             ),
+            shadow=resolve_shadow(settings.shadow, hindsight=hindsight, credit=settings.credit),
             fallback=SimilarityPolicy(),
             matcher=_matcher(settings.matcher),
             hindsight=hindsight,
@@ -213,6 +215,7 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
             ledger=parts.ledger,
             embedder=parts.embedder,
             ranker=parts.ranker,
+            shadow=parts.shadow,
             fallback=parts.fallback,
             matcher=parts.matcher,
             hindsight=parts.hindsight,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,12 +45,13 @@ def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ra
 
     With ``shared``, the heads of all namespaces of a folder are shrunk to one that learns from all of them.
     """
-    weights = SharedWeights(lambda: LightPolicy(len(FEATURES), hindsight=hindsight, **options)) if shared else None
+    policy = functools.partial(LightPolicy, len(FEATURES), hindsight=hindsight, **options)
+    weights = SharedWeights(policy) if shared else None
     lean_on = None if weights is None else weights.mean
     return Ranker(
         name="light",
         encoder=LightEncoder,
-        policy=lambda: LightPolicy(len(FEATURES), hindsight=hindsight, lean_on=lean_on, **options),
+        policy=lambda: policy(lean_on=lean_on),
         features=FEATURES,
         shared=weights,
     )
@@ -204,6 +206,19 @@ def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = Fals
     if not known:
         return cross_encoder(ranker, credit=resolve_credit(credit))
     return _BY_NAME[ranker](**({"credit": resolve_credit(credit)} if ranker in _CREDITED else {}))
+
+
+def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str | Credit = "matched") -> Ranker | None:
+    """Return the ranker that is to watch: one that is quick, and chooses among what is similar."""
+    if shadow is None:
+        return None
+    ranker = resolve_ranker(shadow, hindsight=hindsight, credit=credit)
+    if ranker.newest or ranker.shared is not None or not ranker.writes_features:
+        raise InvalidInput(
+            f"{ranker.name!r} cannot be a shadow, which sees the candidates of the ranker at every recall and must not keep it "
+            "waiting; take one that reads no texts, such as 'light', 'similarity' or 'neural-linlogucb'"
+        )
+    return ranker
 
 
 def _names_a_model(ranker: object) -> bool:

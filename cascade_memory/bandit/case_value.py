@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.ports.policy import Floats
@@ -56,6 +57,7 @@ class CaseValue:
     FIT_TEMPER = 2.0  # the same for q
     REFIT_EVERY = 8
     EXPLORE_FROM = 16  # episodes; before them the expectation decides, so that a new memory is predictable
+    DRAWS = 128  # from which a probability is told
     PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate moves first
     _NEVER = -1.0  # "fitted" of an episode in which nothing tells
 
@@ -80,15 +82,25 @@ class CaseValue:
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             expected = self.predict(context)
             return bool(expected.utility >= expected.baseline)
+        return bool(self._draws(context, rng, 1)[0])
+
+    def chance_worth_showing(self, context: Floats, rng: np.random.Generator) -> float:
+        """Return the share of such draws in which showing the case beats showing none."""
+        if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
+            return float(self.worth_showing(context, rng))
+        return float(self._draws(context, rng, self.DRAWS).mean())
+
+    def _draws(self, context: Floats, rng: np.random.Generator, n: int) -> NDArray[np.bool_]:
         beliefs = self._beliefs
         # The log odds of q are normal with the variance of the weights along this context. Drawing them as well matters where
         # nothing tells whether an unshown case would have fitted: only showing can put a belief in "it would not" to the test.
         spread = float(np.sqrt(context @ beliefs.covariance @ context / self.FIT_TEMPER))
-        fit = float(sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal())))
+        fit = sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal(n)))
         b, s1, s0 = (
-            rng.beta(*np.maximum(belief * self.TEMPER, 1e-3)) for belief in (beliefs.alone, beliefs.fitting, beliefs.unfitting)
+            rng.beta(*np.maximum(belief * self.TEMPER, 1e-3), size=n)
+            for belief in (beliefs.alone, beliefs.fitting, beliefs.unfitting)
         )
-        return bool(fit * s1 + (1 - fit) * s0 >= b)
+        return np.asarray(fit * s1 + (1 - fit) * s0 >= b)
 
     @property
     def rates(self) -> tuple[float, float]:

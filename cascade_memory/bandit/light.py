@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_value import CaseValue
 from cascade_memory.bandit.credit import Credit, credit_matched
@@ -18,6 +19,7 @@ from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one deviation above the mean is e^2 times as likely
+BANDIT_WEIGHT = 0.25  # of a reward alone, beside a comparison within one recall: it speaks of how hard the task was as well
 CONTEXT_PRIOR = np.array(
     [0.0, 1.0, 0.0]
 )  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
@@ -99,14 +101,8 @@ class LightPolicy:
         uncertainty = ready.posterior.uncertainty(features - features.mean(axis=0))
         score = value + self.exploration.bonus(uncertainty, ready.rewards)
         chosen = best_first(slate, score)[:k]
-        _, group = np.unique(slate.groups, return_inverse=True)  # 0, 1, ... for each distinct solution
-        shares = softmax(value)
-        # The probability that a candidate's solution is the right one: agreeing candidates add up.
-        mass = np.asarray(np.bincount(group, shares), np.float64)[group]
-        contexts = np.column_stack([np.ones(len(slate)), _log_odds(mass), _centred(slate.similarity)])
-        context = contexts[chosen[0]].copy()
-        if len(chosen) > 1:
-            context[1] = _log_odds(shares[(group[:, None] == group[chosen]).any(axis=1)].sum())
+        contexts = _contexts(slate, value)
+        context = _context(slate, value, contexts, chosen)
         predicted = self.value.predict(contexts)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
         propensity = np.zeros(len(slate))
@@ -124,6 +120,14 @@ class LightPolicy:
             version=ready.version,
             contributions=features * ready.posterior.mean,
         )
+
+    def chance_of_showing(self, choice: Choice, *, seed: int) -> float:
+        """Return how likely a draw from the beliefs is to find this choice worth showing."""
+        return self.value.chance_worth_showing(choice.context, np.random.default_rng(seed))
+
+    def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
+        """Return what is remembered of a slate when these are shown."""
+        return _context(slate, choice.value, _contexts(slate, choice.value), chosen)
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Count the chosen pair as known already, so that a hundred open episodes do not all explore it."""
@@ -166,6 +170,7 @@ class LightPolicy:
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
             return
         if slate.features.shape[1] != len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
+            self._rewards -= weight
             return  # chosen by another ranker, or by the fallback: it logged nothing to learn from
         agreement = self._known_agreement(outcome)
         if not len(outcome.chosen):
@@ -177,7 +182,7 @@ class LightPolicy:
             self.head.add_hindsight(slate.features, agreement, weight)
         elif outcome.shown:
             for place in self._credit(outcome):
-                self.head.add_bandit(slate.features[place], outcome.reward, weight)
+                self.head.add_bandit(slate.features[place], outcome.reward, BANDIT_WEIGHT * weight)
 
     def _learn_without_chosen(self, outcome: Feedback, agreement: Floats | None) -> None:
         """Learn what is left when the case that was chosen has been forgotten: a reward with it speaks of nothing any more."""
@@ -240,6 +245,22 @@ class LightPolicy:
         self._rewards, self._version, self._since_fit = float(rewards), int(version), int(since_fit)
         self._verified, self._recurred = float(verified), float(recurred)
         self._publish(self.head.posterior)
+
+
+def _contexts(slate: Slate, value: Floats) -> Floats:
+    """Return [1, log odds that its solution is the right one, cosine] of each candidate: agreeing candidates add up."""
+    _, group = np.unique(slate.groups, return_inverse=True)  # 0, 1, ... for each distinct solution
+    mass = np.asarray(np.bincount(group, softmax(value)), np.float64)[group]
+    return np.column_stack([np.ones(len(slate)), _log_odds(mass), _centred(slate.similarity)])
+
+
+def _context(slate: Slate, value: Floats, contexts: Floats, chosen: NDArray[np.int64]) -> Floats:
+    """Return the context of the first one chosen, with the odds that any of the chosen is right."""
+    context = contexts[chosen[0]].copy()
+    if len(chosen) > 1:
+        agreeing = (slate.groups[:, None] == slate.groups[chosen]).any(axis=1)
+        context[1] = _log_odds(softmax(value)[agreeing].sum())
+    return context
 
 
 def _log_odds(mass: Floats | float) -> Floats:

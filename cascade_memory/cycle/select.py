@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cascade_memory.bandit.epsilon_mix import mixed
+from cascade_memory.domain.showing import Showing
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Floats, Policy, Slate
 
@@ -31,7 +33,7 @@ def select(
     policy: Policy,
     fallback: Policy,
     k: int,
-    abstain: bool,
+    showing: Showing,
     seed: int,
 ) -> Selection:
     """Choose k of the candidates. A ranker that fails is replaced by plain similarity for this once."""
@@ -39,7 +41,10 @@ def select(
         return Selection(slate=_slate(candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
     try:
         slate = _slate(candidates, similarity, encoder.encode(query, candidates, np.asarray(similarity, np.float32)))
-        return Selection(slate=slate, choice=policy.select(slate, k, abstain=abstain, seed=seed))
+        choice = policy.select(slate, k, abstain=showing.abstain, seed=seed)
+        if showing.explore:
+            choice = mixed(policy, slate, choice, k, epsilon=showing.explore, abstain=showing.abstain, seed=seed)
+        return Selection(slate=slate, choice=choice)
     except Exception as error:  # noqa: BLE001 - a failing ranker must not break the agent
         _log.exception("the ranker failed; choosing by similarity instead")
         slate = _slate(candidates, similarity, np.zeros((len(candidates), 0), np.float32))

@@ -10,7 +10,7 @@ from cascade_memory.errors import InvalidInput
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
 Status: TypeAlias = Literal["open", "settled", "censored", "expired"]
-Arm: TypeAlias = Literal["live", "shadow", "holdout"]
+Arm: TypeAlias = Literal["live", "holdout"]
 
 SOURCES: tuple[str, ...] = get_args(Source)
 TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge")  # everyone but the agent itself

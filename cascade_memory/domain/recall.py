@@ -53,6 +53,7 @@ class Explanation:
     rewards: int
     policy: str
     feature_names: tuple[str, ...] = ()
+    arm: str = "live"
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -80,7 +81,7 @@ class Explanation:
         ranked = sorted(self.candidates, key=lambda one: (not one.chosen, -one.score))
         return [
             [
-                ("shown" if one.chosen and not self.abstained else "best" if one.chosen else ""),
+                "" if not one.chosen else "best" if self.abstained or self.arm == "holdout" else "shown",
                 number(one.similarity),
                 number(one.utility),
                 number(one.uncertainty),
@@ -93,6 +94,8 @@ class Explanation:
     @property
     def summary(self) -> str:
         """One sentence."""
+        if self.arm == "holdout":
+            return "held out: this episode runs without memory, so that its worth can be measured"
         if not self.candidates:
             return "no case was stored yet"
         behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"
@@ -132,6 +135,7 @@ class Recall:
     query: str
     cases: tuple[RecalledCase, ...]
     abstained: bool  # cases were found, and none was expected to help
+    arm: str = "live"  # or "holdout": drawn to run without memory, whatever it knows
     error: str | None = None  # why recall came back empty, if something failed
     template: Callable[[Sequence[RecalledCase]], str]
     explainer: Callable[[], Explanation]  # most recalls are never explained: the table is made when asked for

@@ -15,6 +15,17 @@ Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opinion:
+    """What a shadow policy would have made of a slate, and what it needs to learn from what was shown instead."""
+
+    policy: str
+    places: NDArray[np.float32]  # (n,) 1 for what it would have shown first, 0 for what it would not have shown
+    propensity: NDArray[np.float32]  # (n,)
+    features: NDArray[np.float32]  # (n, d) as its own encoder sees the candidates
+    context: NDArray[np.float32]  # about the cases that the live policy chose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecallRecord:
     """One recall, complete enough to learn from it later, in another process, with another policy."""
 
@@ -38,7 +49,9 @@ class RecallRecord:
     baseline: float
     context: NDArray[np.float32]
     arm: str = "live"
+    holdout: float = 0.0  # the probability with which a new episode was to be held out
     thread: str | None = None
+    shadow: Opinion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -115,6 +115,17 @@ def check_reward(value: object) -> float:
     return number
 
 
+def check_share(value: object, name: str) -> float:
+    """Return a share of something left to chance: from 0 (never) to below 1.
+
+    >>> check_share(0.05, "holdout")
+    0.05
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value < 1.0:
+        raise InvalidInput(f"{name} must be a number from 0 to below 1, such as 0.05, not {value!r}")
+    return float(value)
+
+
 def check_callable(value: object, name: str) -> None:
     """Refuse what cannot be called; None is fine."""
     if value is not None and not callable(value):

@@ -22,8 +22,7 @@ def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: in
 
     Return how many episodes were looked at; fewer than ``limit`` means that there are no more for now.
     """
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_META.format(namespace),)).fetchone()
-    done = 0 if row is None else int(row[0])
+    done = compacted_until(connection, namespace)
     boundary = _boundary(connection, namespace, keep)
     if boundary <= done:
         return 0
@@ -35,6 +34,12 @@ def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: in
     shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META.format(namespace), str(outcomes[-1][0])))
     return len(outcomes)
+
+
+def compacted_until(connection: sqlite3.Connection, namespace: int) -> int:
+    """Return the key of the last outcome of a namespace whose recalls were shrunk."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_META.format(namespace),)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
@@ -57,7 +62,7 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
         rows = connection.execute(
             f"""SELECT key, candidates, groups, chosen, numbers, agreement, shown, {_OTHERS} FROM recall
                 WHERE episode = ?
-                  AND (length(features) + length(context) > 0 OR length(candidates) > length(chosen))""",
+                  AND (length(features) + length(context) > 0 OR length(candidates) > length(chosen) OR shadow IS NOT NULL)""",
             (episode,),
         ).fetchall()
         # A row that is made smaller leaves a hole in its page; one that is put in again lets pages be joined.
@@ -70,23 +75,31 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
 
 
 def take_out(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) -> None:
-    """Take cases that are being forgotten out of the logged candidates of every recall of their namespace."""
+    """Take cases that are being forgotten out of the logged candidates of every recall of their namespace.
+
+    A recall that loses one is marked by a negative ``k``: the probabilities that are left say nothing about what it was chosen
+    from, and a recall that lost them all looks like one of an empty memory.
+    """
     gone = np.array(sorted(keys), np.int64)
     offered = connection.execute("SELECT key, candidates FROM recall WHERE namespace = ?", (namespace,))
     hit = [key for key, candidates in offered if np.isin(unpack_ints(candidates), gone).any()]
     for key in hit:
         row = connection.execute(
-            "SELECT key, candidates, groups, chosen, numbers, agreement, features FROM recall WHERE key = ?", (key,)
+            "SELECT key, candidates, groups, chosen, numbers, agreement, features, shadow_numbers FROM recall WHERE key = ?",
+            (key,),
         ).fetchone()
         candidates = unpack_ints(row[1])
         stays = np.flatnonzero(~np.isin(candidates, gone))
-        features = unpack_floats(row[6])
-        kept = features.reshape(len(candidates), -1)[stays] if len(features) else features
+        rest = (None if blob is None else _rows(blob, len(candidates), stays) for blob in row[6:])
         connection.execute(
-            """UPDATE recall SET candidates = ?, groups = ?, chosen = ?, numbers = ?, agreement = ?, features = ?
-               WHERE key = ?""",
-            (*_only(row, stays), pack_floats(kept), row[0]),
+            """UPDATE recall SET candidates = ?, groups = ?, chosen = ?, numbers = ?, agreement = ?, features = ?,
+                 shadow_numbers = ?, k = -abs(k) WHERE key = ?""",
+            (*_only(row, stays), *rest, row[0]),
         )
+
+
+def _rows(blob: bytes, n: int, places: NDArray[np.int64]) -> bytes:
+    return pack_floats(unpack_floats(blob).reshape(n, -1)[places]) if blob else blob
 
 
 def _only(row: Sequence[Any], places: NDArray[np.int64]) -> tuple[bytes, bytes, bytes, bytes, bytes | None]:

@@ -9,21 +9,26 @@ from numpy.typing import NDArray
 
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.packing import unpack_floats, unpack_ints
-from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, feedback
+from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, SHADOW_COLUMNS, feedback, shadow_feedback
 from cascade_memory.ports.policy import Feedback
 
 
-def of_outcome(connection: sqlite3.Connection, outcome: int) -> list[Feedback]:
-    """Return one entry per recall of the episode; its recalls share the credit."""
+def of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None = None) -> list[Feedback]:
+    """Return one entry per recall of the episode; its recalls share the credit.
+
+    With ``shadow``, as the shadow policy of this name saw them, of those recalls that it saw.
+    """
     row = connection.execute(
         "SELECT episode, value FROM outcome WHERE key = ? AND learns = 1 AND withdrawn_at IS NULL", (outcome,)
     ).fetchone()
     if row is None:
         return []
+    columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (SHADOW_COLUMNS, shadow_feedback)
     recalls = connection.execute(
-        f"SELECT {FEEDBACK_COLUMNS} FROM recall WHERE episode = ? AND kind = 'recall' ORDER BY key", (row[0],)
+        f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
+        (row[0], shadow),
     ).fetchall()
-    return [feedback(recall, row[1], 1.0 / len(recalls)) for recall in recalls]
+    return [built(recall, row[1], 1.0 / len(recalls)) for recall in recalls]
 
 
 def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, tuple[int, ...]]:
@@ -46,10 +51,12 @@ def votes(
     return [(unpack_ints(keys), unpack_floats(numbers, NUMBERS)[:, 0], unpack_floats(agreed)) for keys, numbers, agreed in rows]
 
 
-def recent(connection: sqlite3.Connection, namespace: int | None, limit: int, until: int = 2**62) -> list[Feedback]:
+def recent(
+    connection: sqlite3.Connection, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None
+) -> list[Feedback]:
     """Return the entries of the last ``limit`` outcomes of a namespace, or of all, oldest first."""
     keys = connection.execute(*_last(namespace, limit, until)).fetchall()
-    return [entry for key, _ in reversed(keys) for entry in of_outcome(connection, key)]
+    return [entry for key, _ in reversed(keys) for entry in of_outcome(connection, key, shadow)]
 
 
 def counts(connection: sqlite3.Connection, namespace: int | None) -> dict[str, float]:

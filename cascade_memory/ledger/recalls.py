@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.records import RecallRecord
+from cascade_memory.domain.records import Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.packing import (
@@ -29,8 +29,8 @@ def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
     query = None if first_query == entry.query else entry.query
     key = connection.execute(
         """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown, baseline,
-             candidates, groups, chosen, numbers, features, context)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+             candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             entry.id,
             episode,
@@ -50,12 +50,20 @@ def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
             pack_floats(entry.numbers),
             pack_floats(entry.features),
             pack_floats(entry.context),
+            *_packed(entry.shadow),
         ),
     ).lastrowid
     assert key is not None
     if episode is None:
         _drop_old_searches(connection)
     return key
+
+
+def _packed(shadow: Opinion | None) -> tuple[str | None, bytes | None, bytes | None]:
+    if shadow is None:
+        return None, None, None
+    numbers = np.column_stack([shadow.places, shadow.propensity, shadow.features]) if len(shadow.places) else shadow.places
+    return shadow.policy, pack_floats(numbers), pack_floats(shadow.context)
 
 
 def _drop_old_searches(connection: sqlite3.Connection) -> None:
@@ -69,8 +77,9 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     if row is None:
         key = connection.execute(
-            """INSERT INTO episode (id, namespace, query, thread, arm, status, opened_at) VALUES (?, ?, ?, ?, ?, 'open', ?)""",
-            (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.at),
+            """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
+               VALUES (?, ?, ?, ?, ?, ?, 'open', ?)""",
+            (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
         ).lastrowid
         assert key is not None
         connection.execute("INSERT INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
@@ -84,6 +93,8 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
 
 
 FEEDBACK_COLUMNS = "recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement"
+SHADOW_COLUMNS = "recall.key, candidates, groups, chosen, numbers, shadow_numbers, shadow_context, shown, agreement"
+_OPINION = 2  # columns of shadow_numbers before the features
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
@@ -105,6 +116,19 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
         agreement=None if agreement is None or len(agreement) != 4 * n else unpack_floats(agreement),
         weight=weight,
     )
+
+
+def shadow_feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
+    """Build what the shadow learns from out of a row of ``SHADOW_COLUMNS``: what was shown, as its own encoder saw it."""
+    n = len(row[1]) // 8
+    numbers = unpack_floats(row[5]).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
+    return feedback((*row[:5], pack_floats(numbers[:, _OPINION:]), *row[6:]), reward, weight)
+
+
+def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return (places, propensity) of what a shadow would have shown of n candidates."""
+    table = unpack_floats(numbers).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
+    return table[:, 0], table[:, 1]
 
 
 def asked(connection: sqlite3.Connection, recall: int) -> tuple[str, NDArray[np.int64]] | None:

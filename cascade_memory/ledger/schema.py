@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: tells our ledger from anybody's SQLite file
 
 # Texts and vectors stand in tables of their own: the rows that every recall reads stay small and close together.
@@ -18,7 +18,8 @@ CREATE TABLE episode (
   query TEXT NOT NULL,
   thread TEXT,                        -- of the conversation, where the host has such a thing
   source TEXT,                        -- who rewarded it
-  arm TEXT NOT NULL DEFAULT 'live',   -- live, shadow, holdout
+  arm TEXT NOT NULL DEFAULT 'live',   -- live, holdout
+  holdout REAL NOT NULL DEFAULT 0,    -- the probability with which it could have been held out
   status TEXT NOT NULL,               -- open, settled, censored, expired
   opened_at REAL NOT NULL,
   closed_at REAL
@@ -41,7 +42,7 @@ CREATE TABLE recall (
   namespace INTEGER NOT NULL,
   query TEXT,                         -- NULL: the episode's own
   kind TEXT NOT NULL,                 -- recall, search
-  k INTEGER NOT NULL,
+  k INTEGER NOT NULL,                 -- below zero: a candidate was forgotten since
   at REAL NOT NULL,
   policy TEXT NOT NULL,
   policy_version INTEGER NOT NULL,
@@ -54,7 +55,10 @@ CREATE TABLE recall (
   numbers BLOB NOT NULL,              -- float32 (n, 6): similarity, value, uncertainty, score, utility, propensity
   features BLOB NOT NULL,             -- float32 (n, d)
   context BLOB NOT NULL,              -- float32, the policy's own
-  agreement BLOB                      -- float32 (n,): hindsight labels, once a solution was verified
+  agreement BLOB,                     -- float32 (n,): hindsight labels, once a solution was verified
+  shadow TEXT,                        -- the policy that thought along, if one did
+  shadow_numbers BLOB,                -- float32 (n, 2 + d): place among what it would have shown (0: not), propensity, features
+  shadow_context BLOB                 -- float32, the shadow's own
 );
 CREATE INDEX recall_episode ON recall(episode);
 CREATE INDEX recall_namespace ON recall(namespace);

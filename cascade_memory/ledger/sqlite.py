@@ -27,13 +27,14 @@ from cascade_memory.domain.records import (
     Unsettled,
 )
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, soundness, transfer
+from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer
 from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.looking import Looking
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
 
 
-class SQLiteLedger:
+class SQLiteLedger(Looking):
     """Everything that was acknowledged, in one SQLite file (or in RAM, with ``path=None``).
 
     A recall survives a killed process; an outcome, its case, and everything else also a power cut.
@@ -170,20 +171,20 @@ class SQLiteLedger:
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def feedback(self, outcome: int) -> list[Feedback]:
+    def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
         """Return what an outcome teaches: one entry per recall of its episode. Empty if it was withdrawn or forgotten."""
         with self.connections.read() as connection:
-            return history.of_outcome(connection, outcome)
+            return history.of_outcome(connection, outcome, shadow)
 
     def last_outcome(self) -> int:
         """Return the key of the newest outcome."""
         with self.connections.read() as connection:
             return int(connection.execute("SELECT coalesce(max(key), 0) FROM outcome").fetchone()[0])
 
-    def history(self, namespace: int | None, limit: int, until: int = 2**62) -> list[Feedback]:
+    def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
         """Return what the last ``limit`` outcomes of a namespace, or of all, teach, oldest first."""
         with self.connections.read() as connection:
-            return history.recent(connection, namespace, limit, until)
+            return history.recent(connection, namespace, limit, until, shadow)
 
     def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
         """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
@@ -323,17 +324,7 @@ class SQLiteLedger:
         with self.connections.write(durable=True) as connection:
             return episodes.forget_namespace(connection, namespace)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
-
-    def counts(self, namespace: int | None) -> dict[str, float]:
-        """Return how many of everything there are."""
-        with self.connections.read() as connection:
-            return history.counts(connection, namespace)
-
-    def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
-        """Return (value, whether a case was shown) of every standing outcome, oldest first."""
-        with self.connections.read() as connection:
-            return history.rewards(connection, namespace)
+    # -- moving -----------------------------------------------------------------------------------------------------
 
     def dump(self) -> Iterator[dict[str, Any]]:
         """Yield everything as plain records, from one consistent state."""
@@ -353,37 +344,6 @@ class SQLiteLedger:
         """Write one consistent state into a new file, check it, and return what it holds."""
         with self.connections.read() as connection:
             return copying.copy_into(connection, target)
-
-    def integrity(self) -> str:
-        """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
-        with self.connections.read() as connection:
-            return soundness.verdict(connection)
-
-    def orphans(self) -> dict[str, int]:
-        """Return how many rows of which table belong to nothing."""
-        with self.connections.read() as connection:
-            return soundness.orphans(connection)
-
-    def remove_orphans(self) -> None:
-        """Delete rows that belong to nothing."""
-        with self.connections.write(durable=True) as connection:
-            soundness.remove_orphans(connection)
-
-    def ahead_of(self, now: float) -> int:
-        """Return how many times lie in the future."""
-        with self.connections.read() as connection:
-            return soundness.ahead_of(connection, now)
-
-    def bring_back(self, now: float) -> None:
-        """Set times that lie in the future to the present."""
-        with self.connections.write(durable=True) as connection:
-            soundness.bring_back(connection, now)
-
-    def open_before(self, moment: float) -> int:
-        """Return how many open episodes began earlier."""
-        query = "SELECT count(*) FROM episode WHERE status = 'open' AND opened_at < ?"
-        with self.connections.read() as connection:
-            return int(connection.execute(query, (moment,)).fetchone()[0])
 
     def close(self) -> None:
         """Close the file."""

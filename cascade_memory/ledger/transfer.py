@@ -13,7 +13,7 @@ import numpy as np
 from cascade_memory.domain.episode import Arm, Status, check_source
 from cascade_memory.domain.records import CASE_ADDED, SETTLED
 from cascade_memory.domain.trajectory import check_solution
-from cascade_memory.domain.validation import check_id, check_metadata, check_namespace, check_query, check_reward
+from cascade_memory.domain.validation import check_id, check_metadata, check_namespace, check_query, check_reward, check_share
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.cases import note, solution_id
 from cascade_memory.ledger.compaction import NUMBERS
@@ -21,9 +21,11 @@ from cascade_memory.ledger.filters import encode_value
 from cascade_memory.ledger.packing import pack_ints, unpack_floats, unpack_ints, unpack_solution
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
-_EPISODE = ["id", "query", "thread", "source", "arm", "status", "opened_at", "closed_at"]
-_RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline"]
-_BLOBS = ["chosen", "numbers", "features", "context", "agreement"]
+_EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at"]
+_RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
+_BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
+_LATER = {"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None}  # not in exports of older versions
+_FINITE = ("features", "context", "shadow_numbers", "shadow_context")
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
@@ -115,6 +117,7 @@ class _Reader:
         self._known_cases: dict[str, int] = {}  # of the export -> key of the case that stands here for the same pair
 
     def take(self, record: dict[str, Any]) -> int:
+        record = {**_LATER, **record}
         namespace = self._namespace(check_namespace(record["namespace"]))
         kinds = {
             "episode": self._episode,
@@ -149,6 +152,7 @@ class _Reader:
         values = {name: record[name] for name in _EPISODE}
         check_id(record["id"], "id")
         check_query(record["query"])
+        check_share(record["holdout"], "holdout")
         _check_one_of(record["status"], get_args(Status), "status")
         _check_one_of(record["arm"], get_args(Arm), "arm")
         key = self._insert("episode", {**values, "namespace": namespace})
@@ -207,6 +211,10 @@ class _Reader:
             return 0
         check_id(record["id"], "id")
         arrays = {name: _bytes(record[name]) for name in _BLOBS}
+        if record["shadow"] is None:
+            arrays["shadow_numbers"] = arrays["shadow_context"] = None
+        elif arrays["shadow_numbers"] is None or arrays["shadow_context"] is None:
+            raise ValueError("a shadow's opinion is missing")
         _check_recall(arrays, len(record["candidates"]), len(record["groups"]))
         keys = [self._key("cases", one) or 0 for one in record["candidates"]]
         groups = [0 if one is None else solution_id(self._connection, namespace, one) for one in record["groups"]]
@@ -276,11 +284,17 @@ def _check_recall(arrays: dict[str, bytes | None], n: int, groups: int) -> None:
         or len(floats["numbers"]) != NUMBERS * n
         or (n and len(floats["features"]) % n)
         or ("agreement" in floats and len(floats["agreement"]) != n)
+        or ("shadow_numbers" in floats and not _is_opinion(len(floats["shadow_numbers"]), n))
         or (len(chosen) and (chosen.min() < 0 or chosen.max() >= n))
-        or not all(np.isfinite(floats[name]).all() for name in ("features", "context"))
+        or not all(np.isfinite(floats[name]).all() for name in _FINITE if name in floats)
     )
     if wrong:
         raise ValueError("the arrays of this recall do not fit together")
+
+
+def _is_opinion(numbers: int, n: int) -> bool:
+    """Say whether so many numbers can be places, propensities and perhaps features of n candidates."""
+    return numbers % n == 0 and numbers >= 2 * n if n else numbers == 0
 
 
 def _text(blob: bytes | None) -> str | None:

@@ -25,6 +25,12 @@ STEPS: dict[int, tuple[str, ...]] = {
         """INSERT INTO outcome_field SELECT field.namespace, field.name, field.value, outcome.key
              FROM field JOIN outcome ON outcome.cases_key = field.cases_key WHERE outcome.withdrawn_at IS NULL""",
     ),
+    2: (
+        "ALTER TABLE episode ADD COLUMN holdout REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE recall ADD COLUMN shadow TEXT",
+        "ALTER TABLE recall ADD COLUMN shadow_numbers BLOB",
+        "ALTER TABLE recall ADD COLUMN shadow_context BLOB",
+    ),
 }
 
 

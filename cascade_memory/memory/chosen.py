@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.cycle.select import Selection
-from cascade_memory.domain.records import RecallRecord
+from cascade_memory.domain.records import Opinion, RecallRecord
 from cascade_memory.ports.policy import Choice, Slate
 
 _NOTHING = np.zeros(0, np.float32)
@@ -29,6 +29,14 @@ class Chosen:
     policy: str
     rewards: int
     encoder: str
+    arm: str = "live"
+    opinion: Opinion | None = None
+
+    @property
+    def shows(self) -> bool:
+        """True where the agent gets to see what was chosen."""
+        choice = self.selection.choice
+        return self.arm == "live" and choice is not None and not choice.abstained
 
 
 def recall_record(
@@ -39,6 +47,7 @@ def recall_record(
     *,
     k: int,
     search: bool,
+    holdout: float,
     thread_id: str | None,
     with_features: bool,
 ) -> RecallRecord:
@@ -63,10 +72,13 @@ def recall_record(
         features=_NOTHING if search or not with_features else np.asarray(slate.features, np.float32),
         numbers=_NOTHING if choice is None else _numbers(slate, choice)[kept],
         chosen=np.arange(len(shown)) if search else shown,
-        shown=choice is not None and not choice.abstained,
+        shown=chosen.shows,
         baseline=math.nan if choice is None else choice.baseline,
         context=_NOTHING if search or choice is None else np.asarray(choice.context, np.float32),
+        arm=chosen.arm,
+        holdout=holdout,
         thread=thread_id,
+        shadow=chosen.opinion,
     )
 
 

@@ -14,19 +14,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.recall import recall
 from cascade_memory.cycle.retain import found_by, new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
-from cascade_memory.cycle.select import select
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import NewCase, Settled, Settlement
+from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
+from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
 from cascade_memory.memory.embedding import embed_with, note_embedder, stored_embedder
 from cascade_memory.memory.feeder import MirrorFeeder
@@ -37,7 +36,6 @@ from cascade_memory.memory.pool import Pool
 from cascade_memory.ports.pair_encoder import Query
 
 _log = logging.getLogger(__name__)
-_PLAIN = CosineEncoder()  # what a search needs
 
 Learning = Literal["inline", "background", "off"]
 
@@ -50,6 +48,7 @@ class Engine:
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
         self._candidates, self._limits = candidates, limits
+        self._choosing = Choosing(parts)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -118,7 +117,10 @@ class Engine:
                 if found is None:
                     number = self.parts.ledger.namespace(namespace, create=True)
                     assert number is not None
-                    found = Partition(namespace, number, self.parts, limits=self._limits, keep=self.learning != "off")
+                    keep = self.learning != "off"
+                    found = Partition(
+                        namespace, number, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
+                    )
                     self._catch_up(found)
             if found.waiting or found.relearning:
                 self._learn_from_news()
@@ -242,7 +244,7 @@ class Engine:
         k: int,
         where: object | None,
         episode_id: str | None,
-        abstain: bool,
+        showing: Showing,
         search: bool = False,
         thread_id: str | None = None,
     ) -> Chosen:
@@ -253,44 +255,21 @@ class Engine:
         self.learn_soon()  # from what other processes did
         if partition.overdue:
             self._learn_from_news()
-        size = max(self._candidates, k)
-        among = None if where is None else self.parts.ledger.filtered(partition.number, where)
-        if self.parts.ranker.newest and not search:
-            among = self.parts.ledger.newest(partition.number, size) if among is None else among[-size:]
-        recalled = recall(
+        name = episode_id or str(uuid.uuid4())
+        chosen = self._choosing.choose(
             Query(text=query, vector=vector),
-            index=partition.index,
-            ledger=self.parts.ledger,
-            size=size,
-            among=among,
-            verified_after=partition.verified_after(),
-        )
-        encoder, learned = partition.now
-        policy = self.parts.fallback if search else learned
-        number, draw = partition.seed()
-        selection = select(
-            Query(text=query, vector=vector),
-            recalled.candidates,
-            recalled.similarity,
-            encoder=_PLAIN if search else encoder,
-            policy=policy,
-            fallback=self.parts.fallback,
+            partition,
             k=k,
-            abstain=abstain,
-            seed=number * 2_654_435_761 + draw,
+            size=max(self._candidates, k),
+            where=where,
+            showing=None if search else showing,
+            episode_id=name,
+            arm="live" if search else self._arm(name, showing, known=episode_id is not None),
         )
+        selection = chosen.selection
         if selection.failure is not None:
             self.failures["rank"] += 1
             self.last_error = f"rank: {selection.failure}"
-        chosen = Chosen(
-            id=str(uuid.uuid4()),
-            episode_id=episode_id or str(uuid.uuid4()),
-            recalled=recalled,
-            selection=selection,
-            policy=policy.name,
-            rewards=policy.rewards,
-            encoder=encoder.identity,
-        )
         self.note_embedder()
         entry = recall_record(
             chosen,
@@ -299,13 +278,21 @@ class Engine:
             vector,
             k=k,
             search=search,
+            holdout=showing.holdout,
             thread_id=thread_id,
             with_features=self.parts.ranker.writes_features,
         )
         key = self.parts.ledger.record(entry)
-        if selection.choice is not None and selection.failure is None and not search and self.learning != "off":
+        would_learn = selection.failure is None and not search and self.learning != "off"
+        showed = selection.choice is not None and not selection.choice.abstained and chosen.arm == "live"
+        if selection.choice is not None and showed and would_learn:
             partition.policy.expect(key, selection.slate, selection.choice)
         return chosen
+
+    def _arm(self, episode_id: str, showing: Showing, *, known: bool) -> str:
+        """Return the arm that an episode was opened in, or will be."""
+        episode = self.parts.ledger.episode(episode_id) if known else None
+        return showing.arm_of(episode_id) if episode is None else episode.arm
 
     def reward(
         self,

@@ -10,11 +10,14 @@ from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.validation import check_callable, check_k, check_namespace, check_reward
 from cascade_memory.errors import CascadeError, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.engine import Engine
+from cascade_memory.memory.measuring import report_of
 from cascade_memory.memory.plot import plot_rewards
+from cascade_memory.memory.report import Report
 from cascade_memory.memory.verdict import RewardFn, source_of
 from cascade_memory.memory.views import Health, Stats
 
@@ -32,7 +35,7 @@ class Handle:
         k: int,
         namespace: str,
         reward_fn: RewardFn | None,
-        abstain: bool,
+        showing: Showing,
         template: Template | None,
         retain_at: float,
         retain_from: Collection[str],
@@ -46,7 +49,7 @@ class Handle:
         self._k = check_k(k)
         self._namespace = check_namespace(namespace)
         self._reward_fn = reward_fn
-        self._abstain = abstain
+        self._showing = showing
         self._template = template or render
         self._retain_at = check_reward(retain_at)
         self._retain_from = tuple(check_source(source) for source in retain_from)
@@ -124,6 +127,20 @@ class Handle:
         """Return (value, whether a case was shown) of every rewarded episode, in order."""
         ledger = self._open().parts.ledger
         return ledger.rewards(self._number(namespace))
+
+    def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
+        """Say what the memory is worth on its own stream: lift, calibration, coverage, and what a shadow would have done.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.reward(memory.recall("cool some mug").episode_id, 0.0)
+        >>> memory.report()
+        Report(1 episodes, lift unknown)
+        """
+        ledger = self._open().parts.ledger
+        name = self._in(namespace)
+        number = None if everywhere else self._engine.number(name)
+        return report_of(list(ledger.judged(number)), ledger.arms(number), None if everywhere else name)
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""

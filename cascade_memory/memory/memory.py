@@ -108,7 +108,7 @@ class Memory(EpisodeVerbs):
                 where=where,
                 episode_id=episode_id,
                 thread_id=thread_id,
-                abstain=self._abstain,
+                showing=self._showing,
                 search=search,
             )
             return recall_view(engine, chosen, query=query, namespace=namespace, template=self._template)

@@ -6,7 +6,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
@@ -14,6 +14,7 @@ from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, Change
 from cascade_memory.memory.learner import Learner
 from cascade_memory.memory.parts import Parts
+from cascade_memory.memory.shadow import Shadow
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 
@@ -26,13 +27,25 @@ _STEADY = 5.0  # seconds by which the clock may jump in between
 class Partition:
     """Follows the ledger's log: the index at once, encoder and policy whenever ``learn`` is called."""
 
-    def __init__(self, name: str, number: int, parts: Parts, *, limits: Limits | None = None, keep: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        parts: Parts,
+        *,
+        note_failure: Callable[[str, Exception], object],
+        limits: Limits | None = None,
+        keep: bool = True,
+    ) -> None:
         self.name, self.number, self._parts = name, number, parts
         self.index = parts.index(parts.embedder.dimension, name)
         self.limits = limits
         self._next_expiry = 0.0  # nothing is too old before
         self._seen_old: tuple[float, float] | None = None  # when, by wall and by monotonic clock
         self._learner = Learner(name, number, parts, self.index.vectors, keep=keep)
+        self.shadow: Shadow | None = None
+        if parts.shadow is not None:
+            self.shadow = Shadow(parts.shadow, number, parts, self.index.vectors, note_failure)
         self._learning = threading.Lock()
         self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
         self._todo: list[Change] = []  # applied to the index, not yet learned
@@ -43,7 +56,11 @@ class Partition:
             self._last_key = int(rows.keys[-1])
             self.index.upsert(rows.keys, rows.vectors)
             self.encoder.retain(rows)
+            if self.shadow is not None:
+                self.shadow.retain(rows)
         self._learner.load(self.seq, self._changes_after)
+        if self.shadow is not None:
+            self.shadow.start_afresh()
         self._draws = itertools.count(parts.ledger.recalls(number))
 
     @property
@@ -147,7 +164,11 @@ class Partition:
                 seq, last_key = self.seq, self._last_key
             if not outcomes:
                 todo = [change for change in todo if change.kind in (CASE_REMOVED, EVICTED, FORGOTTEN)]
-            self._learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
+            try:
+                self._learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
+            finally:
+                if self.shadow is not None:
+                    self.shadow.learn(todo, new, self._scanned(until=last_key))
 
     def learn_afresh(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""

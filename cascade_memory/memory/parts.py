@@ -77,6 +77,7 @@ class Parts:
     ledger: Ledger
     embedder: Embedder
     ranker: Ranker
+    shadow: Ranker | None  # watches, and is never followed
     fallback: Policy
     matcher: SolutionMatcher
     hindsight: bool

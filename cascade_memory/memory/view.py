@@ -22,7 +22,8 @@ def recall_view(engine: Engine, chosen: Chosen, *, query: str, namespace: str, t
         namespace=namespace,
         query=query,
         cases=_shown(engine, chosen),
-        abstained=choice is not None and choice.abstained,
+        abstained=choice is not None and choice.abstained and chosen.arm == "live",
+        arm=chosen.arm,
         template=template,
         explainer=lambda: _explanation(chosen, engine.parts.ranker.features),
     )
@@ -46,7 +47,7 @@ def failed_recall(query: str, namespace: str, episode_id: str | None, error: str
 
 def _shown(engine: Engine, chosen: Chosen) -> tuple[RecalledCase, ...]:
     choice, slate = chosen.selection.choice, chosen.selection.slate
-    if choice is None or choice.abstained:
+    if choice is None or not chosen.shows:
         return ()
     keys = [int(key) for key in chosen.recalled.candidates.keys[choice.chosen]]
     stored = engine.parts.ledger.cases(keys)
@@ -75,6 +76,7 @@ def _explanation(chosen: Chosen, features: tuple[str, ...]) -> Explanation:
         rewards=chosen.rewards,
         policy=chosen.policy,
         feature_names=features,
+        arm=chosen.arm,
     )
 
 

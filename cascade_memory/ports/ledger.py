@@ -14,6 +14,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ports.judged import Judged
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
 
@@ -101,8 +102,8 @@ class Ledger(Protocol):
         """Note how the run of an open episode ended; return whether it was open."""
         ...
 
-    def feedback(self, outcome: int) -> list[Feedback]:
-        """Return what an outcome teaches."""
+    def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
+        """Return what an outcome teaches: the live policy, or the shadow policy of this name."""
         ...
 
     def asked(self, recall: int) -> tuple[str, NDArray[np.int64]] | None:
@@ -113,7 +114,7 @@ class Ledger(Protocol):
         """Return the key of the newest outcome."""
         ...
 
-    def history(self, namespace: int | None, limit: int, until: int = 2**62) -> list[Feedback]:
+    def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
         """Return what the last outcomes of a namespace (or of all) up to one of them teach, oldest first."""
         ...
 
@@ -207,6 +208,14 @@ class Ledger(Protocol):
 
     def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
         """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+        ...
+
+    def judged(self, namespace: int | None) -> Iterator[Judged]:
+        """Yield the settled episodes of a namespace, or of all, oldest first, with how their first choice was made."""
+        ...
+
+    def arms(self, namespace: int | None) -> dict[str, int]:
+        """Return how many episodes each arm has, of those in which chance decided."""
         ...
 
     def dump(self) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,4 +117,17 @@ class Policy(Protocol):
 
     def load_state_dict(self, state: State) -> None:
         """Take over a state that ``state_dict`` returned."""
+        ...
+
+
+@runtime_checkable
+class MayAbstain(Protocol):
+    """What a policy offers besides, if it draws whether to show anything, or keeps a context about what it chose."""
+
+    def chance_of_showing(self, choice: Choice, *, seed: int) -> float:
+        """Return how likely the policy was to show this choice rather than nothing."""
+        ...
+
+    def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
+        """Return the context of other candidates of the slate than those it chose."""
         ...

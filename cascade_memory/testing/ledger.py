@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, CLOSED, SETTLED, NewCase, RecallRecord, Settlement
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, CLOSED, SETTLED, NewCase, Opinion, RecallRecord, Settlement
 from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.ledger import Ledger
@@ -173,6 +173,31 @@ class LedgerContract:
         ledger.record(self._recall("e1", query="again"))
         ledger.settle(self._settlement("e1", 1.0))
         assert [one.weight for one in ledger.history(1, 10)] == [0.5, 0.5]
+
+    def test_a_judged_episode_says_how_its_choice_was_made(self) -> None:
+        """Its arm and the probability of that; what a shadow would have shown, and the lesson as the shadow saw it."""
+        ledger = self._ledger()
+        ledger.add([self._case(query=f"q{i}") for i in range(2)])
+        keys = tuple(ledger.scan(1, 0, 10).keys.tolist())
+        places, features = np.array([0.0, 1.0], np.float32), np.full((2, 4), 0.5, np.float32)
+        context = np.ones(1, np.float32)
+        opinion = Opinion(policy="s", places=places, propensity=places, features=features, context=context)
+        options: dict[str, Any] = {"arm": "holdout", "holdout": 0.25, "shadow": opinion, "shown": False}
+        ledger.record(self._recall("e1", candidates=keys, **options))
+        ledger.record(self._recall("e2", candidates=keys))
+        ledger.record(self._recall("e3", candidates=keys))
+        ledger.settle(self._settlement("e1", 1.0))
+        ledger.settle(self._settlement("e2", 0.5))
+        ledger.settle(self._settlement("e3", 1.0, source="agent"))
+        first, second = ledger.judged(1)
+        assert ledger.arms(1) == {"holdout": 1}
+        assert (first.arm, first.holdout, first.lesson.reward, first.showed) == ("holdout", 0.25, 1.0, False)
+        assert (second.arm, second.holdout, second.lesson.reward, second.showed) == ("live", 0.0, 0.5, True)
+        assert (first.shadow, first.shadow_places.tolist(), second.shadow) == ("s", [0.0, 1.0], None)
+        (lesson,) = ledger.history(1, 10, shadow="s")
+        assert lesson.slate.features.shape == (2, 4)
+        assert lesson.context.tolist() == [1.0]
+        assert ledger.history(1, 10, shadow="t") == []
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
         """So that pairs can be read again; the episode's query where the recall has none of its own."""

@@ -123,6 +123,27 @@ def test_the_features_are_what_their_names_say():
         np.testing.assert_allclose(by_name[name], [-1.0, 1.0], atol=1e-5)
     np.testing.assert_allclose(by_name["words"], [0.0, 0.0])  # each shares two of its three words
 
+    np.testing.assert_allclose(by_name["opening"], [0.0, 0.0])  # the query has one paragraph
+
+
+def test_first_paragraphs_are_compared_where_the_query_has_several():
+    room = "\n\nYou are in the kitchen. There are a cup, a plate, a fridge, a microwave and a table."
+    cases = Candidates(
+        keys=np.array([1, 2, 3]),
+        texts=[f"heat the cup{room}", "cool the plate\n\nYou are in the garden.", "cool the plate"],
+        heads=["", "", ""],
+        vectors=np.eye(3, dtype=np.float32),
+        groups=np.array([1, 2, 3]),
+    )
+    encoder = LightEncoder(3, lambda keys: cases.vectors[np.asarray(keys) - 1])
+    encoder.retain(cases)
+    query = Query(text=f"cool the pan{room}", vector=np.array([1.0, 0.0, 0.0], np.float32))
+    opening = encoder.encode(query, cases, cases.vectors @ query.vector)[:, FEATURES.index("opening")]
+    np.testing.assert_allclose(opening[1], opening[2])
+    assert opening[0] < opening[1]
+    letters = encoder.encode(query, cases, cases.vectors @ query.vector)[:, FEATURES.index("letters")]
+    assert letters[0] > letters[1]  # over all of the text, the room decides
+
 
 def test_a_memory_with_like_words_recalls_by_them():
     embed = HashingEmbedder(64).embed

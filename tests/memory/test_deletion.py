@@ -93,7 +93,7 @@ def test_forgotten_cases_are_taken_out_of_what_others_were_offered(on_disk: Call
         assert not hers & set(keys.tolist())
         assert len(groups) == len(candidates)
         assert len(numbers) == 24 * len(keys)
-        assert len(features) == 20 * len(keys)
+        assert len(features) == 24 * len(keys)
         assert agreement is None or len(agreement) == 4 * len(keys)
         assert all(0 <= place < len(keys) for place in np.frombuffer(chosen, "<i8"))
 
@@ -131,7 +131,7 @@ def _cut(recall: dict[str, Any], cases: set[str]) -> dict[str, Any]:
         "candidates": [recall["candidates"][i] for i in keep],
         "groups": [recall["groups"][i] for i in keep],
         "numbers": rows("numbers", 24),
-        "features": rows("features", 20),
+        "features": rows("features", 24),
         "agreement": rows("agreement", 4),
         "chosen": base64.b64encode(np.array([keep.index(i) for i in chosen if i in keep], "<i8").tobytes()).decode(),
     }

@@ -28,7 +28,8 @@ def test_case_text_is_escaped_wherever_it_becomes_html():
     with CascadeMemory(embedder="hashing", learn="inline", namespace=_EVIL) as memory:
         memory.add(_EVIL, _EVIL)
         recall = memory.search(_EVIL, k=3)
-        for shown in (memory, recall, recall.explain(), memory.stats(), memory.health()):
+        memory.reward(memory.recall(_EVIL).episode_id, 1.0, solution=_EVIL)
+        for shown in (memory, recall, recall.explain(), memory.stats(), memory.health(), memory.report()):
             assert _tags(shown._repr_html_()) <= {"div", "strong", "small", "table", "thead", "tbody", "tr", "th", "td"}
 
 

@@ -93,3 +93,17 @@ def test_a_function_may_say_who_is_credited():
 def test_every_name_resolves():
     for name in rankers._BY_NAME:
         assert rankers.resolve_ranker(name, hindsight=True).name
+
+
+@pytest.mark.parametrize("ranker", ["neural-linlogucb", "neural-logucb"])
+def test_where_chance_showed_nothing_no_pair_counts_as_seen(ranker):
+    with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", explore=0.9) as memory:
+        memory.add([(f"task {i}", f"answer {i}") for i in range(4)], progress=False)
+        recalls = [memory.recall(f"task {i % 4}") for i in range(40)]
+        shown = sum(bool(recall.cases) for recall in recalls)
+        assert 0 < shown < 40
+        policy = memory._engine.partition("default").policy
+        assert len(policy._expected) == shown  # type: ignore[attr-defined]
+        for recall in recalls:
+            memory.reward(recall.episode_id, 1.0)
+        assert not policy._expected  # type: ignore[attr-defined]

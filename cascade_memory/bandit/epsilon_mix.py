@@ -1,0 +1,47 @@
+"""A little chance in what is shown, with the probability of every choice known: what off-policy evaluation needs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from cascade_memory.bandit.similarity import best_first
+from cascade_memory.ports.policy import Choice, Floats, MayAbstain, Policy, Slate
+
+LEADERS = 4  # candidates that exploring may put first: the others would rarely help, and each one costs probability
+
+
+def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: float, abstain: bool, seed: int) -> Choice:
+    """Return what is shown when a share ``epsilon`` of choices is drawn evenly: one of the leaders first, or nothing at all.
+
+    Nothing is among what is drawn only where the policy may abstain. A policy that abstains by a draw of its own is asked how
+    likely it was to do so, and that decision is drawn again with the probability it gave: then what is logged is what was.
+    """
+    order = np.concatenate([choice.chosen, (rest := best_first(slate, choice.score))[~np.isin(rest, choice.chosen)]])
+    leaders = order[:LEADERS]
+    shows = float(not choice.abstained)
+    if abstain and isinstance(policy, MayAbstain):
+        shows = policy.chance_of_showing(choice, seed=seed)
+    evenly = epsilon / (len(leaders) + abstain)
+    first = np.full(len(leaders), evenly)
+    first[0] += (1.0 - epsilon) * shows
+    nothing = max(0.0, 1.0 - float(first.sum()))
+    drawn = int(np.random.default_rng([seed, 1]).choice(len(leaders) + 1, p=[*first, nothing]))
+    lists = [np.concatenate([[leader], order[order != leader]])[:k] for leader in leaders]
+    propensity = np.zeros(len(slate))
+    for chance, positions in zip(first, lists, strict=True):
+        propensity[positions] += chance
+    chosen = lists[drawn] if drawn < len(lists) else lists[0]
+    return dataclasses.replace(
+        choice,
+        chosen=chosen,
+        abstained=drawn == len(lists),
+        propensity=np.minimum(propensity, 1.0),
+        context=context_of(policy, slate, choice, chosen),
+    )
+
+
+def context_of(policy: Policy, slate: Slate, choice: Choice, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
+    """Return what a policy wants to be given back with the reward when other candidates are shown than it chose."""
+    return policy.context_of(slate, choice, chosen) if isinstance(policy, MayAbstain) else choice.context

@@ -1,0 +1,32 @@
+"""How much of what is shown is decided by chance, so that what memory is worth can be measured."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from cascade_memory.domain.validation import check_share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """May a recall return nothing; which share of episodes runs without memory; which share of choices explores."""
+
+    abstain: bool = True
+    holdout: float = 0.0
+    explore: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share."""
+        check_share(self.holdout, "holdout")
+        check_share(self.explore, "explore")
+
+    def arm_of(self, episode_id: str) -> str:
+        """Return the arm of a new episode: the same one in every process, whatever was recalled before.
+
+        >>> arms = [Showing(holdout=0.2).arm_of(f"episode {i}") for i in range(1000)]
+        >>> 150 < arms.count("holdout") < 250
+        True
+        """
+        digest = hashlib.blake2b(episode_id.encode(), digest_size=8, person=b"cascade-holdout").digest()
+        return "holdout" if int.from_bytes(digest, "big") < self.holdout * 2**64 else "live"

@@ -1,0 +1,164 @@
+"""From settled episodes to a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cascade_memory.bandit import intervals
+from cascade_memory.bandit.intervals import Interval
+from cascade_memory.bandit.off_policy import Estimates, estimate
+from cascade_memory.memory.logged import is_one_choice, logged, with_nothing
+from cascade_memory.memory.report import Arm, Bin, Calibration, Coverage, Report, ShadowReport
+from cascade_memory.ports.judged import Judged
+
+_BINS = 10
+
+
+def report_of(judged: Sequence[Judged], opened: Mapping[str, int], namespace: str | None) -> Report:
+    """Return what these episodes say; ``opened`` counts the episodes of each arm where chance decided, judged or not."""
+    rewards = [one.lesson.reward for one in judged]
+    with_memory = [one for one in judged if one.arm == "live"]
+    drawn = [one for one in judged if one.holdout > 0.0]
+    return Report(
+        namespace=namespace,
+        episodes=len(judged),
+        success=_mean(rewards),
+        live=_arm(drawn, opened, "live"),
+        holdout=_arm(drawn, opened, "holdout"),
+        lift=_lift(drawn),
+        shown=sum(one.showed for one in with_memory),
+        with_memory=len(with_memory),
+        coverage=_coverage(judged),
+        calibration=_calibration(judged),
+        shadow=_shadow(judged),
+    )
+
+
+def _mean(rewards: list[float]) -> Interval | None:
+    return intervals.mean(np.array(rewards)) if rewards else None
+
+
+def _arm(drawn: Sequence[Judged], opened: Mapping[str, int], name: str) -> Arm:
+    rewards = [one.lesson.reward for one in drawn if one.arm == name]
+    return Arm(opened=opened.get(name, 0), judged=len(rewards), success=_mean(rewards))
+
+
+def _lift(drawn: Sequence[Judged]) -> Interval | None:
+    """Return by how much episodes with memory did better than those that were held out.
+
+    An episode in which the memory chose to show nothing counts as one with memory: what it knew made the difference between it
+    and the others, chance did not. Only episodes that were drawn with the same probability are compared with each other, since
+    whoever changes the share does so at some time, and other times have other tasks and another memory; the differences are
+    then averaged by how many episodes they stand for.
+    """
+    parts: list[tuple[float, Interval]] = []
+    for share in sorted({one.holdout for one in drawn}):
+        arms = {
+            arm: [one.lesson.reward for one in drawn if one.holdout == share and one.arm == arm] for arm in ("live", "holdout")
+        }
+        if arms["live"] and arms["holdout"]:
+            found = intervals.difference(np.array(arms["live"]), np.array(arms["holdout"]))
+            parts.append((float(len(arms["live"]) + len(arms["holdout"])), found))
+    return intervals.pooled(parts) if parts else None
+
+
+def _coverage(judged: Sequence[Judged]) -> Coverage:
+    known = [one for one in judged if _is_compared(one)]
+    return Coverage(
+        solved=len(known),
+        stored=sum(bool(_agrees(one).any()) for one in known),
+        chosen=sum(_fits(one, _first(one)) for one in known),
+    )
+
+
+def _is_compared(one: Judged) -> bool:
+    """Say whether it is known which of the candidates had the verified solution."""
+    agreement = one.lesson.agreement
+    return one.whole and agreement is not None and len(agreement) > 0 and not bool(np.isnan(agreement).any())
+
+
+def _agrees(one: Judged) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    assert one.lesson.agreement is not None
+    return np.asarray(one.lesson.agreement >= 0.5)
+
+
+def _fits(one: Judged, place: int | None) -> bool:
+    return place is not None and bool(_agrees(one)[place])
+
+
+def _first(one: Judged) -> int | None:
+    return int(one.lesson.chosen[0]) if len(one.lesson.chosen) else None
+
+
+# -- predictions -------------------------------------------------------------------------------------------------------
+
+
+def _calibration(judged: Sequence[Judged]) -> Calibration | None:
+    pairs = [(predicted, one.lesson.reward) for one in judged if not math.isnan(predicted := _prediction(one))]
+    if not pairs:
+        return None
+    predicted, came = np.array(pairs).T
+    place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
+    bins = tuple(
+        Bin(predicted=float(predicted[here].mean()), came=float(came[here].mean()), episodes=int(here.sum()))
+        for number in range(_BINS)
+        if (here := place == number).any()
+    )
+    return Calibration(
+        predictions=len(pairs),
+        predicted=float(predicted.mean()),
+        came=float(came.mean()),
+        brier=float(((predicted - came) ** 2).mean()),
+        error=sum(one.episodes * abs(one.predicted - one.came) for one in bins) / len(pairs),
+        bins=bins,
+    )
+
+
+def _prediction(one: Judged) -> float:
+    """Return what was expected of what was shown, a case or none; nan where nothing was."""
+    if not one.lesson.shown:
+        return one.baseline
+    first = _first(one)
+    return math.nan if first is None else float(one.utility[first])
+
+
+# -- the shadow --------------------------------------------------------------------------------------------------------
+
+
+def _shadow(judged: Sequence[Judged]) -> ShadowReport | None:
+    """Report on the shadow that watched last."""
+    watched = [one for one in judged if one.shadow is not None and one.whole]
+    if not watched:
+        return None
+    policy = watched[-1].shadow
+    assert policy is not None
+    seen = [one for one in watched if one.shadow == policy]
+    live = [one for one in seen if one.arm == "live"]
+    compared = [one for one in live if _is_compared(one) and _agrees(one).any()]
+    return ShadowReport(
+        policy=policy,
+        recalls=len(live),
+        same=sum(_wished(one) == _showed(one) for one in live),
+        compared=len(compared),
+        fitting=sum(_fits(one, _wished(one)) for one in compared),
+        live_fitting=sum(_fits(one, _showed(one)) for one in compared),
+        value=_value(seen),
+    )
+
+
+def _wished(one: Judged) -> int | None:
+    """Return what the shadow would have shown first; None is nothing."""
+    places = np.flatnonzero(one.shadow_places == 1.0)
+    return int(places[0]) if len(places) else None
+
+
+def _showed(one: Judged) -> int | None:
+    return _first(one) if one.lesson.shown else None
+
+
+def _value(seen: Sequence[Judged]) -> Estimates | None:
+    log = [logged(one, with_nothing(one.shadow_propensity)) for one in seen if is_one_choice(one)]
+    return estimate(log) if log else None

@@ -1,0 +1,102 @@
+"""A second ranker that sees every slate and learns from every outcome, and never shows anything to anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from cascade_memory.bandit.epsilon_mix import context_of
+from cascade_memory.cycle.learn import WINDOW, unlearns
+from cascade_memory.cycle.recall import Recalled
+from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, SETTLED, Change, Opinion
+from cascade_memory.memory.parts import Lookup, Parts, Ranker
+from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.policy import Choice, Slate
+
+_NONE = np.zeros(0, np.float32)
+
+
+class Shadow:
+    """Learns what the live policy's choices led to, as its own encoder saw the candidates.
+
+    It keeps no snapshot: whoever opens the folder lets it learn again from the bounded window of the ledger.
+    """
+
+    def __init__(
+        self, ranker: Ranker, number: int, parts: Parts, lookup: Lookup, note_failure: Callable[[str, Exception], object]
+    ) -> None:
+        self._ranker, self._number, self._ledger = ranker, number, parts.ledger
+        self._encoder, self._policy = ranker.encoder(parts.embedder.dimension, lookup), ranker.policy()
+        self._known = 0  # the last outcome that the policy was made from as a whole
+        self._note_failure = note_failure
+
+    def opinion(
+        self, asked: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int
+    ) -> Opinion | None:
+        """Say what it would have shown of these candidates, where ``live`` was chosen; None if it cannot."""
+        try:
+            return self._opinion(asked, recalled, live, k, abstain=abstain, seed=seed)
+        except Exception as error:  # noqa: BLE001 - it only watches, and must not cost the recall
+            self._note_failure("shadow", error)
+            return None
+
+    def _opinion(self, asked: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int) -> Opinion:
+        policy, candidates, similarity = self._policy, recalled.candidates, recalled.similarity
+        if live is None:
+            return Opinion(policy=policy.name, places=_NONE, propensity=_NONE, features=_NONE.reshape(0, 0), context=_NONE)
+        features = np.asarray(self._encoder.encode(asked, candidates, similarity), np.float32)
+        slate = Slate(features=features, similarity=similarity, groups=candidates.groups)
+        choice = policy.select(slate, k, abstain=abstain, seed=seed)
+        places = np.zeros(len(slate), np.float32)
+        if not choice.abstained:
+            places[choice.chosen] = np.arange(1, len(choice.chosen) + 1)
+        return Opinion(
+            policy=policy.name,
+            places=places,
+            propensity=np.asarray(choice.propensity, np.float32),
+            features=features,
+            context=np.asarray(context_of(policy, slate, choice, live.chosen), np.float32),
+        )
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def retain(self, rows: Candidates) -> None:
+        """Let the encoder know of new cases."""
+        self._encoder.retain(rows)
+
+    def start_afresh(self) -> None:
+        """Learn again what the ledger has; opinions go on as before meanwhile."""
+        try:
+            self._start_afresh()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._note_failure("shadow", error)
+
+    def _start_afresh(self) -> None:
+        policy = self._ranker.policy()
+        known = self._ledger.last_outcome()
+        policy.rebuild(self._ledger.history(self._number, WINDOW, until=known, shadow=policy.name))
+        self._policy, self._known = policy, known
+
+    def learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
+        """Follow lines of the log, and new cases; ``remaining`` are all cases, for an encoder that must forget some."""
+        try:
+            self._learn(todo, new, remaining)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._note_failure("shadow", error)
+
+    def _learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
+        if any(change.kind in (CASE_REMOVED, FORGOTTEN) for change in todo):
+            encoder = self._encoder.emptied()
+            for rows in remaining:
+                encoder.retain(rows)
+            self._encoder = encoder
+        else:
+            for rows in new:
+                self._encoder.retain(rows)
+        if unlearns(todo):
+            self._start_afresh()
+            return
+        for change in todo:
+            if change.kind == SETTLED and change.ref > self._known:
+                self._policy.update(self._ledger.feedback(change.ref, shadow=self._policy.name))
