@@ -164,32 +164,44 @@ class LightPolicy:
     def _learn(self, outcome: Feedback) -> None:
         with self._publishing:
             self._expected.pop(outcome.key, None)
-        slate, weight = outcome.slate, outcome.weight
-        self._rewards += weight  # an episode of several recalls counts once
-        if not len(slate):
+        weight = outcome.weight  # an episode of several recalls counts once
+        if not len(outcome.slate):
+            self._rewards += weight
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
             return
-        if slate.features.shape[1] != len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
-            self._rewards -= weight
-            return  # chosen by another ranker, or by the fallback: it logged nothing to learn from
+        features = self._logged(outcome)
+        if features is None:
+            return
+        self._rewards += weight
         agreement = self._known_agreement(outcome)
         if not len(outcome.chosen):
-            self._learn_without_chosen(outcome, agreement)
+            self._learn_without_chosen(outcome, features, agreement)
             return
         fitted = None if agreement is None else float(agreement[outcome.chosen].max())
         self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight)
         if agreement is not None:
-            self.head.add_hindsight(slate.features, agreement, weight)
+            self.head.add_hindsight(features, agreement, weight)
         elif outcome.shown:
             for place in self._credit(outcome):
-                self.head.add_bandit(slate.features[place], outcome.reward, BANDIT_WEIGHT * weight)
+                self.head.add_bandit(features[place], outcome.reward, BANDIT_WEIGHT * weight)
 
-    def _learn_without_chosen(self, outcome: Feedback, agreement: Floats | None) -> None:
+    def _logged(self, outcome: Feedback) -> Floats | None:
+        """Return the features of a slate that such a policy chose from; None if it was another, or the fallback.
+
+        Features are only ever added at the end. One that was not there yet said nothing, which is 0.
+        """
+        features = np.asarray(outcome.slate.features, np.float64)
+        missing = len(self._prior) - features.shape[1]
+        if missing < 0 or len(outcome.context) != len(CONTEXT_PRIOR):
+            return None
+        return np.pad(features, ((0, 0), (0, missing)))
+
+    def _learn_without_chosen(self, outcome: Feedback, features: Floats, agreement: Floats | None) -> None:
         """Learn what is left when the case that was chosen has been forgotten: a reward with it speaks of nothing any more."""
         if not outcome.shown:
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=outcome.weight)
         if agreement is not None:
-            self.head.add_hindsight(outcome.slate.features, agreement, outcome.weight)
+            self.head.add_hindsight(features, agreement, outcome.weight)
 
     def _known_agreement(self, outcome: Feedback) -> Floats | None:
         """Return the hindsight labels if they can be relied on; None where nothing tells.

@@ -89,8 +89,10 @@ def test_the_command_on_a_file(mine: Path, capsys: pytest.CaptureFixture[str]):
     assert main([*common, "--alone", "0.5", "--judge", "my_judge:half", "--out", "rows.jsonl", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["task"], row["n"], row["declared"]["alone"]) for row in rows] == [("mine", 40, 0.5)] * 2
-    assert main([*common, "--alone", "0.5", "--out", "rows.jsonl"]) == 0
+    assert main([*common, "--alone", "0.5", "--judge", "my_judge:half", "--out", "rows.jsonl"]) == 0
     assert "SIMULATED" in capsys.readouterr().out
+    assert main([*common, "--alone", "0.5", "--out", "rows.jsonl"]) == 2  # another judge: those rows are not its own
+    assert "name another file" in capsys.readouterr().err
     for wrong, said in [
         ([], "--alone P for a SIMULATED solver"),
         (["--alone", "0.5", "--judge", "nothing"], "a judge is exact, jaccard, or module:function"),

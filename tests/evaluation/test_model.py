@@ -20,7 +20,7 @@ from cascade_memory.evaluation.tasks.task import FileTask
 LABELS = {"card": "order a card", "rate": "exchange rate", "loan": "ask for a loan"}
 TASK = FileTask(name="desk", file="desk.jsonl", judge=exact, instruction=r"Name the intent in \boxed{}.")
 PASSING = ["rate limit", "error", "overloaded", "slow", "malformed", "empty", "no content", "dropped", "cut off"]
-ASIDE = {"ms_per_task", "request_log"}  # what may differ between two runs of the same
+ASIDE = {"ms_per_task", "seconds", "request_log"}  # what may differ between two runs of the same
 
 
 @pytest.fixture(autouse=True)

@@ -91,4 +91,4 @@ def test_commands(streams, tmp_path, capsys):
     assert "Tuning: SIMULATED solver" in page
     assert "alpha 0.5" in page
     assert main(["bench", "tune", *where[2:], "--task", "nothing"]) == 2
-    assert "no data for 'nothing'" in capsys.readouterr().err
+    assert "'nothing' has no declared simulated solver to tune with; there are banking77" in capsys.readouterr().err

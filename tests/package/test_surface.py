@@ -79,6 +79,10 @@ def test_every_public_name_has_a_docstring():
     assert missing == []
 
 
+# The one client of our own: it asks the server that the user named, and nobody else.
+CALLS = {ROOT / "evaluation" / "model" / "openai_compatible.py": {"httpx"}}
+
+
 def test_nothing_is_pickled_and_nobody_is_phoned():
     for path in ROOT.rglob("*.py"):
         text = path.read_text()
@@ -89,7 +93,9 @@ def test_nothing_is_pickled_and_nobody_is_phoned():
             for name in names:
                 if name == "urllib.parse":
                     continue  # takes an address apart, and calls nobody
-                assert name.split(".")[0] not in {"pickle", "dill", "requests", "httpx", "urllib", "posthog", "socket"}, path
+                top = name.split(".")[0]
+                allowed = CALLS.get(path, set())
+                assert top in allowed or top not in {"pickle", "dill", "requests", "httpx", "urllib", "posthog", "socket"}, path
         assert "allow_pickle=True" not in text
 
 

@@ -89,7 +89,7 @@ def log_name(run: Run) -> Path:
     """Return a file's name that tells the run, and differs from those of all others.
 
     >>> log_name(Run("banking77", "CASCADE, k = 2", 0, solver="Qwen/Qwen3-32B")).name
-    'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B-08a066.jsonl'
+    'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B--f8264d.jsonl'
     """
     fields = list(asdict(run).values())
     told = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
