@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cascade_memory.bandit.credit import CREDITS, Credit
 from cascade_memory.bandit.light import COSINE_WEIGHT, LightPolicy
@@ -23,11 +22,15 @@ from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.cross_encoder import Base, CrossEncoder, load_base
 from cascade_memory.encoders.cross_encoder.encoder import PairText, query_and_case_query
-from cascade_memory.encoders.light import FEATURES, LightEncoder
+from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder
 from cascade_memory.encoders.recency import RecencyEncoder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.parts import Lookup, Ranker
 from cascade_memory.ports.policy import Policy
+
+END_WEIGHT = COSINE_WEIGHT  # of what first paragraphs share, and of what last ones do, before any reward
+# The weights of FEATURES before any reward: the order of the cosine where the query has one paragraph.
+START = np.array([COSINE_WEIGHT if name == "similarity" else END_WEIGHT if name in ENDS else 0.0 for name in FEATURES])
 
 
 def _cosine_only(dimension: int, lookup: Lookup) -> CosineEncoder:
@@ -45,7 +48,7 @@ def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ra
 
     With ``shared``, the heads of all namespaces of a folder are shrunk to one that learns from all of them.
     """
-    policy = functools.partial(LightPolicy, len(FEATURES), hindsight=hindsight, **options)
+    policy = functools.partial(LightPolicy, len(FEATURES), hindsight=hindsight, start=START, **options)
     weights = SharedWeights(policy) if shared else None
     lean_on = None if weights is None else weights.mean
     return Ranker(
@@ -61,15 +64,14 @@ def _on_light_features(name: str, policy: Callable[[], Policy]) -> Ranker:
     return Ranker(name=name, encoder=LightEncoder, policy=policy, features=FEATURES)
 
 
-def _order_of_the_cosine() -> NDArray[np.float64]:
-    theta: NDArray[np.float64] = np.zeros(len(FEATURES))
-    theta[0] = COSINE_WEIGHT
-    return theta
+def untrained() -> Ranker:
+    """Return the order in which the default starts, for ever: what learning adds is what the default adds to this."""
+    return _on_light_features("untrained", lambda: FrozenHead(START))
 
 
 def neural_linlogucb(**options: Any) -> Ranker:
-    """Return the paper's bandit on the light features; it starts in the order of the cosine. ``alpha=0`` is greedy."""
-    return _on_light_features("neural-linlogucb", lambda: NeuralLinLogUCB(_order_of_the_cosine(), **options))
+    """Return the paper's bandit on the light features; it starts in the order of the default. ``alpha=0`` is greedy."""
+    return _on_light_features("neural-linlogucb", lambda: NeuralLinLogUCB(START.copy(), **options))
 
 
 def linlogucb(**options: Any) -> Ranker:
@@ -84,12 +86,12 @@ def neural_logucb(**options: Any) -> Ranker:
 
 def neural_linucb(**options: Any) -> Ranker:
     """Return Neural-LinUCB on the light features: here its encoder is not trained."""
-    return _on_light_features("neural-linucb", lambda: NeuralLinUCB(_order_of_the_cosine(), **options))
+    return _on_light_features("neural-linucb", lambda: NeuralLinUCB(START.copy(), **options))
 
 
 def thompson(**options: Any) -> Ranker:
     """Return Thompson sampling on the light features."""
-    return _on_light_features("thompson", lambda: ThompsonSampling(_order_of_the_cosine(), **options))
+    return _on_light_features("thompson", lambda: ThompsonSampling(START.copy(), **options))
 
 
 def cross_encoder(

@@ -39,7 +39,7 @@ class _Ready:
 class LightPolicy:
     """Conditional-logit ranking with hindsight, an upper-confidence bonus, and the choice to show nothing.
 
-    The first feature must be the similarity: the untrained order is exactly its order.
+    The first feature must be the similarity, whose order is the untrained one; ``start`` gives other weights to begin with.
 
     >>> policy = LightPolicy(dimension=2)
     >>> slate = Slate(features=np.array([[1.0, 0.0], [-1.0, 0.0]]), similarity=np.array([0.9, 0.2]), groups=np.array([7, 8]))
@@ -59,9 +59,9 @@ class LightPolicy:
         hindsight: bool = True,
         lean_on: Callable[[], Floats] | None = None,
         credit: Credit = credit_matched,
+        start: Floats | None = None,
     ) -> None:
-        prior = np.zeros(dimension)
-        prior[0] = COSINE_WEIGHT
+        prior = np.append(COSINE_WEIGHT, np.zeros(dimension - 1)) if start is None else np.array(start, np.float64)
         self._prior, self._precision = prior, precision
         self._hindsight, self._credit = hindsight, credit
         self._lean_on = lean_on  # weights to be shrunk to, instead of the cosine's order

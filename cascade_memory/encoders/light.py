@@ -1,4 +1,4 @@
-"""The light pair encoder: six numbers a pair, in about a millisecond a recall, without a second model."""
+"""The light pair encoder: seven numbers a pair, in about a millisecond a recall, without a second model."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from cascade_memory.encoders.clusters import Lookup, SolutionClusters
 from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
-FEATURES = ("similarity", "cluster", "words", "letters", "solution words", "opening")
+ENDS = ("opening", "closing")
+FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS)
 TEXT_CHARS = 1_000  # of each text that are compared
 _BATCH = 4_096
+_PARAGRAPHS = "\n\n"  # between them
 
 
 class LightEncoder:
     """Describes a candidate by how it stands among the candidates of its recall.
 
     Cosine; distance to the cluster of its solution; shared words; shared letter runs; words that the query shares with the
-    stored *solution*; shared letter runs of the first paragraphs, where the query has several. Each is standardised over the
-    candidates, so that no scale has to be learned and the untrained order is
-    the cosine's.
+    stored *solution*; where the query has several paragraphs, shared letter runs of the first ones and of the last ones. Each
+    is standardised over the candidates, so that no scale has to be learned.
     """
 
-    identity = "light-2"
+    identity = "light-3"
     dimension = len(FEATURES)
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
@@ -46,7 +47,7 @@ class LightEncoder:
         self._clusters.retain(cases.keys, cases.groups, cases.vectors)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return (n, 6) features, the standardised cosine first."""
+        """Return (n, 7) features, the standardised cosine first."""
         n = len(candidates)
         texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
         asked, words, heads = _parts(word_terms([*texts, *candidates.heads]), n)
@@ -57,20 +58,27 @@ class LightEncoder:
             self._words.overlap(words, n, asked),
             self._letters.overlap(letters, n, asked_letters),
             self._words.overlap(heads, n, asked),
-            self._of_openings(query.text, candidates.texts),
+            *self._of_ends(query.text, candidates.texts),
         ]
         return standardised(np.stack(columns, axis=1))
 
-    def _of_openings(self, asked: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Compare first paragraphs: agents often say there what is to be done, and then at length how things stand."""
-        if "\n\n" not in asked[:TEXT_CHARS]:
-            return np.zeros(len(texts), np.float32)
-        letters, cases, _ = _parts(letter_terms([_opening(text) for text in (asked, *texts)]), len(texts))
-        return self._letters.overlap(cases, len(texts), letters)
+    def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Compare first and last paragraphs: what is to be done stands there, and how things stand fills the rest."""
+        if _PARAGRAPHS not in asked.strip():
+            return [np.zeros(len(texts), np.float32)] * 2
+        overlaps: list[NDArray[np.float32]] = []
+        for end in (_opening, _closing):
+            letters, cases, _ = _parts(letter_terms([end(text) for text in (asked, *texts)]), len(texts))
+            overlaps.append(self._letters.overlap(cases, len(texts), letters))
+        return overlaps
 
 
 def _opening(text: str) -> str:
-    return text[:TEXT_CHARS].split("\n\n", 1)[0]
+    return text.strip().partition(_PARAGRAPHS)[0][:TEXT_CHARS]
+
+
+def _closing(text: str) -> str:
+    return text.strip().rpartition(_PARAGRAPHS)[2][:TEXT_CHARS]
 
 
 def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:

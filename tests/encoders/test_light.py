@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cascade_memory.encoders.clusters import SolutionClusters, whitening
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.lexical import MAX_TEXTS, Rarity, letter_terms, word_terms
-from cascade_memory.encoders.light import FEATURES, LightEncoder, standardised
+from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder, standardised
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 
@@ -123,7 +123,27 @@ def test_the_features_are_what_their_names_say():
         np.testing.assert_allclose(by_name[name], [-1.0, 1.0], atol=1e-5)
     np.testing.assert_allclose(by_name["words"], [0.0, 0.0])  # each shares two of its three words
 
-    np.testing.assert_allclose(by_name["opening"], [0.0, 0.0])  # the query has one paragraph
+    for end in ENDS:
+        np.testing.assert_allclose(by_name[end], [0.0, 0.0])  # the query has one paragraph
+
+
+def test_last_paragraphs_are_compared_as_well():
+    room = (
+        "You are in a room. You see a cup, a plate, a fridge and a table.\n\n" + "There is nothing of note here. " * 40 + "\n\n"
+    )
+    cases = Candidates(
+        keys=np.array([1, 2]),
+        texts=[f"{room}Heat the cup.", "You are in a garden.\n\nCool the plate."],
+        heads=["", ""],
+        vectors=np.eye(2, dtype=np.float32),
+        groups=np.array([1, 2]),
+    )
+    encoder = LightEncoder(2, lambda keys: cases.vectors[np.asarray(keys) - 1])
+    encoder.retain(cases)
+    query = Query(text=f"{room}Cool the pan.\n", vector=np.array([1.0, 0.0], np.float32))
+    by_name = dict(zip(FEATURES, encoder.encode(query, cases, cases.vectors @ query.vector).T, strict=True))
+    np.testing.assert_allclose(by_name["closing"], [-1.0, 1.0], atol=1e-5)
+    np.testing.assert_allclose(by_name["opening"], [1.0, -1.0], atol=1e-5)
 
 
 def test_first_paragraphs_are_compared_where_the_query_has_several():
