@@ -13,7 +13,7 @@ from cascade_memory.cli import main
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.errors import InvalidInput, MissingExtra
-from cascade_memory.evaluation.bench.household_stage import household_stage, prepare_household
+from cascade_memory.evaluation.bench.household_stage import games_of, household_stage, prepare_household
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.environments.household import engine as engine_module
@@ -193,7 +193,7 @@ def test_the_agent_wins_by_a_case_that_fits_within_the_limit_and_plays_nothing_t
 
 
 @with_engine
-def test_the_stage_plays_made_games_and_those_of_the_data(folder, data, tmp_path, monkeypatch):
+def test_the_stage_plays_made_games_and_a_model_those_of_the_data_as_well(folder, data, monkeypatch):
     monkeypatch.setattr("cascade_memory.evaluation.bench.household_stage.MADE", 8)
     folders = Folders(data, folder.parent)
     prepare_household(folders)
@@ -201,9 +201,10 @@ def test_the_stage_plays_made_games_and_those_of_the_data(folder, data, tmp_path
     try:
         assert stages[0].queries == stages[1].queries
         assert [stage.declared["steps"] for stage in stages] == [20, 30]
-        assert len(stages[0].queries) == 40
+        assert len(stages[0].queries) == 8  # the agent was made with the 36 of the data
+        assert len(games_of(Run("alfworld-20", "zero-shot", 0, 40, "some-model"), folders)[0]) == 40
         assert set(stages[0].kinds) == set(PLACES)
-        assert 1 <= sum(stages[0].alone) <= 20
+        assert 1 <= sum(stages[0].alone) < 8
         place = stages[0].alone.index(True)
         assert stages[0].solver.attempt(place, []).success
     finally:

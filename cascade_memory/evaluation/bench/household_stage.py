@@ -47,17 +47,21 @@ def _unpack(data: Path, target: Path) -> None:
     (target / LISTING).write_bytes(listing.read_bytes())  # last: it says that all of them are there
 
 
-@lru_cache(maxsize=1)
-def _embedded(work: Path, limit: int | None) -> tuple[list[Game], PrecomputedEmbedder]:
-    given = work / "games-of-the-data"
-    games = read_games(work / "games")[:MADE] + (read_games(given) if (given / LISTING).exists() else [])
+@lru_cache(maxsize=2)
+def _embedded(work: Path, limit: int | None, made_alone: bool) -> tuple[list[Game], PrecomputedEmbedder]:
+    games, given = read_games(work / "games")[:MADE], work / "games-of-the-data"
+    if not made_alone and (given / LISTING).exists():
+        games += read_games(given)
     games = [games[i] for i in np.random.default_rng(3).permutation(len(games))[:limit]]
     return games, PrecomputedEmbedder(best_embedder(), [game.query for game in games])
 
 
 def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedder]:
-    """Return the games in the order of the seed, and the vectors of their queries."""
-    stream, embedder = _embedded(folders.work, run.limit)
+    """Return the games in the order of the seed, and the vectors of their queries.
+
+    The games of the data are left out where the agent reuses cases without a model: it was made with them.
+    """
+    stream, embedder = _embedded(folders.work, run.limit, run.solver == "reuse")
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 
