@@ -97,10 +97,15 @@ class ShadowReport:
         if self.value is None:
             said.append("what it would have given: not known without an episode of one recall of at most one case")
         elif (level := self.value.robust or self.value.normalised) is not None:
-            said.append(f"would have given {_level(level)}")
+            said.append(f"would have given {_level(level)}{self._of_how_many(self.value)}")
         else:
-            said.append(f"what it would have given is not identified: {self._bounds(self.value)}")
+            said.append(f"what it would have given is not identified: {self._bounds(self.value)}{self._of_how_many(self.value)}")
         return said
+
+    def _of_how_many(self, value: Estimates) -> str:
+        if value.episodes >= self.recalls:
+            return ""
+        return f" (from {value.episodes:,} of the {self.recalls:,} episodes: those of one recall, of at most one case)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,6 +220,22 @@ def test_the_shadow_is_compared_and_judged_where_chance_allows():
     assert twin.shadow.same == twin.shadow.recalls == 40
 
 
+def test_the_shadow_s_value_says_how_many_episodes_it_comes_from():
+    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="similarity", holdout=0.4) as memory:
+        memory.add([(f"thing {i}", f"s{i % 2}") for i in range(6)], progress=False)
+        for n in range(40):
+            recall = memory.recall(f"thing {n % 6}")
+            if n % 2:
+                memory.recall(f"thing {n % 5}", episode_id=recall.episode_id)  # two recalls: which one earned the reward?
+            memory.reward(recall.episode_id, 1.0, solution="s0")
+        memory.sync()
+        shadow = memory.report().shadow
+    assert shadow is not None
+    assert shadow.value is not None
+    assert shadow.value.episodes == 20 < shadow.recalls
+    assert f"(from 20 of the {shadow.recalls} episodes: those of one recall, of at most one case)" in "\n".join(shadow.lines())
+
+
 def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):
     with on_disk(holdout=0.3, learn="inline", shadow="similarity") as memory:
         memory.add([(f"thing {i}", f"s{i % 2}") for i in range(6)], progress=False)
