@@ -97,9 +97,11 @@ class ShadowReport:
         if self.value is None:
             said.append("what it would have given: not known without an episode of one recall of at most one case")
         elif (level := self.value.robust or self.value.normalised) is not None:
-            said.append(f"would have given {_level(level)}{self._of_how_many(self.value)}")
+            said.append(f"would have given {_level(level)}")
         else:
-            said.append(f"what it would have given is not identified: {self._bounds(self.value)}{self._of_how_many(self.value)}")
+            said.append(f"what it would have given is not identified: {self._bounds(self.value)}")
+        if self.value is not None:
+            said[-1] += self._of_how_many(self.value)
         return said
 
     def _of_how_many(self, value: Estimates) -> str:
