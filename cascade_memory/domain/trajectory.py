@@ -165,3 +165,18 @@ def check_solution(solution: object) -> Solution:
 def solution_text(solution: Solution) -> str:
     """Return a solution as the text that is shown and compared."""
     return solution if isinstance(solution, str) else solution.as_text()
+
+
+def gist(solution: Solution, chars: int) -> str:
+    r"""Return what solutions are told apart by: the beginning of a text; of a trajectory what was done, without what was seen.
+
+    Of much that was done it is the first and the last: where it led is seen at the end.
+
+    >>> gist(Trajectory([Step(action="go to sink", observation="A sink. You see a cup."), Step(action="clean cup")]), 100)
+    'go to sink\nclean cup'
+    """
+    if isinstance(solution, str):
+        return solution[:chars]
+    done = "\n".join([*(step.action or step.thought for step in solution.steps), *filter(None, [solution.answer])])
+    half = chars // 2
+    return done if len(done) <= chars else f"{done[: half - 1]}\n{done[-half:]}"

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends, overlap_with
 from cascade_memory.encoders.clusters import Lookup, SolutionClusters
 from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 ENDS = ("opening", "closing")
 FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS)
-TEXT_CHARS = 1_000  # of each text that are compared
 _BATCH = 4_096
-_PARAGRAPHS = "\n\n"  # between them
 
 
 class LightEncoder:
@@ -23,7 +22,8 @@ class LightEncoder:
 
     Cosine; distance to the cluster of its solution; shared words; shared letter runs; words that the query shares with the
     stored *solution*; where the query has several paragraphs, shared letter runs of the first ones and of the last ones. Each
-    is standardised over the candidates, so that no scale has to be learned.
+    is standardised over the candidates, so that no scale has to be learned; the last two count as much as stored cases with
+    alike paragraphs have alike solutions.
     """
 
     identity = "light-3"
@@ -32,7 +32,7 @@ class LightEncoder:
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup
         self._clusters = SolutionClusters(dimension, lookup)
-        self._words, self._letters = Rarity(), Rarity()
+        self._words, self._letters, self._alignment = Rarity(), Rarity(), Alignment()
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that knows no case."""
@@ -45,6 +45,7 @@ class LightEncoder:
             self._words.add(word_terms(texts), len(texts))
             self._letters.add(letter_terms(texts), len(texts))
         self._clusters.retain(cases.keys, cases.groups, cases.vectors)
+        self._alignment.retain(cases, self._letters)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 7) features, the standardised cosine first."""
@@ -60,25 +61,16 @@ class LightEncoder:
             self._words.overlap(heads, n, asked),
             *self._of_ends(query.text, candidates.texts),
         ]
-        return standardised(np.stack(columns, axis=1))
+        features = standardised(np.stack(columns, axis=1))
+        features[:, -len(ENDS) :] *= self._alignment.weights
+        return features
 
     def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Compare first and last paragraphs: what is to be done stands there, and how things stand fills the rest."""
-        if _PARAGRAPHS not in asked.strip():
-            return [np.zeros(len(texts), np.float32)] * 2
-        overlaps: list[NDArray[np.float32]] = []
-        for end in (_opening, _closing):
-            letters, cases, _ = _parts(letter_terms([end(text) for text in (asked, *texts)]), len(texts))
-            overlaps.append(self._letters.overlap(cases, len(texts), letters))
-        return overlaps
-
-
-def _opening(text: str) -> str:
-    return text.strip().partition(_PARAGRAPHS)[0][:TEXT_CHARS]
-
-
-def _closing(text: str) -> str:
-    return text.strip().rpartition(_PARAGRAPHS)[2][:TEXT_CHARS]
+        if not has_ends(asked):
+            return [np.zeros(len(texts), np.float32)] * len(ENDS)
+        others = zip(*(ends_of(text) for text in texts), strict=True)
+        return [overlap_with(end, there, self._letters) for end, there in zip(ends_of(asked), others, strict=True)]
 
 
 def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:

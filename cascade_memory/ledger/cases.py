@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, CaseRecords, NewCase
-from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger.filters import compile_where, encode_value
 from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
 from cascade_memory.ports.pair_encoder import Candidates
@@ -59,7 +59,7 @@ def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, boo
             case.id,
             case.namespace,
             case.query,
-            solution_text(case.solution)[:HEAD_CHARS],
+            gist(case.solution, HEAD_CHARS),
             solution_id(connection, case.namespace, case.solution_key),
             case.pair_key,
             case.source,
