@@ -65,7 +65,7 @@ def _on_light_features(name: str, policy: Callable[[], Policy]) -> Ranker:
 
 
 def untrained() -> Ranker:
-    """Return the order in which the default starts, for ever: what learning adds is what the default adds to this."""
+    """Return the order in which the default starts, for ever; like "similarity" it always shows a case."""
     return _on_light_features("untrained", lambda: FrozenHead(START))
 
 

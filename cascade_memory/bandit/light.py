@@ -23,6 +23,7 @@ BANDIT_WEIGHT = 0.25  # of a reward alone, beside a comparison within one recall
 CONTEXT_PRIOR = np.array(
     [0.0, 1.0, 0.0]
 )  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
+_ADDED = 2  # features at the end that earlier versions did not have
 _MAX_EXPECTED = 1024
 _MEMORY = 0.999  # of how often solutions recur, per success
 
@@ -188,11 +189,11 @@ class LightPolicy:
     def _logged(self, outcome: Feedback) -> Floats | None:
         """Return the features of a slate that such a policy chose from; None if it was another, or the fallback.
 
-        Features are only ever added at the end. One that was not there yet said nothing, which is 0.
+        Features are only ever added at the end. One that an earlier version did not have yet said nothing, which is 0.
         """
         features = np.asarray(outcome.slate.features, np.float64)
         missing = len(self._prior) - features.shape[1]
-        if missing < 0 or len(outcome.context) != len(CONTEXT_PRIOR):
+        if not 0 <= missing <= _ADDED or len(outcome.context) != len(CONTEXT_PRIOR):
             return None
         return np.pad(features, ((0, 0), (0, missing)))
 

@@ -140,6 +140,7 @@ def _shadow(judged: Sequence[Judged]) -> ShadowReport | None:
     compared = [one for one in live if _is_compared(one) and _agrees(one).any()]
     return ShadowReport(
         policy=policy,
+        watched=len(seen),
         recalls=len(live),
         same=sum(_wished(one) == _showed(one) for one in live),
         compared=len(compared),

@@ -69,11 +69,12 @@ class Coverage:
 class ShadowReport:
     """What the shadow would have done: how often the same, how often right, and what that would have given, if that is known.
 
-    ``fitting`` and ``live_fitting`` count the solved episodes in which the shadow's first choice, and the one of the ranker,
+    ``watched`` counts the episodes in which it had an opinion, ``recalls`` those of them with memory. ``fitting`` and ``live_fitting`` count the solved episodes in which the shadow's first choice, and the one of the ranker,
     had the verified solution, of ``compared``.
     """
 
     policy: str
+    watched: int
     recalls: int
     same: int
     compared: int
@@ -105,9 +106,10 @@ class ShadowReport:
         return said
 
     def _of_how_many(self, value: Estimates) -> str:
-        if value.episodes >= self.recalls:
+        if value.episodes >= self.watched:
             return ""
-        return f" (from {value.episodes:,} of the {self.recalls:,} episodes: those of one recall, of at most one case)"
+        of_one_choice = "of one recall of at most one case, none of whose candidates was forgotten"
+        return f" (from {value.episodes:,} of {self.watched:,} episodes, held out ones among them: those {of_one_choice})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

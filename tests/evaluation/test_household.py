@@ -152,6 +152,30 @@ def test_a_process_that_used_many_engines_ends_well(folder):
 
 
 @with_engine
+def test_what_the_engine_remembers_changes_nothing(folder):
+    code = (
+        "import sys, json\n"
+        "from pathlib import Path\n"
+        "from cascade_memory.evaluation.environments.household import engine\n"
+        "if sys.argv[1] == 'plain': engine._hasten = lambda: None\n"
+        "told = []\n"
+        "with engine.Engine() as one:\n"
+        "    for file in sys.argv[2:] * 2:\n"
+        "        told.append(one.start(Path(file)))\n"
+        "        for place in range(8):\n"
+        "            told.append([one.act(one.possible[place * 7 % len(one.possible)]), one.act('fly'), one.possible, one.won])\n"
+        "print(json.dumps(told))"
+    )
+    files = [str(game.file) for game in read_games(folder)[:2]]
+    fast, plain = (
+        subprocess.run([sys.executable, "-c", code, how, *files], capture_output=True, text=True, check=True).stdout
+        for how in ("fast", "plain")
+    )
+    assert json.loads(fast) == json.loads(plain)
+    assert len(json.loads(fast)) == 4 * 9
+
+
+@with_engine
 def test_solutions_win_and_so_does_a_plan_that_must_search(folder):
     with Engine() as engine:
         for game in read_games(folder)[:3]:

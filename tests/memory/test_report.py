@@ -232,8 +232,11 @@ def test_the_shadow_s_value_says_how_many_episodes_it_comes_from():
         shadow = memory.report().shadow
     assert shadow is not None
     assert shadow.value is not None
-    assert shadow.value.episodes == 20 < shadow.recalls
-    assert f"(from 20 of the {shadow.recalls} episodes: those of one recall, of at most one case)" in "\n".join(shadow.lines())
+    assert (shadow.value.episodes, shadow.watched) == (20, 40)
+    assert shadow.recalls < 40
+    assert "(from 20 of 40 episodes, held out ones among them: those of one recall of at most one case" in "\n".join(
+        shadow.lines()
+    )
 
 
 def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):

@@ -33,7 +33,7 @@ METHODS: dict[str, dict[str, Any] | None] = {
     "CASCADE, k = 4": {"k": 4},
     "CASCADE without exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=0.0))},
     "CASCADE without hindsight": {"matcher": None},
-    "CASCADE without learning": {"ranker": rankers.untrained(), **_ALWAYS},
+    "CASCADE untrained": {"ranker": rankers.untrained(), **_ALWAYS},  # what "CASCADE, always a case" begins with
 }
 QUICK = ("zero-shot", "random", "NP-CBR", "CASCADE, always a case", "CASCADE")
 

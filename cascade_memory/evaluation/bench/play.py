@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -37,6 +39,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         return {
             **asdict(run),
             "declared": dict(stage.declared),
+            "stream": hashlib.blake2b(json.dumps(list(stage.queries)).encode(), digest_size=8).hexdigest(),
             "embedder": stage.embedder.identity,
             "n": len(steps),
             "rate": float(np.mean(success)),

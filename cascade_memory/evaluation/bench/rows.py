@@ -15,6 +15,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 
 Row = dict[str, Any]
+_ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these meet the same tasks one after the other
 
 
 class Rows:
@@ -43,12 +44,26 @@ class Rows:
         return [by_key[key] for key in map(_key, map(asdict, runs)) if key in by_key]
 
     def append(self, row: Row) -> None:
-        """Keep a row; on disk when this returns."""
+        """Keep a row; on disk when this returns. Rows that do not compare with it are in the way: they were of another stream."""
+        order = [row.get(name) for name in _ORDER]
+        other = next(
+            (one for one in self.rows if [one.get(name) for name in _ORDER] == order and _streams_differ(one, row)), None
+        )
+        if other is not None:
+            raise InvalidInput(
+                f"{self.path} has rows of another {row['task']}: {other['n']:,} tasks, here {row['n']:,}, or others than here. "
+                "Name another file"
+            )
         self.rows.append(row)
         with self.path.open("ab") as file:
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _streams_differ(one: Row, other: Row) -> bool:
+    known = [name for name in ("n", "stream") if name in one and name in other]
+    return any(one[name] != other[name] for name in known)
 
 
 def read_rows(path: Path) -> list[Row]:

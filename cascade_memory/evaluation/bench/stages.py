@@ -15,7 +15,6 @@ from cascade_memory.evaluation.bench.stage import Folders, Stage, simulated_stag
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 _MADE = {"scienceworld": science_stage, "spider": sql_stage, **dict.fromkeys(LIMITS, household_stage)}
-_IN_CATALOGUE = dict.fromkeys(LIMITS, "alfworld")
 _ENGINES = {"scienceworld": "scienceworld", **dict.fromkeys(LIMITS, "alfworld")}
 WORLDS = tuple(_ENGINES)  # streams in which an agent acts step by step
 _PREPARED = {"scienceworld": prepare_science, **dict.fromkeys(LIMITS, prepare_household)}
@@ -37,7 +36,7 @@ def lacking(stream: str, data: Path) -> str | None:
     'no data for banking77 in nowhere: cascade-memory bench data says where it comes from'
     """
     task = REUSED[stream][0] if stream in REUSED else stream
-    if not CATALOGUE[_IN_CATALOGUE.get(task, task)].is_there(data):
+    if task not in LIMITS and not CATALOGUE[task].is_there(data):  # those games are made
         return f"no data for {task} in {data}: cascade-memory bench data says where it comes from"
     needed = _ENGINES.get(task)
     if needed is not None and find_spec(needed) is None:

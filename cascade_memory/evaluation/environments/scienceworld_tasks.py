@@ -14,7 +14,7 @@ from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import LIMITS, Place, ScienceWorld, room_of
 from cascade_memory.memory.progress import progress_bar
 
-SET_ASIDE = 40  # variations of each type on which agents and rankers may be developed; half of them where there are few
+SET_ASIDE = 40  # variations of each type on which agents and rankers may be developed; a third of them where there are few
 PER_KIND = 170  # at most, in the stream
 
 

@@ -129,28 +129,24 @@ def _environment() -> Any:
 def _hasten() -> None:
     """Let the engine remember what it translated and parsed: that is four fifths of the time that a game takes.
 
-    It translates a game whenever it is loaded and whenever it begins, each time once more for a planner that is never asked
-    here; and it parses the same few sentences at every step.
+    It translates a game twice whenever it is loaded and whenever it begins, and parses the same few sentences at every step.
+    An engine that has no such functions any more goes on without.
     """
     planner, texts = _module("fast_downward"), _module("textworld.envs.pddl.textgen")
-    translate, parse = planner.pddl2sas, texts._parse_and_convert
+    translate, parse = getattr(planner, "pddl2sas", None), getattr(texts, "_parse_and_convert", None)
+    if translate is None or parse is None:
+        return
 
-    @lru_cache(maxsize=512)
-    def translated(domain: str, game: str) -> Any:
+    def translated(*given: Any, **named: Any) -> Any:
         with _own_arguments():
-            return translate(domain, game)
+            return translate(*given, **named)
 
-    @lru_cache(maxsize=4_096)
-    def parsed(text: str, rule: str) -> Any:
-        return parse(text, rule_name=rule)
+    parsed = lru_cache(maxsize=4_096)(parse)
 
-    def pddl2sas(domain: str, game: str, **_: Any) -> Any:
-        return translated(domain, game)
+    def parse_and_convert(*given: Any, **named: Any) -> Any:
+        return copy.deepcopy(parsed(*given, **named))  # whoever reads it changes it
 
-    def parse_and_convert(text: str, *, rule_name: str, **_: Any) -> Any:
-        return copy.deepcopy(parsed(text, rule_name))  # whoever reads it changes it
-
-    planner.pddl2sas, texts._parse_and_convert = pddl2sas, parse_and_convert
+    planner.pddl2sas, texts._parse_and_convert = lru_cache(maxsize=600)(translated), parse_and_convert
 
 
 def _module(name: str) -> Any:
