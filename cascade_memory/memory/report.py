@@ -69,7 +69,8 @@ class Coverage:
 class ShadowReport:
     """What the shadow would have done: how often the same, how often right, and what that would have given, if that is known.
 
-    ``watched`` counts the episodes in which it had an opinion, ``recalls`` those of them with memory. ``fitting`` and ``live_fitting`` count the solved episodes in which the shadow's first choice, and the one of the ranker,
+    ``watched`` counts the episodes in which it had an opinion, ``recalls`` those of them with memory. ``fitting`` and
+    ``live_fitting`` count the solved episodes in which the shadow's first choice, and the one of the ranker,
     had the verified solution, of ``compared``.
     """
 

@@ -62,6 +62,18 @@ def test_every_method_plays_and_plays_the_same_again(method, streams, tmp_path):
     assert ("1" in first[0]["shown"]) is (method != "zero-shot")
 
 
+def test_rows_of_another_stream_are_refused(tmp_path):
+    row = {"task": "alfworld-30", "seed": 0, "limit": None, "solver": "reuse", "method": "NP-CBR", "n": 300, "stream": "a"}
+    rows = Rows(tmp_path / "rows.jsonl")
+    rows.append(row)
+    rows.append({**row, "seed": 1, "n": 264, "stream": "b"})  # another order is another row of tasks
+    for other in ({"n": 264}, {"stream": "c"}):
+        with pytest.raises(InvalidInput, match=r"rows of another alfworld-30: 300 tasks.*Name another file"):
+            rows.append({**row, "method": "CASCADE", **other})
+    rows.append({name: value for name, value in {**row, "method": "CASCADE"}.items() if name != "stream"})
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 3
+
+
 def test_memory_pays_where_solutions_recur(streams, tmp_path):
     suite = Suite(tasks=["banking77"], methods=["zero-shot", "random", "CASCADE"], seeds=2)
     rows = run(list(suite.runs()), streams, tmp_path / "rows.jsonl", progress=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -163,7 +164,8 @@ def test_what_the_engine_remembers_changes_nothing(folder):
         "    for file in sys.argv[2:] * 2:\n"
         "        told.append(one.start(Path(file)))\n"
         "        for place in range(8):\n"
-        "            told.append([one.act(one.possible[place * 7 % len(one.possible)]), one.act('fly'), one.possible, one.won])\n"
+        "            action = one.possible[place * 7 % len(one.possible)]\n"
+        "            told.append([one.act(action), one.act('fly'), one.possible, one.won])\n"
         "print(json.dumps(told))"
     )
     files = [str(game.file) for game in read_games(folder)[:2]]

@@ -234,9 +234,8 @@ def test_the_shadow_s_value_says_how_many_episodes_it_comes_from():
     assert shadow.value is not None
     assert (shadow.value.episodes, shadow.watched) == (20, 40)
     assert shadow.recalls < 40
-    assert "(from 20 of 40 episodes, held out ones among them: those of one recall of at most one case" in "\n".join(
-        shadow.lines()
-    )
+    said = "\n".join(shadow.lines())
+    assert "(from 20 of 40 episodes, held out ones among them: those of one recall of at most one case" in said
 
 
 def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):

@@ -44,11 +44,8 @@ class Rows:
         return [by_key[key] for key in map(_key, map(asdict, runs)) if key in by_key]
 
     def append(self, row: Row) -> None:
-        """Keep a row; on disk when this returns. Rows that do not compare with it are in the way: they were of another stream."""
-        order = [row.get(name) for name in _ORDER]
-        other = next(
-            (one for one in self.rows if [one.get(name) for name in _ORDER] == order and _streams_differ(one, row)), None
-        )
+        """Keep a row; on disk when this returns. One that met other tasks than those it would stand beside is refused."""
+        other = next((one for one in self.rows if _streams_differ(one, row)), None)
         if other is not None:
             raise InvalidInput(
                 f"{self.path} has rows of another {row['task']}: {other['n']:,} tasks, here {row['n']:,}, or others than here. "
@@ -62,8 +59,8 @@ class Rows:
 
 
 def _streams_differ(one: Row, other: Row) -> bool:
-    known = [name for name in ("n", "stream") if name in one and name in other]
-    return any(one[name] != other[name] for name in known)
+    same_order = all(one.get(name) == other.get(name) for name in _ORDER)
+    return same_order and any(one[name] != other[name] for name in ("n", "stream") if name in one and name in other)
 
 
 def read_rows(path: Path) -> list[Row]:
