@@ -107,9 +107,9 @@ def test_the_learning_benchmark_runs(part: str, data: Path, tmp_path: Path):
         ("worlds", "--rounds 200 --seeds 1 --out rows.jsonl"),
         ("posterior", "--updates 100 --dimension 64"),
         ("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl"),
-        ("scale", "--parts sizes episodes --sizes 400 --episodes 400 --out rows.jsonl --work ."),
+        ("scale", "--parts sizes episodes --sizes 200 --episodes 200 --out rows.jsonl --work ."),
         ("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl"),
-        ("eviction", "--limit 150 --max-cases 40 --seeds 1 --out rows.jsonl"),
+        ("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl"),
     ],
 )
 def test_a_benchmark_runs(script: str, arguments: str, data: Path, tmp_path: Path):
