@@ -154,11 +154,11 @@ def test_sentiments_of_every_entity():
 
 def test_a_runaway_reply_takes_no_time():
     for reply in ("[" * 3_000_000, "{[" * 1_000_000, "```sql\n" * 300_000, "\\boxed{" * 100_000, "\\boxed{{" + "}{" * 500_000):
-        began = time.perf_counter()
+        began = time.process_time()
         for reward in (lambda one: exact(one, "a"), lambda one: jaccard(one, ["a"]), lambda one: every_entity(one, [])):
             assert reward(reply) == 0.0
         code_in(reply, "sql")
-        assert time.perf_counter() - began < 10
+        assert time.process_time() - began < 10
 
 
 @given(st.text())
