@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cascade_memory import CascadeMemory
+from cascade_memory.encoders.light import FEATURES
 from cascade_memory.errors import InvalidInput
 
 _SECRET_QUERY = "zygomorphic quandary of xanthippe"
@@ -93,7 +94,7 @@ def test_forgotten_cases_are_taken_out_of_what_others_were_offered(on_disk: Call
         assert not hers & set(keys.tolist())
         assert len(groups) == len(candidates)
         assert len(numbers) == 24 * len(keys)
-        assert len(features) == 24 * len(keys)
+        assert len(features) == 4 * len(FEATURES) * len(keys)
         assert agreement is None or len(agreement) == 4 * len(keys)
         assert all(0 <= place < len(keys) for place in np.frombuffer(chosen, "<i8"))
 
@@ -131,7 +132,7 @@ def _cut(recall: dict[str, Any], cases: set[str]) -> dict[str, Any]:
         "candidates": [recall["candidates"][i] for i in keep],
         "groups": [recall["groups"][i] for i in keep],
         "numbers": rows("numbers", 24),
-        "features": rows("features", 24),
+        "features": rows("features", 4 * len(FEATURES)),
         "agreement": rows("agreement", 4),
         "chosen": base64.b64encode(np.array([keep.index(i) for i in chosen if i in keep], "<i8").tobytes()).decode(),
     }

@@ -11,6 +11,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.assembly import rankers
 from cascade_memory.assembly.rankers import light, similarity
 from cascade_memory.bandit.light import LightPolicy
+from cascade_memory.encoders.light import FEATURES
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import play
@@ -71,7 +72,7 @@ def test_one_case_that_is_forgotten_leaves_the_shadow_s_opinions_readable():
         memory.forget(case.id)
         lessons = memory._engine.parts.ledger.history(1, 100, shadow="light-1")
         assert 0 < len(lessons) < before
-        assert all(lesson.slate.features.shape == (len(lesson.slate), 6) for lesson in lessons if len(lesson.slate))
+        assert all(lesson.slate.features.shape == (len(lesson.slate), len(FEATURES)) for lesson in lessons if len(lesson.slate))
         assert _policy(memory).rewards == len(lessons)
 
 
