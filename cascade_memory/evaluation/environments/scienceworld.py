@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from cascade_memory.errors import MissingExtra
@@ -43,7 +44,7 @@ class ScienceWorld:
 
     def __init__(self) -> None:
         try:
-            from scienceworld import ScienceWorldEnv  # pyright: ignore[reportMissingTypeStubs]
+            simulator: Any = import_module("scienceworld")  # it comes without types
         except ImportError as error:
             raise MissingExtra('ScienceWorld needs the extra "bench" and Java: pip install "cascade-memory[bench]"') from error
         if shutil.which("java") is None:
@@ -51,7 +52,7 @@ class ScienceWorld:
         given = os.environ.get("JAVA_TOOL_OPTIONS")
         os.environ["JAVA_TOOL_OPTIONS"] = given or _SMALL
         try:
-            self._world: Any = ScienceWorldEnv("", envStepLimit=1000)
+            self._world: Any = simulator.ScienceWorldEnv("", envStepLimit=1000)
         finally:
             if given is None:
                 del os.environ["JAVA_TOOL_OPTIONS"]
