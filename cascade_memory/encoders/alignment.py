@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.lexical import Rarity, letter_terms
+from cascade_memory.encoders.lexical import Rarity, shared_letters
 from cascade_memory.ports.pair_encoder import Candidates
 
 TEXT_CHARS = 1_000  # of each text that are compared
@@ -37,13 +36,6 @@ def ends_of(text: str) -> tuple[str, str]:
     paragraphs = _BETWEEN.split(text.strip())
     whole = len(text) < TEXT_CHARS
     return paragraphs[0][:TEXT_CHARS], paragraphs[-1] if whole else ""
-
-
-def overlap_with(asked: str, texts: Sequence[str], rarity: Rarity) -> NDArray[np.float32]:
-    """Return which share of rare letter runs one text has in common with each of some others."""
-    owners, buckets = letter_terms([asked, *texts])
-    (first,) = np.searchsorted(owners, [1])
-    return rarity.overlap((owners[first:] - 1, buckets[first:]), len(texts), buckets[:first])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +84,9 @@ class Alignment:
         likeness = np.stack(
             [
                 np.array([other.vector @ case.vector for other in others]),
-                overlap_with(case.opening, [other.opening for other in others], rarity),
-                overlap_with(case.closing, [other.closing for other in others], rarity),
-                np.where(same, 1.0, overlap_with(case.solution, [other.solution for other in others], rarity)),
+                shared_letters(case.opening, [other.opening for other in others], rarity),
+                shared_letters(case.closing, [other.closing for other in others], rarity),
+                np.where(same, 1.0, shared_letters(case.solution, [other.solution for other in others], rarity)),
             ]
         )
         self._pairs += len(others)

@@ -113,3 +113,10 @@ class Rarity:
         shared = np.bincount(owners, weights * in_query[buckets], minlength=n)
         norms = np.sqrt(np.bincount(owners, weights, minlength=n) * self.weights(query).sum(dtype=np.float64))
         return (shared / np.maximum(norms, 1e-9)).astype(np.float32)
+
+
+def shared_letters(asked: str, texts: Sequence[str], rarity: Rarity) -> NDArray[np.float32]:
+    """Return how much of its rare letter runs one text has in common with each of some others."""
+    owners, buckets = letter_terms([asked, *texts])
+    first = np.searchsorted(owners, 1)
+    return rarity.overlap((owners[first:] - 1, buckets[first:]), len(texts), buckets[:first])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends, overlap_with
+from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends
 from cascade_memory.encoders.clusters import Lookup, SolutionClusters
-from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, word_terms
+from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, shared_letters, word_terms
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 ENDS = ("opening", "closing")
@@ -52,12 +52,11 @@ class LightEncoder:
         n = len(candidates)
         texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
         asked, words, heads = _parts(word_terms([*texts, *candidates.heads]), n)
-        asked_letters, letters, _ = _parts(letter_terms(texts), n)
         columns = [
             similarity,
             self._clusters.scores(query.vector, candidates.groups, candidates.vectors),
             self._words.overlap(words, n, asked),
-            self._letters.overlap(letters, n, asked_letters),
+            shared_letters(texts[0], texts[1:], self._letters),
             self._words.overlap(heads, n, asked),
             *self._of_ends(query.text, candidates.texts),
         ]
@@ -67,14 +66,14 @@ class LightEncoder:
 
     def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Compare first and last paragraphs: what is to be done stands there, and how things stand fills the rest."""
-        if not has_ends(asked):
+        if not self._alignment.weights.any() or not has_ends(asked):
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)
-        return [overlap_with(end, there, self._letters) for end, there in zip(ends_of(asked), others, strict=True)]
+        return [shared_letters(end, there, self._letters) for end, there in zip(ends_of(asked), others, strict=True)]
 
 
 def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:
-    """Part the terms of the query from those of n candidates and, if there, those of n solutions."""
+    """Part the terms of the query from those of n candidates and those of n solutions."""
     owners, buckets = terms
     first, second = np.searchsorted(owners, [1, n + 1])
     candidates = (owners[first:second] - 1, buckets[first:second])

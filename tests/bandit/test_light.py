@@ -113,23 +113,11 @@ def test_what_another_ranker_logged_teaches_nothing_and_harms_nothing():
 
 def test_what_an_older_one_logged_with_fewer_features_still_teaches():
     older, newer = LightPolicy(2), LightPolicy(3)
-    outcomes = []
     for key in range(16):
         slate = random_slate(8, 2, key)
         choice = older.select(slate, 1, abstain=False, seed=key)
-        outcomes.append(
-            Feedback(
-                key=key,
-                slate=slate,
-                chosen=choice.chosen,
-                context=choice.context,
-                shown=True,
-                reward=1.0,
-                agreement=np.eye(8)[int(np.argmax(slate.features[:, 1]))],
-            )
-        )
-    older.update(outcomes)
-    newer.update(outcomes)
+        for policy in (older, newer):
+            _feed(policy, key, slate, choice, 1.0, np.eye(8)[int(np.argmax(slate.features[:, 1]))])
     assert newer.rewards == 16
     np.testing.assert_allclose(newer.head.posterior.mean, [*older.head.posterior.mean, 0.0], atol=1e-9)
 
@@ -142,19 +130,7 @@ def test_where_solutions_cannot_be_compared_it_learns_from_rewards_alone():
         choice = policy.select(slate, 1, abstain=False, seed=key)
         won = float(features[choice.chosen[0], 1] > 0)
         unknown = np.full(8, np.nan) if won else None
-        policy.update(
-            [
-                Feedback(
-                    key=key,
-                    slate=slate,
-                    chosen=choice.chosen,
-                    context=choice.context,
-                    shown=True,
-                    reward=won,
-                    agreement=unknown,
-                )
-            ]
-        )
+        _feed(policy, key, slate, choice, won, unknown)
     assert policy.head.posterior.mean[1] > 0.5
 
 

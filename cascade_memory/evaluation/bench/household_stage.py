@@ -5,13 +5,12 @@ from __future__ import annotations
 import tarfile
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
-from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games
 from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
@@ -68,7 +67,7 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
 def household_stage(run: Run, folders: Folders) -> Stage:
     """Return the games in the order of the seed, and the agent with the steps that the task allows."""
     games, embedder = games_of(run, folders)
-    alone = cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(len(games)) < ALONE_REUSE).tolist())
+    alone = solved_alone(run, len(games))
     limit = LIMITS[run.task]
     agent = HouseholdAgent(games, alone=alone, outcomes=folders.work / "household.sqlite", limit=limit)
     return Stage(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
-from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask, science_tasks
 from cascade_memory.evaluation.reuse.science_agent import ScienceAgent, Strength
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
@@ -40,7 +39,7 @@ def experiments_of(run: Run, folders: Folders) -> tuple[list[ScienceTask], Preco
 def science_stage(run: Run, folders: Folders) -> Stage:
     """Return the stream in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
     tasks, embedder = experiments_of(run, folders)
-    alone = cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(len(tasks)) < ALONE_REUSE).tolist())
+    alone = solved_alone(run, len(tasks))
     strength: Strength = "full" if run.solver == "reuse" else "map"
     agent = ScienceAgent(
         tasks,

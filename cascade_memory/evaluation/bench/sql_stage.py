@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
-from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent, Strength, query_of
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -34,7 +34,7 @@ def sql_stage(run: Run, folders: Folders) -> Stage:
     """Return the questions in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
     task, stream, embedder = _embedded(run.task, run.limit, folders.data)
     items = [stream[i] for i in order_of(len(stream), run.seed)]
-    alone = cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(len(items)) < ALONE_REUSE).tolist())
+    alone = solved_alone(run, len(items))
     strength: Strength = "full" if run.solver == "reuse" else "map"
     agent = SQLAgent(task, items, alone=alone, strength=strength)
     return Stage(

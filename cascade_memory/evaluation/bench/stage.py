@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, Run
+from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.solver import SimulatedSolver, Solver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import task_named
@@ -74,6 +74,11 @@ def catalogued(name: str) -> Task:
 def in_order(items: Sequence[Item], task: str, seed: int) -> list[Item]:
     """Return a stream as it is played with a seed: shuffled, but for a log, which is read as it was written."""
     return list(items) if task == "lfd" else [items[i] for i in order_of(len(items), seed)]
+
+
+def solved_alone(run: Run, n: int) -> list[bool]:
+    """Return which tasks a reuse agent solves without a case: drawn by the seed, the same for every method."""
+    return cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(n) < ALONE_REUSE).tolist())
 
 
 def simulated_stage(run: Run, folders: Folders) -> Stage:
