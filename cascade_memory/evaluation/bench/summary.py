@@ -40,9 +40,13 @@ def table(rows: Sequence[Row], base: str = "NP-CBR") -> list[list[str]]:
             for seed in seeds
             if all((task, one, seed) in rates for task in tasks for one in (method, base))
         ]
-        gain, half = interval(np.array(paired)) if paired else (float("nan"), float("nan"))
-        lines.append([method, *cells, "" if method == base else f"{gain:+.1f} ± {half:.1f}"])
+        lines.append([method, *cells, "" if method == base or not paired else _gain(np.array(paired))])
     return lines
+
+
+def _gain(paired: NDArray[np.float64]) -> str:
+    mean, half = interval(paired)
+    return f"{mean:+.1f}" if np.isnan(half) else f"{mean:+.1f} ± {half:.1f}"
 
 
 def _cell(values: list[float]) -> str:
