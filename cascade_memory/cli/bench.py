@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         return bench_own.run(options)
     # Not at the top: every command would pay for it, and a server on stdio is a process per call.
     from cascade_memory.evaluation.bench.human import HUMAN
-    from cascade_memory.evaluation.bench.rows import read_rows
+    from cascade_memory.evaluation.bench.rows import Rows
     from cascade_memory.evaluation.bench.runner import run as run_all
     from cascade_memory.evaluation.bench.stages import lacking
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=suite.limit if options.limit is None else options.limit,
     )
-    _check_embedder(read_rows(options.out) if options.out.exists() else [], options.out)
+    _check_embedder(Rows(options.out).rows, options.out)
     rows = run_all(list(suite.runs()), folder, options.out, jobs=options.jobs, progress=False if options.json else None)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))

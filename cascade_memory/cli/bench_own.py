@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from cascade_memory.cli.bench_report import report_if_possible
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SUITES
@@ -31,7 +32,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
     model.add_argument("--act-only", action="store_true", help="in ScienceWorld and ALFWorld: actions without thoughts")
     own = run.add_argument_group("on a stream of your own")
     own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
-    own.add_argument("--judge", default="exact", metavar="JUDGE", help="exact (default), jaccard, or module:function")
+    own.add_argument("--judge", metavar="JUDGE", help="of a model's replies: exact (default), jaccard, or module:function")
     own.add_argument("--instruction", metavar="TEXT", help="what a model is told before each task")
     own.add_argument("--alone", type=float, metavar="P", help="without a model: how often the SIMULATED solver succeeds alone")
 
@@ -39,10 +40,12 @@ def add_options(run: argparse.ArgumentParser) -> None:
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command is about a model or a stream of one's own."""
     needs = {"base_url": "model", "prices": "model", "sampling": "model", "instruction": "stream", "alone": "stream"}
-    needs["act_only"] = "model"
+    needs |= {"act_only": "model", "judge": "model"}
     for one, other in needs.items():
         if getattr(options, one) not in (None, {}, False) and not getattr(options, other):
             raise InvalidInput(f"--{one.replace('_', '-')} goes with --{other}")
+    if options.stream and options.stream.resolve() == options.out.resolve():
+        raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")
     return bool(options.model or options.stream)
 
 
@@ -77,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     if options.model:
         print(_spent(rows))
     print(f"rows: {options.out}")
+    report_if_possible(options.out, options.report)
     return 0
 
 
@@ -107,7 +111,7 @@ def _own_task(options: argparse.Namespace) -> Task:
     from cascade_memory.evaluation.tasks.task import FileTask
 
     told = {"instruction": options.instruction} if options.instruction else {}
-    return FileTask(name=options.stream.stem, file=options.stream.name, judge=_judge(options.judge), **told)
+    return FileTask(name=options.stream.stem, file=options.stream.name, judge=_judge(options.judge or "exact"), **told)
 
 
 def _judge(name: str) -> Callable[[str, Any], float]:

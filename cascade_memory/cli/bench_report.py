@@ -36,7 +36,7 @@ def report_if_possible(rows: Path, folder: Path | None) -> None:
 
     try:
         print(f"report: {write_report(rows, folder or beside(rows))}")
-    except (MissingExtra, InvalidInput) as why:
+    except (MissingExtra, InvalidInput, OSError) as why:
         print(f"no report: {why}; later: cascade-memory bench report {rows}")
 
 

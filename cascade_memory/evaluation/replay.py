@@ -129,6 +129,8 @@ def _replayed(judged: Sequence[Judged], name: str) -> Iterator[Logged]:
             f"{name!r} cannot be replayed: it chooses among other candidates, or by texts, which were not logged"
         )
     policy, reads = ranker.policy(), ranker.encoder(1, _no_vectors).identity
+    # Where showing nothing never had a chance the memory was told to show a case always, and so is whoever takes its place.
+    abstain = any(with_nothing(one.propensity)[-1] > 0.0 for one in judged if len(one.lesson.slate))
     for seed, one in enumerate(judged):
         n = len(one.lesson.slate)
         if not one.whole or (n and reads not in (_ALIKE, one.encoder)):
@@ -139,7 +141,7 @@ def _replayed(judged: Sequence[Judged], name: str) -> Iterator[Logged]:
         slate = dataclasses.replace(one.lesson.slate, features=features)
         lesson, target = dataclasses.replace(one.lesson, slate=slate), np.ones(1)
         if n:
-            choice = policy.select(slate, 1, abstain=True, seed=seed)
+            choice = policy.select(slate, 1, abstain=abstain, seed=seed)
             target = with_nothing(choice.propensity)
             if len(lesson.chosen):
                 lesson = dataclasses.replace(lesson, context=context_of(policy, slate, choice, lesson.chosen))

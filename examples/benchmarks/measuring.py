@@ -26,8 +26,10 @@ def chance(solution: str, shown: str | None) -> float:
     return ALONE if shown is None else FITS if shown == solution else MISLEADS
 
 
-def lift_run(seed: int, episodes: int, ranker: str, holdout: float) -> tuple[float, float, float, float]:
-    """Return the true lift, and the reported one with its ends."""
+def lift_run(
+    seed: int, episodes: int, ranker: str, holdout: float, full: tuple[float, ...] = (1.0,)
+) -> tuple[float, float, float, float]:
+    """Return the true lift, and the reported one with its ends. ``full``: what a solved ticket may be worth, by chance."""
     stream, rng = tickets(episodes, seed), np.random.default_rng([seed, 1])
     embedder = PrecomputedEmbedder(HashingEmbedder(), [task.query for task in stream])
     memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", holdout=holdout)
@@ -40,9 +42,11 @@ def lift_run(seed: int, episodes: int, ranker: str, holdout: float) -> tuple[flo
         would = None if best is None or why.abstained else str(memory.get(best.id).solution)
         lifts.append(chance(task.solution, would) - ALONE)
         success = rng.random() < (ALONE if recall.arm == "holdout" else ALONE + lifts[-1])
-        memory.reward(recall.episode_id, bool(success), solution=task.solution if success else None)
+        reward = float(rng.choice(full)) if success else 0.0
+        memory.reward(recall.episode_id, reward, solution=task.solution if success else None)
     found = memory.report().lift
     memory.close()
+    lifts = [lift * float(np.mean(full)) for lift in lifts]
     if found is None:  # nobody was held out: the report says so, and no interval
         return float(np.mean(lifts)), np.nan, -1.0, 1.0
     return float(np.mean(lifts)), found.estimate, found.low, found.high
@@ -96,6 +100,8 @@ def main() -> None:
     for ranker, holdout in (("similarity", 0.1), ("light", 0.1)):
         rows = [lift_run(seed, options.episodes, ranker, holdout) for seed in range(options.runs)]
         print(line(f"lift, {ranker}, holdout={holdout}", rows), flush=True)
+    rows = [lift_run(seed, options.episodes, "light", 0.1, full=(0.9, 1.0)) for seed in range(options.runs)]
+    print(line("lift, light, holdout=0.1, rewards of 0, 0.9 and 1", rows), flush=True)
     runs = [replay_run(seed, options.episodes, explore=0.3) for seed in range(options.runs)]
     for name in ("inverse propensity", "self-normalised", "doubly robust"):
         print(line(f"similarity in the light ranker's place, explore=0.3, {name}", [run[name] for run in runs if name in run]))

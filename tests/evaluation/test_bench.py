@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import stages
@@ -104,12 +105,56 @@ def test_after_a_kill_it_goes_on_and_ends_with_the_same_rows(streams, tmp_path):
     assert len(target.read_text().splitlines()) == 12
 
 
-def test_what_is_no_file_of_rows_is_left_alone(tmp_path):
+@pytest.mark.parametrize(
+    "held",
+    [
+        "important\n",
+        "important",  # without an end of line
+        '{"precious": "settings"}',
+        '{"precious": "settings"}\n',
+        '{"task": "a ticket", "label": "a"}\n{"task": "another", "label": "b"}',  # a stream
+        '{"task": "a ticket", "label": "a"}',
+        '{"task": "rca", "method": "CASCADE", "seed": 0}\nand a note',
+    ],
+)
+def test_what_is_no_file_of_rows_is_left_alone(held, streams, tmp_path):
     path = tmp_path / "notes.txt"
-    path.write_text("important\n")
+    path.write_text(held)
     with pytest.raises(InvalidInput, match=r"notes.txt holds something else"):
-        Rows(path)
-    assert path.read_text() == "important\n"
+        run([Run("rca", "zero-shot", seed=0)], streams, path, progress=False)
+    assert path.read_text() == held
+
+
+def test_a_row_that_was_cut_off_stays_until_another_takes_its_place(streams, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    first, second = (Run("rca", "zero-shot", seed, limit=20) for seed in (0, 1))
+    run([first], streams, path, progress=False)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:-5])
+    assert len(Rows(path).rows) == 1
+    assert path.read_bytes() == whole + whole[:-5]  # whoever only reads changes nothing
+    assert len(run([first, second, second], streams, path, progress=False)) == 2
+    assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [0, 1]
+
+
+def test_two_runs_do_not_write_to_one_file(streams, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    wanted = [Run("rca", "zero-shot", seed=0, limit=20)]
+    other = OwnerLock(tmp_path / "rows.work" / "lock")
+    (tmp_path / "rows.work").mkdir()
+    assert other.try_acquire()
+    with pytest.raises(InvalidInput, match="another run is writing"):
+        run(wanted, streams, path, progress=False)
+    other.release()
+    assert len(run(wanted, streams, path, progress=False)) == 1
+
+
+@pytest.mark.parametrize("out", [".", "taken/rows.jsonl"])
+def test_where_no_rows_can_be_kept_it_is_said(out, streams, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file, not a folder")
+    wanted = ["--tasks", "rca", "--methods", "zero-shot", "--seeds", "1", "--jobs", "1", "--data", str(streams)]
+    assert main(["bench", "run", *wanted, "--out", str(tmp_path / out)]) == 2
+    assert "Name another file" in capsys.readouterr().err
 
 
 def test_the_table_pairs_seeds_and_waits_for_both(streams):

@@ -22,6 +22,11 @@ LABELS = ["card arrival", "lost or stolen card", "Guillain-Barré syndrome", "PT
         (r"\boxed {PTP}", "PTP"),
         (r"\\boxed{PTP}", "PTP"),
         (r"\fbox{a} and \boxed{PTP}", "PTP"),
+        (r"\fbox{PTP}", "PTP"),
+        (r"Thus \boxed PTP.", "PTP"),
+        (r"\boxed{\textsf{\emph{PTP}}}", "PTP"),
+        (r"\boxed{\(\texttt{PTP}\)}", "PTP"),
+        (r"\boxed{card\ arrival}", "card arrival"),
         (r"$\boxed{\text{PTP}}$", "PTP"),
         (r"$$\boxed{\mathrm{PTP}}$$", "PTP"),
         (r"\boxed{\textbf{\text{PTP}}}", "PTP"),
@@ -89,6 +94,8 @@ def test_jaccard_of_medications():
     label = ["Aspirin", "Heparin", "Insulin"]
     assert jaccard(r'\boxed{["aspirin", "heparin", "insulin"]}', label) == 1.0
     assert jaccard(r"\boxed{aspirin; Heparin}", label) == 1.0
+    assert jaccard("restart the spooler", "Restart the spooler") == 1.0  # one text is one item
+    assert jaccard("r, e, s, t", "rest") == 0.0
     assert jaccard("- Aspirin\n- Metformin\n- Insulin", label) == 1.0
     assert jaccard(r"\boxed{aspirin, a, b}", label) == 0.0  # 1 of 5: not more than a fifth
     assert jaccard(r"\boxed{aspirin, a}", label) == 1.0  # 1 of 4
@@ -153,7 +160,16 @@ def test_sentiments_of_every_entity():
 
 
 def test_a_runaway_reply_takes_no_time():
-    for reply in ("[" * 3_000_000, "{[" * 1_000_000, "```sql\n" * 300_000, "\\boxed{" * 100_000, "\\boxed{{" + "}{" * 500_000):
+    deep = "\\boxed{" + "\\text{" * 100_000 + "}" * 100_001
+    for reply in (
+        deep,
+        "```" + " " * 900_000,
+        "[" * 3_000_000,
+        "{[" * 1_000_000,
+        "```sql\n" * 300_000,
+        "\\boxed{" * 100_000,
+        "\\boxed{{" + "}{" * 500_000,
+    ):
         began = time.process_time()
         for reward in (lambda one: exact(one, "a"), lambda one: jaccard(one, ["a"]), lambda one: every_entity(one, [])):
             assert reward(reply) == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.bench.stage import Simulated
-from cascade_memory.evaluation.tasks.task import Item
+from cascade_memory.evaluation.judging.labels import jaccard
+from cascade_memory.evaluation.tasks.task import FileTask, Item
 
 DESKS = ("restart the spooler", "ask accounting", "send a reset link", "order a chair")
 
@@ -80,24 +82,65 @@ def test_what_cannot_be_measured_says_why(tmp_path: Path):
         sums(tmp_path, methods=["magic"])
     with pytest.raises(InvalidInput, match="probabilities"):
         Simulated(alone=1.5)
+    with pytest.raises(InvalidInput, match="count from 1"):
+        sums(tmp_path, seeds=0)
+    with pytest.raises(InvalidInput, match="no task 'bankingg'"):
+        sums(tmp_path, "bankingg")
     assert not (tmp_path / "rows.jsonl").exists()
 
 
+class Odd(Sums):
+    def __init__(self, query: str, label: Any, name: str = "odd") -> None:
+        self.odd, self.name = Item(query, label), name
+
+    def items(self, data: Path) -> list[Item]:
+        return [Item("1 + 1", "2"), self.odd]
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (Odd("2 + 2", ""), "task 2 of 'odd': the label is empty"),
+        (Odd("2 + 2", "fo\x00ur"), "task 2 of 'odd': the label contains the control character"),
+        (Odd("2 + \ud800", "4"), "task 2 of 'odd': query contains a lone surrogate"),
+        (Odd("2" * 100_001, "4"), "task 2 of 'odd': query has 100,001 characters"),
+        (Odd("2 + 2", "4", name="lfd"), "'lfd' is the name of one of the paper's streams"),
+        (Odd("2 + 2", "4", name="alfworld-20"), "is the name of one of the paper's streams"),
+    ],
+)
+def test_a_task_that_cannot_be_played_is_found_before_any_is(task: Odd, said: str, tmp_path: Path):
+    with pytest.raises(InvalidInput, match=said):
+        sums(tmp_path, task)
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
+def test_any_callable_may_judge(mine: Path):
+    task = FileTask(name="mine", file="mine.jsonl", judge=partial(jaccard, above=0.5))
+    assert len(sums(mine, task)) == 2
+
+
 def test_the_command_on_a_file(mine: Path, capsys: pytest.CaptureFixture[str]):
+    (mine / "mine.jsonl").write_text("\ufeff" + (mine / "mine.jsonl").read_text())  # as some editors write
     (mine / "my_judge.py").write_text("def half(reply, label):\n    return float(label[:3] in reply)\n")
     common = ["bench", "run", "--stream", "mine.jsonl", "--methods", "zero-shot", "NP-CBR", "--seeds", "1", "--jobs", "1"]
-    assert main([*common, "--alone", "0.5", "--judge", "my_judge:half", "--out", "rows.jsonl", "--json"]) == 0
+    assert main([*common, "--alone", "0.5", "--out", "rows.jsonl", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["task"], row["n"], row["declared"]["alone"]) for row in rows] == [("mine", 40, 0.5)] * 2
-    assert main([*common, "--alone", "0.5", "--judge", "my_judge:half", "--out", "rows.jsonl"]) == 0
-    assert "SIMULATED" in capsys.readouterr().out
-    assert main([*common, "--alone", "0.5", "--out", "rows.jsonl"]) == 2  # another judge: those rows are not its own
+    assert main([*common, "--alone", "0.5", "--out", "rows.jsonl", "--report", "page"]) == 0
+    printed = capsys.readouterr().out
+    assert "SIMULATED" in printed
+    assert "nan" not in printed
+    assert ("report: page/index.html" in printed) is (mine / "page" / "index.html").is_file()
+    assert main([*common, "--alone", "0.6", "--out", "rows.jsonl"]) == 2
     assert "name another file" in capsys.readouterr().err
+    model = ["--model", "m", "--base-url", "http://127.0.0.1:9"]
     for wrong, said in [
         ([], "--alone P for a SIMULATED solver"),
-        (["--alone", "0.5", "--judge", "nothing"], "a judge is exact, jaccard, or module:function"),
-        (["--alone", "0.5", "--judge", "my_judge:none"], "there is no judge 'my_judge:none'"),
-        (["--alone", "0.5", "--judge", "my_judge:__name__"], "is no function"),
+        (["--alone", "0.5", "--judge", "my_judge:half"], "--judge goes with --model"),  # it gives labels, not replies
+        (["--alone", "0.5", "--out", "mine.jsonl"], "--out would write rows into the stream"),
+        ([*model, "--judge", "nothing"], "a judge is exact, jaccard, or module:function"),
+        ([*model, "--judge", "my_judge:none"], "there is no judge 'my_judge:none'"),
+        ([*model, "--judge", "my_judge:__name__"], "is no function"),
         (["--alone", "0.5", "--base-url", "http://h"], "--base-url goes with --model"),
     ]:
         assert main([*common, *wrong]) == 2

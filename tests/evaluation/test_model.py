@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.judging.labels import exact
-from cascade_memory.evaluation.model import AnyChatModel, Model, OpenAICompatible, Prices, trying
-from cascade_memory.evaluation.tasks.task import FileTask
+from cascade_memory.evaluation.judging.model_judge import ModelJudge
+from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices, trying
+from cascade_memory.evaluation.tasks.task import FileTask, Item
 
 LABELS = {"card": "order a card", "rate": "exchange rate", "loan": "ask for a loan"}
 TASK = FileTask(name="desk", file="desk.jsonl", judge=exact, instruction=r"Name the intent in \boxed{}.")
@@ -93,6 +95,61 @@ def test_what_is_shown_is_fenced_and_failures_say_so(desk: Path):
         assert user["content"].count("--- memory-") >= 2
     assert any("\n(This solution was wrong.)" in user["content"] for _, user in with_cases)  # ICRL shows them
     assert any("(This" not in user["content"] for _, user in with_cases)
+
+
+def test_a_reply_that_no_memory_takes_is_cleaned_and_the_run_goes_on(desk: Path):
+    with serving(lambda prompt: say(prompt).replace("loan", "lo\x00an\x08 \ud800")) as server:
+        rows = rows_of(desk, client(server.url))
+    assert [row["n"] for row in rows] == [12, 12, 12]
+
+
+def test_a_reward_out_of_bounds_is_an_error(desk: Path):
+    generous = FileTask(name="desk", file="desk.jsonl", judge=seven)
+    with serving(say) as server, pytest.raises(InvalidInput, match="rewards a reply with 7"):
+        measure(
+            generous, data=desk, solver=Model(chat=client(server.url)), out=desk / "rows.jsonl", methods=["NP-CBR"], seeds=1
+        )
+
+
+def seven(reply: str, label: str) -> float:
+    return 7.0
+
+
+def verdict(prompt: str) -> str:
+    right, work = re.findall(r"(?:A right answer|Work):\n(.*)", prompt)
+    return f"VERDICT {prompt.split('--- data-')[1][:12]}: {0.9 if right in work else 0.2}"
+
+
+class Judged:
+    """A task with a model as its judge."""
+
+    name, instruction, max_steps = "judged", "Name the intent.", 1
+
+    def __init__(self, url: str) -> None:
+        chat = OpenAICompatible(base_url=url, model="judge")
+        self.judge = ModelJudge(Asking(chat, prices=Prices(prompt=1.0, completion=1.0)))
+
+    def items(self, data: Path) -> list[Item]:
+        return TASK.items(data)
+
+    def reward(self, reply: str, item: Item) -> float:
+        return self.judge(item.query, reply, right=item.label)
+
+
+def test_a_judge_that_asks_a_model_is_logged_and_counted_too(desk: Path):
+    with serving(say) as server, serving(verdict, lambda n: "unknown" if n > 7 else None) as judging:
+        wanted: dict[str, Any] = {"data": desk, "out": desk / "rows.jsonl", "methods": ["zero-shot"], "seeds": 1}
+        solver = Model(chat=client(server.url))
+        with pytest.raises(ModelUnavailable):
+            measure(Judged(judging.url), solver=solver, progress=False, **wanted)
+        judging.fault = lambda n: None
+        asked = len(judging.asked)
+        (row,) = measure(Judged(judging.url), solver=solver, progress=False, **wanted)
+        assert len(judging.asked) - asked == 12 - 7  # what was judged before the server failed is not judged, or paid, again
+    assert row["rate"] == 8 / 12  # a verdict of 0.9 passes
+    assert (row["requests"], row["judge_requests"]) == (12, 12)
+    assert row["judge_cost"] == pytest.approx(row["judge_tokens"] / 1e6)
+    assert len(Path(row["judge_request_log"]).read_text().splitlines()) == 13  # with the one that failed
 
 
 @pytest.fixture(scope="module")

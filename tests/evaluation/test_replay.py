@@ -255,6 +255,13 @@ def test_learners_are_replayed_on_the_signals_that_they_read(tmp_path):
         replay(tmp_path / "plain", "latest")
 
 
+@pytest.mark.parametrize("abstain", [True, False])
+def test_who_was_told_to_show_a_case_always_is_replaced_by_one_who_does(abstain, tmp_path):
+    _played(0, 60, path=tmp_path / "memory", ranker="light", learn="inline", explore=0.3, abstain=abstain).close()
+    found = replay(tmp_path / "memory", "light")  # the very ranker that was in charge
+    assert found.estimates.inverse is not None, found.verdict
+
+
 def test_lists_and_compacted_episodes_are_left_out(tmp_path):
     with _played(0, 20, path=tmp_path / "memory", explore=0.5) as memory:
         for _ in range(5):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries, same_rows, sql_execution
+from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries, orders, same_rows, sql_execution
 
 GOLD = "SELECT name FROM singer WHERE age > 30"
 
@@ -133,6 +133,27 @@ def test_rows_in_order_only_where_the_right_query_orders_them(queries, database)
     assert judged(queries, database, "SELECT name FROM singer ORDER BY age, pay", by_age) == 1.0
     inside = "SELECT name FROM singer WHERE age = (SELECT age FROM singer ORDER BY age DESC LIMIT 1)"
     assert judged(queries, database, "SELECT name FROM singer WHERE age = 45 ORDER BY name", inside) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sql", "ordered"),
+    [
+        ("SELECT a FROM t GROUP BY a ORDER BY count(*) DESC", True),
+        ("SELECT a FROM t WHERE b IN (SELECT max(b) FROM t) order\n by a", True),
+        ("SELECT sum(a) OVER (ORDER BY b) FROM t", False),
+        ("SELECT a FROM t WHERE b = 'order by (' AND c = (SELECT c FROM t ORDER BY d LIMIT 1)", False),
+        ('SELECT [order by], "order by" FROM t -- ORDER BY a', False),
+        ("SELECT 'it''s (' FROM t /* ( */ ORDER BY 1", True),
+    ],
+)
+def test_what_orders_the_rows_of_a_query(sql, ordered):
+    assert orders(sql) is ordered
+
+
+def test_whole_numbers_agree_to_the_last_digit_and_a_block_may_be_called_sqlite(queries, database):
+    assert judged(queries, database, "SELECT 1234567891", "SELECT 1234567890") == 0.0
+    assert judged(queries, database, "SELECT 1234567890.0", "SELECT 1234567890") == 1.0
+    assert judged(queries, database, f"Here:\n```sqlite\n{GOLD}\n```", GOLD) == 1.0
 
 
 def test_sums_in_another_order_agree(queries, database):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_query, check_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import METHODS, QUICK
@@ -17,6 +18,7 @@ from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, catalogued, embedded
 from cascade_memory.evaluation.bench.stages import WORLDS
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.task import Task
 
 
@@ -63,11 +65,11 @@ class _Staging:
 
 
 def measure(
-    task: Task | Sequence[str],
+    task: Task | str | Sequence[str],
     *,
-    data: Path,
+    data: Path | str,
     solver: Attempts,
-    out: Path,
+    out: Path | str,
     methods: Sequence[str] = QUICK,
     seeds: int = 2,
     limit: int | None = None,
@@ -87,11 +89,18 @@ def measure(
         jobs: Processes at once; more than one needs a task and a solver that can be pickled.
         progress: Whether to show a bar; by default where somebody looks.
     """
+    if not isinstance(task, Sequence) and task.name in (*CATALOGUE, *WORLDS):
+        raise InvalidInput(
+            f"{task.name!r} is the name of one of the paper's streams: give yours another, or pass the name alone"
+        )
     unknown = [method for method in methods if method not in METHODS and method not in HUMAN]
     if unknown:
         raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*METHODS, *HUMAN])}")
-    names = task if isinstance(task, Sequence) else [task.name]
+    names = [task] if isinstance(task, str) else task if isinstance(task, Sequence) else [task.name]
     suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit)
+    if seeds < 1 or (limit is not None and limit < 1):
+        raise InvalidInput(f"seeds and limit count from 1, not {seeds} and {limit}")
+    out, data = Path(out), Path(data)
     runs = [Run(one.task, one.method, one.seed, limit, solver.name) for one in suite.runs()]
     own = None if isinstance(task, Sequence) else task
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
@@ -109,11 +118,23 @@ def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
     if type(task).__hash__ is None:
         raise InvalidInput(f"the task {task.name!r} must be hashable: @dataclass(frozen=True), or a plain class")
     embedded.cache_clear()  # its file may have changed since
-    items = [[item.query, item.label] for item in task.items(data)[:limit]]
+    items = task.items(data)[:limit]
     if not items:
         raise InvalidInput(f"the task {task.name!r} has no items")
+    for number, item in enumerate(items, start=1):  # now, not in the middle of a run
+        try:
+            check_query(item.query)
+            check_text(item.solution, "the label", MAX_SOLUTION_CHARS)
+        except InvalidInput as error:
+            raise InvalidInput(f"task {number} of {task.name!r}: {error}") from error
     judge: Any = getattr(task, "judge", type(task))
-    asked = [task.instruction, task.max_steps, f"{judge.__module__}.{judge.__qualname__}", items]
+    named = judge if hasattr(judge, "__qualname__") else type(judge)  # an object that can be called has no name of its own
+    asked = [
+        task.instruction,
+        task.max_steps,
+        f"{named.__module__}.{named.__qualname__}",
+        [[item.query, item.label] for item in items],
+    ]
     return hashlib.blake2b(json.dumps(asked, default=repr).encode(), digest_size=8).hexdigest()
 
 

@@ -16,22 +16,22 @@ from cascade_memory.evaluation.bench.plan import Run
 
 Row = dict[str, Any]
 _ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these meet the same tasks one after the other
+_BEGINS = b'{"task": '
 
 
 class Rows:
-    """A file of rows. A line that was cut off by a kill is no row: it is dropped, and its run is played again."""
+    """A file of rows. A line that was cut off by a kill is no row: the next row takes its place, and its run is played again.
+
+    A file that holds something else is refused, and stays as it is.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.rows = self._read() if path.exists() else []
-
-    def _read(self) -> list[Row]:
-        rows, whole = _whole_rows(self.path)
-        if whole < self.path.stat().st_size:
-            with self.path.open("r+b") as file:
-                file.truncate(whole)
-        return rows
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.rows, self._end = _whole_rows(path) if path.exists() else ([], 0)
+        except OSError as error:
+            raise InvalidInput(f"cannot keep rows in {path}: {error}. Name another file") from error
 
     def missing(self, runs: list[Run]) -> list[Run]:
         """Return the runs that have no row yet."""
@@ -51,11 +51,15 @@ class Rows:
                 f"{self.path} has rows of another {row['task']}: {other['n']:,} tasks, here {row['n']:,}, or others than here. "
                 "Name another file"
             )
-        self.rows.append(row)
-        with self.path.open("ab") as file:
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        with self.path.open("r+b" if self.path.exists() else "xb") as file:
+            file.truncate(self._end)
+            file.seek(self._end)
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
+        self._end += len(line)
+        self.rows.append(row)
 
 
 def _streams_differ(one: Row, other: Row) -> bool:
@@ -74,13 +78,26 @@ def _whole_rows(path: Path) -> tuple[list[Row], int]:
     """Return the rows, and where the last whole one ends."""
     raw = path.read_bytes()
     whole = raw[: raw.rfind(b"\n") + 1]
+    other = f"{path} holds something else than rows of a benchmark"
     try:
         rows = [json.loads(line) for line in whole.decode().split("\n") if line]
     except ValueError as error:
-        raise InvalidInput(f"{path} holds something else than rows of a benchmark: {error}") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise InvalidInput(f"{path} holds something else than rows of a benchmark: each line must be a JSON object")
+        raise InvalidInput(f"{other}: {error}") from error
+    if not all(isinstance(row, dict) and {"task", "method"} <= row.keys() for row in rows):
+        raise InvalidInput(f'{other}: each line must be a JSON object with "task" and "method"')
+    rest = raw[len(whole) :]
+    if not (_BEGINS.startswith(rest) or (rest.startswith(_BEGINS) and not _is_json(rest))):
+        raise InvalidInput(f"{other}: its last line was not cut off from one")
     return rows, len(whole)
+
+
+def _is_json(line: bytes) -> bool:
+    """Say whether a line is whole: a row is written with its end, so that without one it is not."""
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def circumstances() -> Row:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
+from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.play import play
 from cascade_memory.evaluation.bench.rows import Row, Rows, circumstances
@@ -31,11 +34,17 @@ def run(
     What is made for them (queries of an environment, outcomes that need not be played again) is kept in a folder beside. When
     one cannot be played (a model's server is down), those under way are still finished and kept, and no other is begun.
     """
+    wanted = list(dict.fromkeys(runs))
+    if not Rows(target).missing(wanted):
+        return Rows(target).of(wanted)
     folders = Folders(data, work_of(target))
-    wanted = list(runs)
-    rows = Rows(target)
+    with _alone(folders.work, target):
+        return _run(wanted, Rows(target), folders, staged, jobs, progress)
+
+
+def _run(wanted: list[Run], rows: Rows, folders: Folders, staged: Staging, jobs: int, progress: bool | None) -> list[Row]:
     todo = rows.missing(wanted)
-    about = circumstances() if todo else {}
+    about = circumstances()
     for task in dict.fromkeys(one.task for one in todo if one.solver != "simulated"):
         prepare(task, folders)
     if jobs <= 1 or len(todo) <= 1:
@@ -55,6 +64,22 @@ def run(
                     rows.append({**one.result(), **about})
             raise
     return rows.of(wanted)
+
+
+@contextmanager
+def _alone(work: Path, target: Path) -> Generator[None]:
+    """Keep other runs from writing to the same file meanwhile."""
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"cannot keep what is made for {target} in {work}: {error}. Name another file") from error
+    lock = OwnerLock(work / "lock")
+    if not lock.try_acquire():
+        raise InvalidInput(f"another run is writing to {target}: wait for it, or name another file")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def work_of(target: Path) -> Path:

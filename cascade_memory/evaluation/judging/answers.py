@@ -6,10 +6,14 @@ import json
 import re
 from typing import Any
 
-_BRACE = re.compile(r"(\\+f?boxed\s*\{)|\\[{}]|\{|\}")  # a box that opens; escaped braces are text; braces
-_WRAPPER = re.compile(r"^\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|mbox)\s*\{(.*)\}$", re.DOTALL)
-_ESCAPED = re.compile(r"\\([_&%#${}])")
-_FENCE = re.compile(r"```[^\S\n]*(\w*)[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_BRACE = re.compile(r"(\\+(?:f?boxed|fbox)\s*\{)|\\[{}]|\{|\}")  # a box that opens; escaped braces are text; braces
+_BARE_BOX = re.compile(r"\\+f?boxed[^\S\n]+([^\s{}$]+)")  # without braces
+_STYLE = r"text(?:bf|it|sf|rm|tt|sc|normal)?|math(?:rm|bf|it|sf|tt)|operatorname|mbox|emph|underline"
+_WRAPPER = re.compile(rf"^\\(?:{_STYLE})\s*\{{(.*)\}}$|^\\\((.*)\\\)$", re.DOTALL)
+_MOST_WRAPPERS = 10  # nobody means more than that
+_ESCAPED = re.compile(r"\\([_&%#${} ])")
+_FENCE = re.compile(r"```(?:[^\S\n]*(\w+))?[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_ALSO = {"sql": ("sqlite", "sqlite3")}  # what else models call a language
 _MOST_CHARS = 1_000_000  # of a reply that are looked at; what a runaway model adds is no answer
 
 
@@ -33,7 +37,10 @@ def boxed(reply: str) -> str | None:
             start = open_.pop()
             if start is not None and (last is None or start > last[0]):
                 last = (start, match.start())
-    return None if last is None else _bare(reply[last[0] : last[1]])
+    if last is not None:
+        return _bare(reply[last[0] : last[1]])
+    unbraced = _BARE_BOX.findall(reply)
+    return _bare(unbraced[-1].rstrip(".,;")) if unbraced else None
 
 
 def answer_in(reply: str) -> str:
@@ -49,7 +56,8 @@ def code_in(reply: str, language: str) -> str:
     'SELECT 1'
     """
     blocks = _FENCE.findall(reply[-_MOST_CHARS:])
-    named = [code for name, code in blocks if name.lower() == language] or [code for name, code in blocks if not name]
+    names = (language, *_ALSO.get(language, ()))
+    named = [code for name, code in blocks if name.lower() in names] or [code for name, code in blocks if not name]
     return named[-1].strip() if named else answer_in(reply)
 
 
@@ -68,8 +76,12 @@ def json_in(reply: str) -> Any:
 
 def _bare(text: str) -> str:
     text = text.strip().strip("$").strip()
-    while (match := _WRAPPER.match(text)) and _is_whole(match[1]):
-        text = match[1].strip()
+    for _ in range(_MOST_WRAPPERS):
+        match = _WRAPPER.match(text)
+        inside = None if match is None else match[1] if match[2] is None else match[2]
+        if inside is None or not _is_whole(inside):
+            break
+        text = inside.strip()
     return _ESCAPED.sub(r"\1", text).strip()
 
 

@@ -32,13 +32,17 @@ def exact(reply: str, label: str) -> float:
     return float(bool(normal(label)) and normal(answer_in(reply)) == normal(label))
 
 
-def jaccard(reply: str, label: Iterable[str], *, above: float = 0.2) -> float:
+def jaccard(reply: str, label: str | Iterable[str], *, above: float = 0.2) -> float:
     r"""Reward a set that overlaps with the right one: their intersection is more than a fifth of their union.
+
+    A label that is a text is read as a reply is: its parts stand between commas.
 
     >>> jaccard(r"\boxed{aspirin, insulin}", ["Insulin", "Heparin"]), jaccard(r"\boxed{[]}", ["Insulin"])
     (1.0, 0.0)
+    >>> jaccard("aspirin, insulin", "Insulin, Heparin")
+    1.0
     """
-    wanted = {normal(one) for one in label} - {""}
+    wanted = _items(label) if isinstance(label, str) else {normal(one) for one in label} - {""}
     given = _items(reply)
     return float(bool(wanted & given) and len(wanted & given) / len(wanted | given) > above)
 

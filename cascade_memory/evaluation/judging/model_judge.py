@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cascade_memory.errors import ModelUnavailable
 from cascade_memory.evaluation.model.chat import Message
 from cascade_memory.rewards.verdict import verdict_in, verdict_question
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.model.asking import Asking
 
 _TRIES = 3
 
@@ -15,7 +20,8 @@ class ModelJudge:
     """Asks a model whether a reply solves a task, and takes only a verdict in the form that it asked for.
 
     What is judged stands between fences, and a verdict must carry a word that does not occur in it: a reply cannot pass its own
-    verdict on, even through a judge that repeats it. ``ask`` is an ``Asking``, or any function from messages to text.
+    verdict on, even through a judge that repeats it. ``ask`` is an ``Asking``, or any function from messages to text. A verdict
+    of at least ``passes`` is a reward of 1, any other of 0.
 
     >>> def ask(messages):
     ...     sign = messages[0]["content"].split('"VERDICT ')[1].split(":")[0]
@@ -26,9 +32,22 @@ class ModelJudge:
     """
 
     def __init__(
-        self, ask: Callable[[Sequence[Message]], str], criteria: str = "the task is done, completely and correctly"
+        self,
+        ask: Callable[[Sequence[Message]], str],
+        criteria: str = "the task is done, completely and correctly",
+        *,
+        passes: float = 0.5,
     ) -> None:
-        self._ask, self._criteria = ask, criteria
+        self._ask, self._criteria, self._passes = ask, criteria, passes
+
+    def keep_log(self, path: Path) -> Asking | None:
+        """Keep its requests in a log from now on, and return who asks them; None where that is a function and not a model."""
+        from cascade_memory.evaluation.model.asking import Asking  # that package knows judges
+
+        if not isinstance(self._ask, Asking):
+            return None
+        self._ask = self._ask.logged(path)
+        return self._ask
 
     def verdict(self, query: str, reply: str, right: str | None = None) -> float | None:
         """Return the judge's number between 0 and 1; None if it gives none. ``right`` is a right answer, where one is known."""
@@ -37,11 +56,11 @@ class ModelJudge:
         return verdict_in(self._ask(messages), asked.sign)
 
     def __call__(self, query: str, reply: str, right: str | None = None) -> float:
-        """Return the verdict. One that stays unclear is an error: it is neither a success nor a failure."""
+        """Return the reward. A verdict that stays unclear is an error: it is neither a success nor a failure."""
         for _ in range(_TRIES):
             found = self.verdict(query, reply, right)
             if found is not None:
-                return found
+                return float(found >= self._passes)
         raise ModelUnavailable(
             f"the judge gave no verdict, asked {_TRIES} times, on {query[:80]!r}: use another model as judge"
         )

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Row = tuple[Any, ...]
-_ORDERED = re.compile(r"\border\s+by\b(?!.*\))", re.IGNORECASE | re.DOTALL)
+# What is quoted or a comment; brackets; and what orders rows, where it stands in none.
+_PART = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|[()]|\border\s+by\b""", re.IGNORECASE | re.DOTALL)
 
 
 class QueryFailed(Exception):
@@ -114,7 +115,23 @@ def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQuerie
         given = queries.run(database, code_in(reply, "sql"), most_rows=len(wanted))
     except QueryFailed:
         return 0.0
-    return float(same_rows(given, wanted, ordered=bool(_ORDERED.search(gold))))
+    return float(same_rows(given, wanted, ordered=orders(gold)))
+
+
+def orders(sql: str) -> bool:
+    """Say whether a query orders its rows, and not only those of a query inside it.
+
+    >>> orders("SELECT a FROM t GROUP BY a ORDER BY count(*)"), orders("SELECT sum(a) FROM (SELECT a FROM t ORDER BY a)")
+    (True, False)
+    """
+    depth = 0
+    for match in _PART.finditer(sql):
+        part = match[0]
+        if part in "()":
+            depth += 1 if part == "(" else -1
+        elif depth == 0 and part[0] in "oO":
+            return True
+    return False
 
 
 def same_rows(given: list[Row], wanted: list[Row], *, ordered: bool) -> bool:
@@ -130,10 +147,10 @@ def same_rows(given: list[Row], wanted: list[Row], *, ordered: bool) -> bool:
 
 
 def _rounded(value: Any) -> Any:
-    """Bring numbers to the precision at which sums in another order still agree."""
-    if isinstance(value, (int, float)) and not math.isfinite(value):
-        return str(value)
-    return float(f"{value:.9g}") if isinstance(value, (int, float)) else value
+    """Bring fractions to the precision at which sums in another order still agree; whole numbers are what they are."""
+    if not isinstance(value, float) or value.is_integer():
+        return value
+    return float(f"{value:.12g}") if math.isfinite(value) else str(value)
 
 
 def _unpacked(value: Any) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.domain.trajectory import Step, Trajectory, shortened
+from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message
 from cascade_memory.evaluation.model.model_solver import prompt
@@ -17,6 +18,8 @@ _THINKS = 'Before each action, think: answer with a line "Thought: ..." and a li
 _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
 _ACTION = re.compile(r"^\W*action\W*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+
+_MOST_OF_A_THOUGHT = 10_000  # characters: thirty of them are still a solution that can be kept
 
 
 class Scene(Protocol):
@@ -86,7 +89,8 @@ def thought_and_action(reply: str) -> tuple[str, str]:
     >>> thought_and_action("go to desk 1\n")
     ('', 'go to desk 1')
     """
+    reply = clean_text(reply)
     thought, action = _THOUGHT.search(reply), _ACTION.search(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     said = action[1] if action else next(reversed(lines), "look")
-    return thought[1] if thought else "", said.strip(" .`*\"'")[:200] or "look"
+    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", said.strip(" .`*\"'")[:200] or "look"

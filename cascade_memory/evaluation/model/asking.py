@@ -43,6 +43,10 @@ class Asking:
         self._prices = prices
         self._prompt = self._completion = self._requests = 0
 
+    def logged(self, log: Path) -> Asking:
+        """Return the same with a log, and an account of its own."""
+        return Asking(self.chat, log=log, prices=self._prices)
+
     def __call__(self, messages: Sequence[Message]) -> str:
         """Return what the model wrote."""
         key = request_key(self.chat.name, self.chat.settings, messages)

@@ -9,6 +9,8 @@ from typing import Protocol, runtime_checkable
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.validation import clean_text
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import answer_in
 from cascade_memory.evaluation.judging.labels import normal
 from cascade_memory.evaluation.model.asking import Asking
@@ -40,10 +42,13 @@ class ModelSolver:
         """Attempt the task at this place of the stream."""
         item = self._items[place]
         reply = self._asking(prompt(self._task.instruction, item.query, cases))
-        success = self._task.reward(reply, item) >= 1.0
+        reward = self._task.reward(reply, item)
+        if not 0.0 <= reward <= 1.0:
+            raise InvalidInput(f"the task {self._task.name!r} rewards a reply with {reward!r}: it must be between 0 and 1")
         right = normal(item.solution)
         fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
-        return Attempt(success, self._answer(reply) or None, fitting)
+        answer = clean_text(self._answer(reply)).strip()  # of what no memory takes: a bell, half a surrogate pair
+        return Attempt(reward >= 1.0, answer or None, fitting)
 
 
 def prompt(instruction: str, query: str, cases: Sequence[RecalledCase]) -> list[Message]:

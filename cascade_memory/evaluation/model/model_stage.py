@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
@@ -23,6 +23,15 @@ from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.task import Task
 
 _UNFIT = re.compile(r"[^\w.=+-]+")
+
+
+@runtime_checkable
+class KeepsLog(Protocol):
+    """A task's judge that asks a model itself: ``ModelJudge``."""
+
+    def keep_log(self, path: Path) -> Asking | None:
+        """Log its requests from now on, and return who asks them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +60,17 @@ class Model:
         """Return the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data)
         items = in_order(stream, run.task, run.seed)
-        asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+        log = folders.work / "requests" / log_name(run)
+        asking = Asking(self.chat, log=log, prices=self.prices)
+        judge = getattr(task, "judge", None)
+        judging = judge.keep_log(log.with_name(f"judge-{log.name}")) if isinstance(judge, KeepsLog) else None
         return Stage(
             queries=[item.query for item in items],
             solver=ModelSolver(task, items, asking),
             embedder=embedder,
             declared=self.declared,
             solutions=[item.solution for item in items],
-            account=asking.account,
+            account=lambda: {**asking.account(), **({} if judging is None else _of_the_judge(judging))},
         )
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
@@ -74,6 +86,10 @@ class Model:
             account=asking.account,
             close=scene.close,
         )
+
+
+def _of_the_judge(judging: Asking) -> dict[str, Any]:
+    return {f"judge_{name}": value for name, value in judging.account().items()}
 
 
 def scene_for(run: Run, folders: Folders) -> tuple[Scene, list[str], list[str], PrecomputedEmbedder]:

@@ -94,7 +94,7 @@ class FileTask:
 def read_items(path: Path) -> list[Item]:
     """Read a file of tasks, the format of DTLBench: one JSON object a line with ``task``, ``label``, and what else there is."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {path}: {error}") from error
     items = [_item(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
@@ -112,6 +112,6 @@ def _item(line: str, place: str) -> Item:
         raise InvalidInput(f"{place} is no JSON object")
     fields = cast("dict[str, Any]", row)
     query = fields.pop("task", None)
-    if not isinstance(query, str) or not query.strip() or "label" not in fields:
-        raise InvalidInput(f'{place} needs "task", a text that is not empty, and "label"')
+    if not isinstance(query, str) or not query.strip() or fields.get("label") is None:
+        raise InvalidInput(f'{place} needs "task", a text that is not empty, and "label", which is not null')
     return Item(query, fields.pop("label"), fields)
