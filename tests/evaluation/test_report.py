@@ -6,6 +6,7 @@ import json
 import re
 import statistics
 import sys
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,13 @@ def test_hostile_names_are_text(rows, tmp_path):
     assert found.loads == []
 
 
+def test_letters_that_the_pictures_lack_are_no_warning(rows, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        target = write_report(changed(rows, tmp_path / "rows.jsonl", task="打印机"), tmp_path / "r")
+    assert "打印机" in target.read_text()
+
+
 def test_rows_of_other_times_are_read(rows, tmp_path):
     kept = {"task", "method", "solver", "seed", "n", "rate", "success"}
     lines = changed(rows, tmp_path / "same.jsonl").read_text().splitlines()
@@ -346,7 +354,7 @@ def test_commands(rows, tmp_path, capsys, monkeypatch):
         assert said in capsys.readouterr().err
     assert main(["bench", "report", str(rows), "--tuning", str(rows), "--out", str(tmp_path / "r")]) == 2
     assert "not rows that bench tune wrote" in capsys.readouterr().err
-    (tmp_path / "other.jsonl").write_text('{"name": "x"}\n')
+    (tmp_path / "other.jsonl").write_text('{"task": 7, "method": "x"}\n')
     assert main(["bench", "report", str(tmp_path / "other.jsonl")]) == 2
     assert "row 1 has no usable 'task'" in capsys.readouterr().err
     where = ["--data", str(rows.parent), "--jobs", "1", "--limit", "20", "--seeds", "1", "--tasks", "banking77"]

@@ -14,6 +14,7 @@ from cascade_memory.evaluation.model.trying import Passing
 _REMEDIES = {
     400: "the server refuses the request: leave out a setting that it does not know, or show fewer or shorter cases",
     401: "set OPENAI_API_KEY to a key that this server accepts",
+    402: "the account has no credit left",
     403: "the key may not use this model",
     404: "check the base URL, which often ends in /v1, and the name of the model",
     413: "show fewer or shorter cases",
@@ -53,7 +54,7 @@ def _read(body: bytes) -> Reply:
     except (ValueError, RecursionError) as error:
         raise Passing(f"the server sent no JSON: {body[:200]!r}") from error
     except (LookupError, TypeError, AttributeError) as error:
-        raise Passing(f"the server sent no reply: {body[:200]!r}") from error
+        raise Passing(f"the server sent no reply but: {_complaint(body)}") from error
     usage = answer.get("usage")
     counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
     return Reply(content, _count(counts, "prompt_tokens"), _count(counts, "completion_tokens"))

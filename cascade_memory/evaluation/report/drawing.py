@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +77,7 @@ def svg(panel: Panel, name: str) -> str:
         figure: Any = Figure(figsize=(_WIDTH, panel.height), layout="constrained")
         panel.draw(figure.subplots())
         target = io.StringIO()
-        figure.savefig(target, format="svg", transparent=True, metadata={"Date": None})
+        _save(figure, target, format="svg", transparent=True, metadata={"Date": None})
     return _inline(target.getvalue())
 
 
@@ -99,7 +100,13 @@ def png(chart: Chart, solver: str, target: Path) -> None:
         if chart.legend:
             _legend(figure, chart.legend)
         figure.suptitle(brief(f"{chart.heading} · {solver}", 90), parse_math=False)
-        figure.savefig(target, dpi=120)
+        _save(figure, target, dpi=120)
+
+
+def _save(figure: Any, target: Path | io.StringIO, **how: Any) -> None:
+    with warnings.catch_warnings():  # of letters that the font lacks: the page shows them, and a picture shows boxes
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(target, **how)
 
 
 def _legend(figure: Any, legend: dict[str, Look]) -> None:
