@@ -63,7 +63,7 @@ async def test_the_loop_goes_on_while_an_embedder_works(make):
     ticking = asyncio.create_task(tick())
     await memory.aretrieve("what is 2 + 4?")
     ticking.cancel()
-    assert ticks >= 10
+    assert ticks >= 3  # a loop that stands still makes none; a busy machine few
 
 
 def test_k_and_where(make):
