@@ -22,6 +22,7 @@ _FRAMEWORK_OF = {  # by folder, here and in the package; by file among the helpe
     "docs_llm.py": "llama_index",
     "llama_agents.py": "llama_index",
     "mcp_clients.py": "mcp",
+    "any_chat_model.py": "langchain_core",
 }
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 
