@@ -105,7 +105,7 @@ def png(chart: Chart, solver: str, target: Path) -> None:
 
 def _save(figure: Any, target: Path | io.StringIO, **how: Any) -> None:
     with warnings.catch_warnings():  # of letters that the font lacks: the page shows them, and a picture shows boxes
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(target, **how)
 
 
