@@ -39,8 +39,8 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command is about a model or a stream of one's own."""
-    needs = {"base_url": "model", "prices": "model", "sampling": "model", "instruction": "stream", "alone": "stream"}
-    needs |= {"act_only": "model", "judge": "model"}
+    needs = dict.fromkeys(("base_url", "prices", "sampling", "act_only", "judge"), "model")
+    needs |= dict.fromkeys(("instruction", "alone"), "stream")
     for one, other in needs.items():
         if getattr(options, one) not in (None, {}, False) and not getattr(options, other):
             raise InvalidInput(f"--{one.replace('_', '-')} goes with --{other}")

@@ -14,7 +14,7 @@ from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.bench.stage import Simulated
-from cascade_memory.evaluation.judging.labels import jaccard
+from cascade_memory.evaluation.judging.labels import exact, jaccard
 from cascade_memory.evaluation.tasks.task import FileTask, Item
 
 DESKS = ("restart the spooler", "ask accounting", "send a reset link", "order a chair")
@@ -117,6 +117,8 @@ def test_a_task_that_cannot_be_played_is_found_before_any_is(task: Odd, said: st
 def test_any_callable_may_judge(mine: Path):
     task = FileTask(name="mine", file="mine.jsonl", judge=partial(jaccard, above=0.5))
     assert len(sums(mine, task)) == 2
+    with pytest.raises(InvalidInput, match="name another file"):  # another judge: those rows are not its own
+        sums(mine, FileTask(name="mine", file="mine.jsonl", judge=exact))
 
 
 def test_the_command_on_a_file(mine: Path, capsys: pytest.CaptureFixture[str]):

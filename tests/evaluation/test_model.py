@@ -64,7 +64,7 @@ def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_row_of_a_model(desk: Path):
     with serving(say) as server:
-        rows = rows_of(desk, client(server.url, extra={"top_k": 20}))
+        rows = rows_of(desk, client(server.url, extra={"top_k": 20}, timeout=60))  # a busy machine is slow
     alone, similar, _ = rows
     assert (alone["solver"], alone["n"], alone["rate"]) == ("scripted", 12, 8 / 12)
     sampling = {"temperature": 0.1, "top_p": 0.8, "presence_penalty": 1.5, "max_tokens": 2048, "top_k": 20}
@@ -76,7 +76,7 @@ def test_a_row_of_a_model(desk: Path):
     for row in rows:
         logged = [json.loads(line) for line in Path(row["request_log"]).read_text().splitlines()]
         assert sum(one["prompt_tokens"] for one in logged) == row["prompt_tokens"]
-        assert [one["error"] is None for one in logged].count(True) == 12  # a busy machine may have tried one twice
+        assert [one["error"] for one in logged] == [None] * 12
     assert similar["shown"].count("1") > 0
     for shown, fitting, covered in zip(similar["shown"], similar["fitting"], similar["covered"], strict=True):
         assert fitting <= shown

@@ -48,7 +48,7 @@ async def test_the_loop_goes_on_while_an_embedder_works(make):
         def _get_text_embedding(self, text: str) -> list[float]:
             import time
 
-            time.sleep(0.3)
+            time.sleep(1.0)  # long enough for a busy machine
             return super()._get_text_embedding(text)
 
     memory = make(embedder=Slow(embed_dim=8))
@@ -63,7 +63,7 @@ async def test_the_loop_goes_on_while_an_embedder_works(make):
     ticking = asyncio.create_task(tick())
     await memory.aretrieve("what is 2 + 4?")
     ticking.cancel()
-    assert ticks >= 3  # a loop that stands still makes none; a busy machine few
+    assert ticks >= 10
 
 
 def test_k_and_where(make):

@@ -89,20 +89,22 @@ def measure(
         jobs: Processes at once; more than one needs a task and a solver that can be pickled.
         progress: Whether to show a bar; by default where somebody looks.
     """
-    if not isinstance(task, Sequence) and task.name in (*CATALOGUE, *WORLDS):
+    if isinstance(task, Sequence):
+        own, names = None, [task] if isinstance(task, str) else task
+    else:
+        own, names = task, [task.name]
+    if own is not None and own.name in (*CATALOGUE, *WORLDS):
         raise InvalidInput(
-            f"{task.name!r} is the name of one of the paper's streams: give yours another, or pass the name alone"
+            f"{own.name!r} is the name of one of the paper's streams: give yours another, or pass the name alone"
         )
     unknown = [method for method in methods if method not in METHODS and method not in HUMAN]
     if unknown:
         raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*METHODS, *HUMAN])}")
-    names = [task] if isinstance(task, str) else task if isinstance(task, Sequence) else [task.name]
     suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit)
     if seeds < 1 or (limit is not None and limit < 1):
         raise InvalidInput(f"seeds and limit count from 1, not {seeds} and {limit}")
     out, data = Path(out), Path(data)
     runs = [Run(one.task, one.method, one.seed, limit, solver.name) for one in suite.runs()]
-    own = None if isinstance(task, Sequence) else task
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
     _check_same(Rows(out).of(runs), declared, out)
     staged = _Staging(solver, own, declared)

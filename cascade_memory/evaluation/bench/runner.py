@@ -35,10 +35,12 @@ def run(
     one cannot be played (a model's server is down), those under way are still finished and kept, and no other is begun.
     """
     wanted = list(dict.fromkeys(runs))
-    if not Rows(target).missing(wanted):
-        return Rows(target).of(wanted)
+    known = Rows(target)
+    if not known.missing(wanted):
+        return known.of(wanted)
     folders = Folders(data, work_of(target))
     with _alone(folders.work, target):
+        # Read again: another run may have written until the lock was taken.
         return _run(wanted, Rows(target), folders, staged, jobs, progress)
 
 

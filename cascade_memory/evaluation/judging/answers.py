@@ -78,8 +78,7 @@ def _bare(text: str) -> str:
     text = text.strip().strip("$").strip()
     for _ in range(_MOST_WRAPPERS):
         match = _WRAPPER.match(text)
-        inside = None if match is None else match[1] if match[2] is None else match[2]
-        if inside is None or not _is_whole(inside):
+        if match is None or not _is_whole(inside := match[match.lastindex or 0]):
             break
         text = inside.strip()
     return _ESCAPED.sub(r"\1", text).strip()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cascade_memory.errors import ModelUnavailable
+from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message
 from cascade_memory.rewards.verdict import verdict_in, verdict_question
-
-if TYPE_CHECKING:
-    from cascade_memory.evaluation.model.asking import Asking
 
 _TRIES = 3
 
@@ -42,8 +39,6 @@ class ModelJudge:
 
     def keep_log(self, path: Path) -> Asking | None:
         """Keep its requests in a log from now on, and return who asks them; None where that is a function and not a model."""
-        from cascade_memory.evaluation.model.asking import Asking  # that package knows judges
-
         if not isinstance(self._ask, Asking):
             return None
         self._ask = self._ask.logged(path)

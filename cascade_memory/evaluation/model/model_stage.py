@@ -27,7 +27,7 @@ _UNFIT = re.compile(r"[^\w.=+-]+")
 
 @runtime_checkable
 class KeepsLog(Protocol):
-    """A task's judge that asks a model itself: ``ModelJudge``."""
+    """A task's judge that asks a model itself: ``ModelJudge``, which is not imported, since it imports from here."""
 
     def keep_log(self, path: Path) -> Asking | None:
         """Log its requests from now on, and return who asks them."""
