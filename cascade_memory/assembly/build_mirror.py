@@ -1,4 +1,4 @@
-"""The child process that feeds a new Chroma folder from a ledger and prints the last case key."""
+"""The child process that feeds a new Chroma folder from a ledger and prints the last case key and the folder's seal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from cascade_memory.stores.chroma import ChromaFolder
 _BATCH = 2_000
 
 
-def build(ledger_path: Path, target: Path) -> int:
-    """Feed every case there is and return the greatest key."""
+def build(ledger_path: Path, target: Path) -> tuple[int, str]:
+    """Feed every case there is; return the greatest key, and the seal of what was made."""
+    target.mkdir(mode=0o700)  # what stands there already is somebody else's
     ledger, mirror = SQLiteLedger(ledger_path), ChromaFolder(target)
     key = 0
     while rows := ledger.cases_after(key, _BATCH):
@@ -28,7 +29,7 @@ def build(ledger_path: Path, target: Path) -> int:
     mirror.open()
     mirror.close()
     ledger.close()
-    return key
+    return key, mirror.seal()
 
 
 def _die_with(parent: int) -> None:
@@ -47,4 +48,5 @@ def main() -> None:
     """Build, as long as the parent lives."""
     threading.Thread(target=_die_with_pipe, daemon=True).start()
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
-    sys.stdout.write(str(build(Path(sys.argv[1]), Path(sys.argv[2]))))
+    key, seal = build(Path(sys.argv[1]), Path(sys.argv[2]))
+    sys.stdout.write(f"{key} {seal}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.ports.case_mirror import CaseMirror
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.stores.chroma import unfinished
+from cascade_memory.stores.folder_files import remove
 
 # With "-m" a file in whoever's working directory could take the place of a module; like this, imports are the parent's.
 _PROGRAM = """
@@ -52,7 +52,7 @@ class ChildBuild:
     def __init__(self, ledger: Path, target: Path) -> None:
         self._target = target
         self._unfinished = unfinished(target)
-        shutil.rmtree(self._unfinished, ignore_errors=True)
+        remove(self._unfinished)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(ledger), str(self._unfinished), *sys.path],
             stdin=subprocess.PIPE,
@@ -65,17 +65,17 @@ class ChildBuild:
         """Return the exit status, or None while it runs."""
         return self._process.poll()
 
-    def finish(self) -> int:
-        """Put the finished mirror in place and return the greatest case key it holds."""
+    def finish(self) -> tuple[int, str]:
+        """Put the finished mirror in place; return the greatest case key it holds, and its seal."""
         assert self._process.stdout is not None
         with self._process:
-            key = int(self._process.stdout.read())
-        shutil.rmtree(self._target, ignore_errors=True)
+            key, seal = self._process.stdout.read().split()
+        remove(self._target)
         self._unfinished.rename(self._target)
-        return key
+        return int(key), seal
 
     def abandon(self) -> None:
         """Stop it and remove what it left."""
         with self._process:
             self._process.kill()
-        shutil.rmtree(self._unfinished, ignore_errors=True)
+        remove(self._unfinished)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, CaseRecords, NewCase
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger.filters import compile_where, encode_value
 from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
@@ -116,6 +116,16 @@ def evict(connection: sqlite3.Connection, keys: Sequence[int], verified_before: 
     for key in there:
         delete(connection, key, EVICTED)
     return len(there)
+
+
+def behind(connection: sqlite3.Connection, key: int, seq: int) -> int:
+    """Return how many cases came after a key, and how many lines of the log after another took away what came before it."""
+    (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
+    (gone,) = connection.execute(
+        "SELECT count(*) FROM change WHERE seq > ? AND kind IN (?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)",
+        (seq, CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, FORGOTTEN, key),  # FORGOTTEN of an episode says nothing of cases
+    ).fetchone()
+    return int(new + gone)
 
 
 def records(connection: sqlite3.Connection, namespace: int) -> CaseRecords:

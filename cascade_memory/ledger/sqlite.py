@@ -228,6 +228,11 @@ class SQLiteLedger(Looking):
             query = f"SELECT count(*) FROM cases WHERE {where} key <= ?"
             return int(connection.execute(query, (*values, until)).fetchone()[0])
 
+    def behind(self, key: int, seq: int) -> int:
+        """Return how much a copy lacks that has the cases up to a key and has read the log up to a line."""
+        with self.connections.read() as connection:
+            return cases.behind(connection, key, seq)
+
     def case_records(self, namespace: int) -> CaseRecords:
         """Return novelty and use of all cases of a namespace."""
         with self.connections.read() as connection:

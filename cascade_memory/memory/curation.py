@@ -102,7 +102,7 @@ def forget(
     if not named:
         pass  # what was forgotten before is purged
     elif everything:
-        gone = ledger.forget_namespace(number)
+        gone = ledger.forget_namespace(number) if number else {}
     elif episode_id is not None:
         found = ledger.episode(check_id(episode_id, "episode_id"))
         if found is None or found.namespace != namespace:

@@ -95,18 +95,21 @@ def _encoders(engine: Engine) -> Check:
 
 
 def _chroma(engine: Engine) -> Check:
-    feeder, mirror = engine.feeder, engine.parts.mirror
-    if feeder is None or mirror is None:
+    feeder = engine.feeder
+    if feeder is None:
         return Check("chroma", ok=True, detail="none: this memory lives in RAM")
     if not feeder.owner:
         return Check("chroma", ok=True, detail="owned by another process")
     ledger = engine.parts.ledger
     try:
+        if not feeder.is_sealed():
+            changed = "changed, or only opened, by another program while no memory had it open: run cascade-memory rebuild"
+            return Check("chroma", ok=False, detail=changed, fix=feeder.rebuild)
         feeder.flush()
         wrong = [
             f"{name!r} has {held:,} of {stored:,}"
             for name, number in ledger.namespaces().items()
-            if (stored := ledger.case_count(number)) and (held := mirror.count(name)) != stored
+            if (stored := ledger.case_count(number)) and (held := feeder.count(name)) != stored
         ]
     except Exception as error:  # noqa: BLE001 - a damaged Chroma fails in any way, and can be made anew
         return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)

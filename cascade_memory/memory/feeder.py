@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
 _META = "mirror"
+_LAYOUT = 2  # of what is fed, the names of collections included: a mirror of an older one is made anew
 _BATCH = 64
 _HURRIED_BATCH = 1_000  # when somebody waits for it
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
@@ -34,24 +35,41 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the ledger notes about the mirror: fed up to this case and this line of the log, and closed cleanly or not."""
+    """What the ledger notes about the mirror: fed up to this case and this line of the log, and closed cleanly or not.
+
+    ``seal`` is what a mirror looked like when it was closed. One that looks different was changed by somebody else.
+    """
 
     key: int
     seq: int
     clean: bool
+    seal: str = ""
+    layout: int = _LAYOUT
 
     @classmethod
     def read(cls, text: str | None) -> Mark:
-        """Parse the note; no note means that there never was a mirror.
+        """Parse the note; no note means that there never was a mirror, and one that says nothing is not believed.
 
-        >>> Mark.read(Mark(7, 9, clean=True).written())
-        Mark(key=7, seq=9, clean=True)
+        >>> Mark.read(Mark(7, 9, clean=True, seal="a-b").written())
+        Mark(key=7, seq=9, clean=True, seal='a-b', layout=2)
         """
-        return cls(**json.loads(text)) if text else cls(0, 0, clean=True)
+        if text is None:
+            return cls(0, 0, clean=True)
+        try:
+            noted = json.loads(text)
+            key, seq = int(noted["key"]), int(noted["seq"])
+            return cls(key, seq, noted["clean"] is True, str(noted.get("seal", "")), int(noted.get("layout", 1)))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return cls(0, 0, clean=False, layout=0)
 
     def written(self) -> str:
         """Return the note as text."""
-        return json.dumps({"key": self.key, "seq": self.seq, "clean": self.clean})
+        return json.dumps(asdict(self))
+
+    @property
+    def trusted(self) -> bool:
+        """True where there may be a mirror that this version fed and closed."""
+        return self.clean and self.key > 0 and self.layout == _LAYOUT
 
 
 class MirrorFeeder:
@@ -101,8 +119,10 @@ class MirrorFeeder:
 
     @property
     def lag(self) -> int:
-        """Lines of the log that the mirror has not seen."""
-        return max(0, self._parts.ledger.head() - self._mark.seq)
+        """How much the mirror has not been fed: cases, and lines of the log that took some away."""
+        ledger = self._parts.ledger
+        mark = self._mark if self.owner else Mark.read(ledger.meta(self._meta))  # at least as far, where another feeds it
+        return ledger.behind(mark.key, mark.seq)
 
     # -- owning ------------------------------------------------------------------------------------------------------
 
@@ -112,8 +132,7 @@ class MirrorFeeder:
             return
         try:
             self._mark = Mark.read(self._parts.ledger.meta(self._meta))
-            sound = self._mark.clean and self._mark.key and self._mirror.exists()
-            if not self._mirror.shared and not sound:
+            if not self._mirror.shared and not (self._mark.trusted and self._mirror.exists()):
                 self._start_over()
         except BaseException:
             lock.release()
@@ -147,10 +166,12 @@ class MirrorFeeder:
         if not self.owner:
             self._try_to_own()
         if self._serving and not self._mirror.answers:
-            self._serving = False
+            self._stumbled(StoreError(self._mirror.trouble))
+        if time.monotonic() < self._not_before:
+            return
         if not self.owner:
             self._follow()
-        elif time.monotonic() >= self._not_before and self._ready():
+        elif self._ready():
             self._warm_up()
             began = time.perf_counter()
             while self._may_write() and self._feed_once():
@@ -160,7 +181,8 @@ class MirrorFeeder:
     def _follow(self) -> None:
         """Know what the owner has fed, if anybody may ask the mirror."""
         if self._mirror.shared:
-            self._mark = Mark.read(self._parts.ledger.meta(self._meta))
+            noted = Mark.read(self._parts.ledger.meta(self._meta))
+            self._mark = noted if noted.layout == _LAYOUT else Mark(0, 0, clean=True)  # until its owner has made it anew
             self._warm_up()
 
     def _may_write(self) -> bool:
@@ -189,8 +211,11 @@ class MirrorFeeder:
         return self._built()
 
     def _check_shared(self) -> None:
-        """Compare counts with a server that was away: it may have lost what it had."""
+        """Compare counts with a server that was away: it may have lost what it had, or have it under older names."""
         ledger, key = self._parts.ledger, self._mark.key
+        if self._mark.layout != _LAYOUT:
+            self._start_over()
+            key = 0
         for name, number in ledger.namespaces().items():
             fed = ledger.case_count(number, until=key)
             if fed and self._mirror.count(name) < fed:
@@ -209,7 +234,8 @@ class MirrorFeeder:
             return False
         building, self._building = self._building, None
         if status == 0:
-            self._note(Mark(building.finish(), self._mark.seq, clean=True))  # the log as it was when the build began
+            key, seal = building.finish()
+            self._note(Mark(key, self._mark.seq, clean=True, seal=seal))  # the log as it was when the build began
         else:
             building.abandon()
             self._count(StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead"))
@@ -221,16 +247,30 @@ class MirrorFeeder:
         if self._serving or not self._mark.key:
             return
         large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= _WORTH_ASKING]
-        if large:
-            self._soil()
+        if large and self._soil():
             for name in large:
                 self._mirror.prepare(name, np.ones(self._parts.embedder.dimension, np.float32))
-            self._serving = True
+            self._serving, self.last_error = True, None
 
-    def _soil(self) -> None:
-        """Note, on disk and before the first write, that the mirror is in use: after a death it cannot be trusted."""
-        if self._mark.clean and not self._mirror.shared:
-            self._note(Mark(self._mark.key, self._mark.seq, clean=False))
+    def _soil(self) -> bool:
+        """Note, on disk and before it is opened, that the mirror is in use: after a death it cannot be trusted.
+
+        Return False where it is not what was closed: then nobody looks at it, and it is made anew.
+        """
+        if not self._mark.clean or self._mirror.shared:
+            return True
+        if self._mark.key and not self._mirror.is_sealed(self._mark.seal):
+            self._count(
+                StoreError("Chroma was changed, or only opened, by another program while no memory had it open: made anew")
+            )
+            self._start_over()
+            return False
+        if not self._mark.key and self._mirror.exists():
+            self._mirror.discard()
+            if self._mirror.exists():
+                raise StoreError("what stands in the place of Chroma's folder cannot be deleted: delete it by hand")
+        self._note(replace(self._mark, clean=False))
+        return True
 
     def _feed_once(self, size: int = _BATCH) -> bool:
         """Feed one batch; return whether there may be more."""
@@ -242,14 +282,16 @@ class MirrorFeeder:
         if any(change.kind == PURGED for change in changes):
             self._start_over()  # its files keep what was deleted from them
             return self._built()
-        seq = changes[-1].seq if changes else self._mark.seq
-        gone = [change for change in changes if change.kind in (CASE_REMOVED, EVICTED) and change.id is not None]
-        wiped = [change for change in changes if change.kind == FORGOTTEN and not change.ref]
-        if not (rows or gone or wiped):
-            self._mark = Mark(self._mark.key, seq, clean=self._mark.clean)
-            return len(changes) == 10_000
-        self._soil()
         names = {number: name for name, number in ledger.namespaces().items()}
+        known = [change for change in changes if change.namespace in names]
+        seq = changes[-1].seq if changes else self._mark.seq
+        gone = [change for change in known if change.kind in (CASE_REMOVED, EVICTED) and change.id is not None]
+        wiped = [change for change in known if change.kind == FORGOTTEN and not change.ref]
+        if not (rows or gone or wiped):
+            self._mark = replace(self._mark, seq=seq)
+            return len(changes) == 10_000
+        if not self._soil():
+            return self._built()
         for namespace in {change.namespace for change in gone}:
             self._mirror.delete(names[namespace], [str(one.id) for one in gone if one.namespace == namespace])
         if wiped:
@@ -279,8 +321,13 @@ class MirrorFeeder:
         self._fed(Mark(key, seq, clean=self._mirror.shared))
 
     def _failed(self, error: Exception) -> None:
+        self._broken = True
+        self._stumbled(error)
+
+    def _stumbled(self, error: Exception) -> None:
+        """It could not be asked: recall scans by itself, and some time goes by before it is tried again."""
         self._count(error)
-        self._serving, self._broken = False, True
+        self._serving = False
         self._failures_in_a_row += 1
         self._not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
 
@@ -312,6 +359,16 @@ class MirrorFeeder:
     def _feed_all(self) -> None:
         while not self._ready() or self._feed_once(_HURRIED_BATCH):
             time.sleep(0.02 if self._building is not None else 0)
+
+    def count(self, namespace: str) -> int:
+        """Return how many cases of a namespace the mirror holds."""
+        with self._hurried():
+            return self._mirror.count(namespace) if self._soil() else 0
+
+    def is_sealed(self) -> bool:
+        """Say whether a mirror that is closed is as it was closed; True while it is open, or where there is none yet."""
+        with self._working:
+            return not self.owner or self._mirror.shared or not self._mark.trusted or self._mirror.is_sealed(self._mark.seal)
 
     def _check_owner(self) -> None:
         if not self.owner:
@@ -382,7 +439,7 @@ class MirrorFeeder:
                     return  # its client may hang; what is noted of it is that it was not closed
                 self._mirror.close()
                 if not (self._mark.clean or building):
-                    self._note(Mark(self._mark.key, self._mark.seq, clean=True))
+                    self._note(replace(self._mark, clean=True, seal=self._mirror.seal()))
             except Exception as error:  # noqa: BLE001 - not clean, then: the next opening builds it anew
                 self._failed(error)
             finally:

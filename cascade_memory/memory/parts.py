@@ -61,8 +61,8 @@ class MirrorBuild(Protocol):
         """Return the exit status, or None while it runs."""
         ...
 
-    def finish(self) -> int:
-        """Put the finished mirror in place and return the greatest case key it holds."""
+    def finish(self) -> tuple[int, str]:
+        """Put the finished mirror in place; return the greatest case key it holds, and its seal."""
         ...
 
     def abandon(self) -> None:

@@ -30,12 +30,25 @@ class CaseMirror(Protocol):
         ...
 
     @property
+    def trouble(self) -> str:
+        """Say, in words, why it could not be asked the last time; empty when it could."""
+        ...
+
+    @property
     def residue(self) -> str:
         """Say, in words, where something may be left after ``discard``; empty when nothing can be."""
         ...
 
     def exists(self) -> bool:
         """Say whether there is anything, without looking at it."""
+        ...
+
+    def seal(self) -> str:
+        """Return, once it was closed, what tells whether it has changed when it is opened again; empty where nothing can."""
+        ...
+
+    def is_sealed(self, before: str) -> bool:
+        """Say whether it is what it was when it was sealed, without looking at it otherwise."""
         ...
 
     def open(self) -> None:

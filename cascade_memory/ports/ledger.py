@@ -142,6 +142,10 @@ class Ledger(Protocol):
         """Return the number of cases, up to a key."""
         ...
 
+    def behind(self, key: int, seq: int) -> int:
+        """Return how much a copy lacks that has the cases up to a key and has read the log up to a line."""
+        ...
+
     def case_records(self, namespace: int) -> CaseRecords:
         """Return novelty and use of all cases of a namespace."""
         ...

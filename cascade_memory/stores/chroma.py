@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
-import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,17 @@ from numpy.typing import NDArray
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.validation import RESERVED_PREFIX
+from cascade_memory.errors import StoreError
+from cascade_memory.stores.chroma_answers import (
+    NAMESPACE,
+    SPACE,
+    checked_collection,
+    checked_count,
+    checked_ids,
+    failing_as_one,
+)
 from cascade_memory.stores.clean_memory import zeroed_allocations
+from cascade_memory.stores.folder_files import is_sealed, make_private, remove, seal
 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"
@@ -32,12 +43,13 @@ def collection_name(namespace: str) -> str:
     >>> collection_name("default")
     'default'
     >>> collection_name("tenant/42")
-    'ns-tenant-42-48ccad1036ef'
+    'ns-tenant-42-c482fdddde7ce4adddeefe87c267c88b'
     """
     if _PLAIN_NAME.fullmatch(namespace) and not namespace.startswith(_ENCODED_PREFIX):
         return namespace
-    slug = re.sub(r"[^a-zA-Z0-9]+", "-", namespace).strip("-")[:40] or "x"
-    return f"{_ENCODED_PREFIX}{slug}-{hashlib.blake2b(namespace.encode(), digest_size=6).hexdigest()}"
+    slug = re.sub(r"[^a-zA-Z0-9]+", "-", namespace).strip("-")[:24].strip("-") or "x"
+    # 128 bits: with 48 somebody who may choose a namespace finds another with the same name within a minute.
+    return f"{_ENCODED_PREFIX}{slug}-{hashlib.blake2b(namespace.encode(), digest_size=16).hexdigest()}"
 
 
 def chroma_metadata(case: Case) -> dict[str, Any]:
@@ -47,19 +59,37 @@ def chroma_metadata(case: Case) -> dict[str, Any]:
         f"{RESERVED_PREFIX}solution": solution_text(case.solution),
         f"{RESERVED_PREFIX}source": case.source,
         f"{RESERVED_PREFIX}created_at": case.created_at,
-        f"{RESERVED_PREFIX}namespace": case.namespace,
+        NAMESPACE: case.namespace,
     }
 
 
 class Collections:
-    """A Chroma client and the collections of a memory in it, one a namespace."""
+    """The collections of a memory in Chroma, one a namespace, and a connection to it.
+
+    Below Chroma's own client and collections: those build what a collection names as its embedding function. Here vectors go
+    in, ids come out, and what is said of a collection is compared with what we make.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._client: Any = None
-        self._collections: dict[str, Any] = {}
+        self._api: Any = None
+        self._collections: dict[str, UUID] = {}
+        self.trouble = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands; empty for the folder's own."""
+        return ""
+
+    @property
+    def answers(self) -> bool:
+        """False when the last question failed."""
+        return not self.trouble
 
     def _connect(self) -> Any:
+        raise NotImplementedError
+
+    def _disconnect(self, api: Any) -> None:
         raise NotImplementedError
 
     def _name(self, namespace: str) -> str:
@@ -68,26 +98,31 @@ class Collections:
     def _writing(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
 
+    def _speaking(self) -> AbstractContextManager[None]:
+        return failing_as_one(f"Chroma{self.place and ' at ' + self.place[1:]}")
+
     def open(self) -> None:
         """Import chromadb and connect. Slow the first time."""
         with self._lock:
-            if self._client is None:
-                self._client = self._connect()
+            if self._api is None:
+                with self._speaking():
+                    self._api = self._connect()
 
-    def collection(self, namespace: str) -> Any:
-        """Return a namespace's collection; made if it is not there."""
+    def collection(self, namespace: str) -> UUID:
+        """Return the id of a namespace's collection; made if it is not there, refused if it is not as we make it."""
         with self._lock:
             self.open()
             if namespace not in self._collections:
-                with self._writing():
-                    collection = self._client.get_or_create_collection(
-                        self._name(namespace),
-                        embedding_function=None,
-                        configuration={"hnsw": {"space": "cosine", "ef_search": EF_SEARCH}},
-                        metadata={f"{RESERVED_PREFIX}namespace": namespace},
+                name = self._name(namespace)
+                with self._speaking(), self._writing():
+                    model = self._api.get_or_create_collection(
+                        name,
+                        configuration={"hnsw": {"space": SPACE, "ef_search": EF_SEARCH}},
+                        metadata={NAMESPACE: namespace},
                     )
-                    collection.count()  # which makes the index files, if they are not there
-                self._collections[namespace] = collection
+                    found = checked_collection(model, name, namespace)
+                    self._api._count(found)  # which makes the index files, if they are not there
+                self._collections[namespace] = found
             return self._collections[namespace]
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
@@ -95,10 +130,11 @@ class Collections:
         collection = self.collection(namespace)
         for start in range(0, len(cases), BATCH):
             part = cases[start : start + BATCH]
-            with self._writing():
-                collection.upsert(
+            with self._speaking(), self._writing():
+                self._api._upsert(
+                    collection,
                     ids=[case.id for case in part],
-                    embeddings=vectors[start : start + BATCH],
+                    embeddings=list(vectors[start : start + BATCH]),
                     documents=[case.query for case in part],
                     metadatas=[chroma_metadata(case) for case in part],
                 )
@@ -107,71 +143,108 @@ class Collections:
         """Remove cases; unknown ids are ignored."""
         collection = self.collection(namespace)
         for start in range(0, len(ids), BATCH):
-            collection.delete(ids=list(ids[start : start + BATCH]))
+            with self._speaking():
+                self._api._delete(collection, ids=list(ids[start : start + BATCH]))
 
     def drop(self, namespace: str) -> None:
-        """Remove a namespace's collection."""
+        """Remove a namespace's collection, if there is one."""
         with self._lock:
-            self.collection(namespace)
-            self._client.delete_collection(self._name(namespace))
+            self.open()
             self._collections.pop(namespace, None)
+            with self._speaking():
+                self._delete_collection(self._name(namespace))
+
+    def _delete_collection(self, name: str) -> None:
+        from chromadb.errors import NotFoundError
+
+        with contextlib.suppress(NotFoundError):
+            self._api.delete_collection(name)
 
     def count(self, namespace: str) -> int:
         """Return the number of cases of a namespace."""
-        return int(self.collection(namespace).count())
+        collection = self.collection(namespace)
+        with self._speaking():
+            return checked_count(self._api._count(collection))
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
         """Load what is needed to be asked."""
-        self.nearest_ids(namespace, vector, 1)
+        self._ask(self.collection(namespace), vector, 1)
+        self.trouble = ""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
         """Return the ids of about the k nearest."""
-        found = self.collection(namespace).query(query_embeddings=[vector], n_results=k, include=["distances"])
-        return list(found["ids"][0])
+        try:
+            return self._ask(self.collection(namespace), vector, k)
+        except StoreError as error:
+            self.trouble = str(error)
+            raise
+
+    def _ask(self, collection: UUID, vector: NDArray[np.float32], k: int) -> list[str]:
+        with self._speaking():
+            return checked_ids(self._api._query(collection, [vector], n_results=k, include=["distances"]), k)
 
     def close(self) -> None:
         """Let go, with everything saved."""
         with self._lock:
-            if self._client is not None:
-                client, self._client, self._collections = self._client, None, {}
-                self._disconnect(client)
-
-    def _disconnect(self, client: Any) -> None:
-        client.close()
+            if self._api is not None:
+                api, self._api, self._collections = self._api, None, {}
+                with self._speaking():
+                    self._disconnect(api)
 
 
 class ChromaFolder(Collections):
     """One ``PersistentClient``. Only the process that owns the folder may open it."""
 
     shared = False
-    answers = True
-    place = ""
     residue = ""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
+        self._client: Any = None
 
-    def _writing(self) -> AbstractContextManager[None]:
-        return zeroed_allocations()
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[None, None, None]:
+        with zeroed_allocations():
+            yield
+        make_private(self.path)  # Chroma makes files as the process's umask says
 
     def _connect(self) -> Any:
         import chromadb
         from chromadb.api.shared_system_client import SharedSystemClient
         from chromadb.config import Settings
 
+        if self.path.is_symlink():
+            raise StoreError(f"{self.path} is a link; Chroma is kept in a folder of the memory's own")
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         # No .env of whoever's working directory, and no telemetry even in versions that still had it.
         settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
         try:
-            return chromadb.PersistentClient(str(self.path), settings=settings)
-        except Exception:
+            client: Any = chromadb.PersistentClient(str(self.path), settings=settings)
+        except BaseException:
             # Chroma keeps what failed to start, and would hand it out the next time.
             getattr(SharedSystemClient, "_identifier_to_system", {}).pop(str(self.path), None)
             raise
+        make_private(self.path)
+        self._client = client
+        return client._server
+
+    def _disconnect(self, api: Any) -> None:  # noqa: ARG002
+        client, self._client = self._client, None
+        client.close()
+        make_private(self.path)
 
     def exists(self) -> bool:
-        """Say whether there is a Chroma in the folder."""
-        return (self.path / "chroma.sqlite3").exists()
+        """Say whether anything stands where Chroma belongs."""
+        return os.path.lexists(self.path)
+
+    def seal(self) -> str:
+        """Return what tells whether the folder has changed when it is opened again."""
+        return seal(self.path)
+
+    def is_sealed(self, before: str) -> bool:
+        """Say whether the folder is as it was when it was sealed, without letting Chroma look at it."""
+        return is_sealed(self.path, before)
 
     def recover(self) -> bool:
         """After a failure nothing in the folder can be relied on, and the client may hang: all is made anew."""
@@ -183,10 +256,9 @@ class ChromaFolder(Collections):
         with self._lock:
             with contextlib.suppress(Exception):  # whatever the state of the client, the folder goes
                 self.close()
-            shutil.rmtree(self.path, ignore_errors=True)
-            if self.path.is_file():
-                self.path.unlink()
-            shutil.rmtree(unfinished(self.path), ignore_errors=True)
+            remove(self.path)
+            remove(unfinished(self.path))
+            self.trouble = ""
 
 
 def unfinished(path: Path) -> Path:

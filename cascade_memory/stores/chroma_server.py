@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.stores.chroma import Collections, collection_name
+from cascade_memory.stores.chroma_answers import shown
 
 _ASKING = 1.0  # seconds that a recall waits for an answer before it scans by itself
 _FEEDING = 60.0
+_KNOCKING = 5.0
+_PAGE, _MOST_PAGES = 100, 1_000  # of a server's list of collections
 _DEFAULT_PORT = {"http": 8000, "https": 443}
 
 
@@ -39,11 +42,6 @@ class ChromaServer(Collections):
 
     shared = True
 
-    @property
-    def place(self) -> str:
-        """The address."""
-        return f":{self.url}"
-
     def __init__(self, url: str, owner: str, *, timeout: float = _FEEDING) -> None:
         super().__init__()
         self.url, self._owner, self._timeout = url, owner, timeout
@@ -51,46 +49,60 @@ class ChromaServer(Collections):
         self._asking = self if timeout == _ASKING else ChromaServer(url, owner, timeout=_ASKING)
 
     @property
+    def place(self) -> str:
+        """The address."""
+        return f":{self.url}"
+
+    @property
     def residue(self) -> str:
         """Say where something may be left after ``discard``."""
         return f"the files of the Chroma server at {self.url}: it was told to delete, when its bytes go is up to it"
 
     def _name(self, namespace: str) -> str:
-        return f"{collection_name(namespace)[:100]}-{self._owner}"
+        return f"{collection_name(namespace)}-{self._owner}"
 
     def _connect(self) -> Any:
-        import chromadb
-        from chromadb.config import Settings
+        """Make Chroma's client by hand: the one that it makes itself waits for ever, while it is made and afterwards."""
+        import httpx
+        from chromadb.api import ServerAPI
+        from chromadb.config import Settings, System
+
+        from cascade_memory.stores.bounded_http import BoundedTransport
 
         host, port, tls = self._address
-        self._knock(host, port, tls)
-        settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
-        client = chromadb.HttpClient(host, port, ssl=tls, settings=settings)
-        # Chroma's client waits for ever; there is no setting for that.
-        client._server._session.timeout = self._timeout  # pyright: ignore[reportPrivateUsage,reportAttributeAccessIssue]
-        return client
-
-    def _knock(self, host: str, port: int, tls: bool) -> None:
-        """See whether somebody answers: Chroma's client asks while it is made, and would wait for ever then."""
-        kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
-        connection = kind(host, port, timeout=min(self._timeout, 5.0))
+        settings: Any = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
+        settings.chroma_api_impl = "chromadb.api.fastapi.FastAPI"
+        settings.chroma_server_host, settings.chroma_server_http_port = host, port
+        settings.chroma_server_ssl_enabled = tls
+        system = System(settings)
+        api: Any = system.instance(ServerAPI)
+        transport, headers = BoundedTransport(min(self._timeout, _KNOCKING)), api._session.headers
+        api._session.close()
+        api._session = httpx.Client(transport=transport, headers=headers, follow_redirects=False)
         try:
-            connection.request("GET", "/api/v2/heartbeat")
-            status = connection.getresponse().status
-        except http.client.HTTPException as error:
-            raise StoreError(f"what answers at {self.url} is no web server ({error})") from error
-        finally:
-            connection.close()
-        if status != 200:
-            raise StoreError(f"what answers at {self.url} is no Chroma server (status {status})")
+            api.heartbeat()
+        except Exception as error:
+            api._session.close()
+            raise StoreError(f"no Chroma server answers at {self.url}: {shown(error) or type(error).__name__}") from error
+        transport.seconds = self._timeout
+        system.start()
+        return api
 
-    def _disconnect(self, client: Any) -> None:
-        client._server._session.close()  # pyright: ignore[reportPrivateUsage] - Chroma leaves it open
-        client.close()
+    def _disconnect(self, api: Any) -> None:
+        api._session.close()
+        api._system.stop()
 
     def exists(self) -> bool:
         """True: whether the server has what was fed is found out when it is reached."""
         return True
+
+    def seal(self) -> str:
+        """Nothing: what a server has cannot be looked at as a whole."""
+        return ""
+
+    def is_sealed(self, before: str) -> bool:  # noqa: ARG002
+        """False: others may write there at any time."""
+        return False
 
     def recover(self) -> bool:
         """Connect anew the next time; what was fed is still there, or is found missing then."""
@@ -105,7 +117,8 @@ class ChromaServer(Collections):
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
         """Connect, with the short patience that recalls have."""
-        self._asking.collection(namespace).query(query_embeddings=[vector], n_results=1, include=["distances"])
+        self._asking._ask(self._asking.collection(namespace), vector, 1)
+        self.trouble = ""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
         """Return the ids of about the k nearest. Never connects, and never waits for anybody who does."""
@@ -113,11 +126,11 @@ class ChromaServer(Collections):
         if collection is None:
             raise StoreError(f"the Chroma server at {self.url} is not connected")
         try:
-            found = collection.query(query_embeddings=[vector], n_results=k, include=["distances"])
-        except Exception:
+            return self._asking._ask(collection, vector, k)
+        except StoreError as error:
+            self.trouble = str(error)
             self._asking._collections = {}  # nobody asks before it is prepared again
             raise
-        return list(found["ids"][0])
 
     def discard(self) -> None:
         """Delete the collections of this memory."""
@@ -125,9 +138,20 @@ class ChromaServer(Collections):
             self._collections = {}
             self._asking._collections = {}
             self.open()
-            for collection in self._client.list_collections():
-                if collection.name.endswith(f"-{self._owner}"):
-                    self._client.delete_collection(collection.name)
+            with self._speaking():
+                for name in self._named():
+                    self._delete_collection(name)
+
+    def _named(self) -> list[str]:
+        """Return the names of this memory's collections, however they were named before."""
+        found: dict[str, None] = {}
+        for page in range(_MOST_PAGES):
+            names = [model.name for model in self._api.list_collections(limit=_PAGE, offset=page * _PAGE)]
+            if not names or found.keys() >= set(names):
+                break
+            found.update(dict.fromkeys(names))
+        ours = re.compile(rf"[a-zA-Z0-9._-]{{1,500}}-{re.escape(self._owner)}")
+        return [name for name in found if ours.fullmatch(name)]
 
     def close(self) -> None:
         """Let go of the connections; the server keeps everything."""

@@ -72,4 +72,7 @@ class TieredIndex:
         if len(bulk) < k:  # it is being fed anew, by another process perhaps
             return self._exact.nearest(vector, k, among)
         tail, _ = self._exact.nearest(vector, k, after=covered)
-        return self._exact.nearest(vector, k, among=np.union1d(bulk, tail))
+        keys, cosines = self._exact.nearest(vector, k, among=np.union1d(bulk, tail))
+        if len(keys) < min(k, self._exact.count):  # it named cases that are not here: forgotten, or of another namespace
+            return self._exact.nearest(vector, k)
+        return keys, cosines

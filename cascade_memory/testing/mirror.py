@@ -17,6 +17,7 @@ class MirrorInRam:
     shared = False
     answers = True
     place = ""
+    trouble = ""
     residue = ""
 
     def __init__(self) -> None:
@@ -26,6 +27,14 @@ class MirrorInRam:
     def exists(self) -> bool:
         """Say whether it was ever fed."""
         return bool(self.cases)
+
+    def seal(self) -> str:
+        """Return the ids."""
+        return repr({name: sorted(kept) for name, kept in self.cases.items()})
+
+    def is_sealed(self, before: str) -> bool:
+        """Compare the ids."""
+        return self.seal() == before
 
     def open(self) -> None:
         """Get ready."""
@@ -112,6 +121,17 @@ class CaseMirrorContract:
         assert mirror.count("default") == 0
         assert mirror.count("tenant/42: Zoë") == 4
         mirror.close()
+
+    def test_a_closed_mirror_is_recognised_until_it_was_changed(self) -> None:
+        """A mirror of ours only: what is shared has no seal."""
+        mirror, _ = self._fed()
+        mirror.close()
+        before = mirror.seal()
+        assert bool(before) is not mirror.shared
+        assert mirror.is_sealed(before) is not mirror.shared
+        mirror.delete("default", ["default-0"])
+        mirror.close()
+        assert not mirror.is_sealed(before)
 
     def test_a_discarded_mirror_is_empty(self) -> None:
         """And does not exist."""

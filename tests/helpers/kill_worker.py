@@ -23,15 +23,15 @@ def hasten_chroma() -> None:
     feeder._INTERVAL, feeder._REST, feeder._BATCH, feeder._QUIET = 0.02, 0.1, 24, 0.0
     collection = ChromaFolder.collection
 
-    def often(self: ChromaFolder, namespace: str) -> Any:
+    def saving_often(self: ChromaFolder, namespace: str) -> Any:
         known = namespace in self._collections
         found = collection(self, namespace)
         if not known:
-            found.modify(configuration={"hnsw": {"sync_threshold": SYNC_THRESHOLD, "batch_size": SYNC_THRESHOLD // 2}})
-            found = self._collections[namespace] = self._client.get_collection(found.name, embedding_function=None)
+            often = {"hnsw": {"sync_threshold": SYNC_THRESHOLD, "batch_size": SYNC_THRESHOLD // 2}}
+            self._api._modify(found, new_configuration=often)
         return found
 
-    ChromaFolder.collection = often
+    ChromaFolder.collection = saving_often
 
 
 def signature(folder: Path) -> str:

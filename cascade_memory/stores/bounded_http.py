@@ -1,0 +1,110 @@
+"""HTTP for somebody who is not trusted: an answer has so many bytes at most, and so many seconds, however it comes."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+from cascade_memory.errors import StoreError
+
+LARGEST = 4 * 2**20  # bytes: as nested empty lists in JSON they become 90 MB for a moment
+_CONNECTING = 5.0  # seconds
+
+
+class BoundedTransport(httpx.BaseTransport):
+    """Reads an answer whole, and passes on its status and its bytes.
+
+    Nothing of its headers: no redirect, no cookie, no compression that unfolds, no charset. ``seconds`` is for everything
+    together, from connecting to the last byte: httpx's own timeouts begin anew with every byte that comes.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._clock = _Clock()
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=ssl.create_default_context(), network_backend=_InTime(self._clock), keepalive_expiry=40.0
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return its answer."""
+        self._clock.start(self.seconds)
+        url = request.url
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"accept-encoding"]
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        with self._pool.stream(request.method, target, headers=headers, content=request.read()) as answer:
+            body = bytearray()
+            for part in answer.iter_stream():
+                body += part
+                if len(body) > LARGEST:
+                    raise StoreError(f"it answered with more than {LARGEST:,} bytes")
+            return httpx.Response(answer.status, headers={"content-type": "application/json"}, content=bytes(body))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+
+class _Clock(threading.local):
+    """When the request of this thread must be over."""
+
+    _end = 0.0
+
+    def start(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self, at_most: float = float("inf")) -> float:
+        left = min(self._end - time.monotonic(), at_most)
+        if left <= 0:
+            raise httpcore.ReadTimeout("it took too long")
+        return left
+
+
+class _InTime(httpcore.NetworkBackend):
+    """Connections that keep to the clock, whatever timeouts they are given."""
+
+    def __init__(self, clock: _Clock) -> None:
+        self._clock = clock
+        self._system = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        stream = self._system.connect_tcp(host, port, self._clock.left(_CONNECTING), local_address, socket_options)
+        return _Stream(stream, self._clock)
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream, clock: _Clock) -> None:
+        self._stream, self._clock = stream, clock
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        return self._stream.read(max_bytes, self._clock.left())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        for start in range(0, len(buffer), 2**16):  # each part has the time that is left
+            self._stream.write(buffer[start : start + 2**16], self._clock.left())
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._clock.left(_CONNECTING)), self._clock)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)

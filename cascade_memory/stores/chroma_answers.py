@@ -1,0 +1,121 @@
+"""What Chroma says is not believed: a server, or whoever edited the files, may say anything.
+
+Chroma's own collection objects are never made of it: they build the embedding function that a collection names, in our process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping
+from typing import Any, cast
+from uuid import UUID
+
+from cascade_memory.domain.display import shorten
+from cascade_memory.domain.validation import MAX_ID_CHARS, RESERVED_PREFIX
+from cascade_memory.errors import StoreError
+
+SPACE = "cosine"
+NAMESPACE = f"{RESERVED_PREFIX}namespace"
+_MOST = 2**53  # cases that anybody could hold
+_SHOWN = 200  # characters of what it says that reach a log
+_NO_FUNCTION = ("legacy", "unknown")  # how Chroma writes that a collection has no embedding function
+
+
+@contextlib.contextmanager
+def failing_as_one(where: str) -> Generator[None, None, None]:
+    """Let nothing but a ``StoreError`` out, whatever Chroma does; the panics of its Rust code are no ``Exception``."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise StoreError(f"{where} failed: {type(error).__name__}: {shown(error)}") from error
+
+
+def shown(said: object) -> str:
+    r"""Return in one short line, without control characters, what somebody else said.
+
+    >>> shown("\x1b[31mHa!\n" + "ha" * 200)[:8]
+    '?[31mHa!'
+    """
+    return shorten("".join(c if c.isprintable() or c.isspace() else "?" for c in str(said)[: 4 * _SHOWN]), _SHOWN)
+
+
+def checked_collection(model: Any, name: str, namespace: str) -> UUID:
+    """Return the id of a collection, or refuse one that is not as we make it: it may name code for others to run."""
+    wrong = _wrong(model, name, namespace)
+    if wrong:
+        raise StoreError(
+            f"the collection {name!r} in Chroma is not as this memory makes it: {wrong}. It is not used; "
+            "cascade-memory rebuild deletes it and makes it anew"
+        )
+    return model.id
+
+
+def _wrong(model: Any, name: str, namespace: str) -> str | None:
+    configuration, metadata = model.configuration_json, model.metadata
+    if not isinstance(model.id, UUID) or model.name != name:
+        return f"it is called {shown(model.name)!r}"
+    if not isinstance(metadata, Mapping) or cast("Mapping[str, Any]", metadata).get(NAMESPACE) != namespace:
+        return "its metadata does not say that it belongs to the namespace"
+    if not isinstance(configuration, Mapping) or _space(cast("Mapping[str, Any]", configuration)) != SPACE:
+        return f"its distance is not {SPACE}"
+    if _names_function(configuration) or _names_function(model.serialized_schema):
+        return "it names an embedding function"
+    return None
+
+
+def _space(configuration: Mapping[str, Any]) -> object:
+    index = configuration.get("hnsw") or configuration.get("spann")
+    return cast("Mapping[str, Any]", index).get("space") if isinstance(index, Mapping) else None
+
+
+def _names_function(value: object) -> bool:
+    """Say whether anything in JSON is an embedding function that could be built."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            for key, inner in cast("Mapping[object, object]", one).items():
+                if key == "embedding_function" and inner is not None and not _is_none(inner):
+                    return True
+                # Below "keys" of a schema stand names of the user's metadata, which may be any.
+                waiting += [*inner.values()] if key == "keys" and isinstance(inner, Mapping) else [inner]
+        elif isinstance(one, list):
+            waiting += cast("list[object]", one)
+    return False
+
+
+def _is_none(function: object) -> bool:
+    return any(function == {"type": none} for none in _NO_FUNCTION)
+
+
+def checked_count(said: object) -> int:
+    """Return a number of cases.
+
+    >>> checked_count(3)
+    3
+    """
+    if type(said) is not int or not 0 <= said < _MOST:
+        raise StoreError(f"Chroma gave {shown(repr(said))} as a number of cases")
+    return said
+
+
+def checked_ids(said: object, k: int) -> list[str]:
+    """Return the ids in the answer to a query, of which there may be ``k``.
+
+    >>> checked_ids({"ids": [["a", "b"]], "distances": [[0.1, 0.2]]}, k=2)
+    ['a', 'b']
+    """
+    lists = cast("Mapping[str, Any]", said).get("ids") if isinstance(said, Mapping) else None
+    if not isinstance(lists, list) or len(cast("list[object]", lists)) != 1:
+        raise StoreError("Chroma answered a query with something else than one list of ids")
+    ids: object = lists[0]
+    if not isinstance(ids, list) or len(cast("list[object]", ids)) > k:
+        raise StoreError(f"Chroma answered a query for {k} cases with something else than a list of at most as many")
+    found = cast("list[object]", ids)
+    if not all(isinstance(one, str) and len(one) <= MAX_ID_CHARS for one in found):
+        raise StoreError("Chroma answered a query with ids that are none")
+    return cast("list[str]", found)
