@@ -18,6 +18,7 @@ from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
@@ -253,12 +254,18 @@ def _identity(ledger: Ledger) -> str:
 
 def _ledger_path(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
     path = folder / LEDGER
+    for name in (SNAPSHOTS, CHROMA):
+        if (folder / name).is_symlink():  # nothing is written, or deleted, in a place that somebody else may have named
+            raise StoreCorrupt(
+                f"{folder / name} is a link; remove it: it is made anew. To keep a memory elsewhere, name that folder"
+            )
     if path.exists() and not path.is_file():
         raise StoreCorrupt(f"{path} is no file; move it away, or choose another folder")
+    make_private(folder / LOCK)
     lost = not path.exists() or path.stat().st_size == 0
     if lost and (folder / RESTORING).exists():
         raise StoreCorrupt(f"restoring {folder} was interrupted; repeat: cascade-memory restore BACKUP {folder} --replace")

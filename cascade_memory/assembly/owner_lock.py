@@ -8,6 +8,7 @@ import sys
 import weakref
 from pathlib import Path
 
+from cascade_memory.domain.private_files import FILE
 from cascade_memory.errors import StoreError, StoreUnwritable
 
 if sys.platform == "win32":
@@ -54,7 +55,7 @@ class OwnerLock:
     def _taken(self) -> int | None:
         """Return an open file that has the lock, or None if somebody else has it."""
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), FILE)
         except OSError as error:
             raise StoreUnwritable(f"cannot open {self._path}: {error}; check its permissions, or remove it") from error
         try:

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from cascade_memory.assembly import folder
 from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
-from cascade_memory.ledger.copying import verified
+from cascade_memory.ledger.copying import put_copy, verified
+from cascade_memory.ledger.untrusted import check_plain
 from cascade_memory.memory.backup import sync_to_disk
+from cascade_memory.snapshots import copy_snapshots
 
 
 def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False) -> dict[str, int]:
@@ -39,10 +42,12 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
     target = root / folder.LEDGER
     if target.exists() and not replace:
         raise InvalidInput(f"there is a memory in {str(path)!r} already; pass replace=True to put the backup in its place")
+    for place in (source, root):
+        check_plain(place / folder.LEDGER)
     held = verified(source / folder.LEDGER)
     lock = OwnerLock(root / folder.LOCK)
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        make_folder(root)
         if folder.is_open(root) or not lock.try_acquire():
             raise StoreError(f"{root} is open; close it everywhere before it is restored")  # noqa: TRY301 - see below
         try:
@@ -59,13 +64,14 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
 def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
     target, unfinished = root / folder.LEDGER, root / folder.RESTORING
     sound = _let_go_of(target)
-    shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)  # learned from another ledger, and can be learned from it again
+    _remove(root / folder.SNAPSHOTS)  # learned from another ledger, and can be learned from it again
     if sound:
         # Within SQLite's own locks, and wholly or not at all: a file put in its place could meet somebody who just opened it.
-        _copy(source / folder.LEDGER, target)
+        put_copy(source / folder.LEDGER, target)
+        make_private(target)
     else:
         unfinished.unlink(missing_ok=True)
-        _copy(source / folder.LEDGER, unfinished)
+        put_copy(source / folder.LEDGER, unfinished)
         if verified(unfinished) != held:
             raise StoreCorrupt(f"{unfinished} is not what was copied; nothing was replaced")
         if target.exists():
@@ -73,20 +79,15 @@ def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
         sync_to_disk(unfinished)
         unfinished.rename(target)
     sync_to_disk(root)
-    shutil.rmtree(root / folder.CHROMA, ignore_errors=True)
-    if (source / folder.SNAPSHOTS).is_dir():
-        shutil.copytree(source / folder.SNAPSHOTS, root / folder.SNAPSHOTS)
+    _remove(root / folder.CHROMA)
+    copy_snapshots(source / folder.SNAPSHOTS, root / folder.SNAPSHOTS)
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy a ledger in one transaction, what its write-ahead log holds included."""
-    with (
-        contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as from_,
-        contextlib.closing(sqlite3.connect(target, timeout=5)) as to,
-    ):
-        from_.backup(to)
-        to.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
-        to.commit()
+def _remove(place: Path) -> None:
+    """Remove a folder, or the link that stands in its place."""
+    if place.is_symlink() or place.is_file():
+        place.unlink()
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _let_go_of(ledger: Path) -> bool:
@@ -111,5 +112,6 @@ def _let_go_of(ledger: Path) -> bool:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for file in ledger.parent.glob(f"{ledger.name}*"):
         if file.name in (ledger.name, f"{ledger.name}-wal", f"{ledger.name}-shm", f"{ledger.name}-journal"):
-            file.rename(file.with_name(f"{file.name}.damaged-{stamp}"))
+            file.rename(kept := file.with_name(f"{file.name}.damaged-{stamp}"))
+            make_private(kept)
     return False

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.bandit.checked import USUAL, taken
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
-from cascade_memory.ports.policy import Floats
+from cascade_memory.ports.policy import Floats, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,24 @@ class CaseValue:
             "rates": rates,
         }
 
-    def load(self, state: dict[str, Floats]) -> None:
-        """Take over what ``state`` returned."""
-        self._rows, self._new = np.array(state["rows"]), list(np.array(state["new"]))
-        self._beliefs = _Beliefs(np.array(state["weights"]), np.array(state["covariance"]), *np.array(state["rates"]))
+    def load(self, state: State) -> None:
+        """Take over what ``state`` returned; refuse, and change nothing, where that is no such state."""
+        d = len(self._prior)
+        rows, new = self._episodes(state, "rows"), self._episodes(state, "new")
+        if len(rows) > self.WINDOW or len(new) > self.WINDOW:
+            raise ValueError("more episodes than are kept")
+        covariance = taken(state, "covariance", (d, d))
+        if np.linalg.eigvalsh((covariance + covariance.T) / 2.0).min() < -1e-9:
+            raise ValueError("covariance is that of nothing")
+        beliefs = _Beliefs(taken(state, "weights", (d,), -USUAL, USUAL), covariance, *taken(state, "rates", (3, 2), low=1e-9))
+        self._rows, self._new, self._beliefs = rows, list(new), beliefs
+
+    def _episodes(self, state: State, name: str) -> Floats:
+        """Return rows of episodes: context, shown, reward, fitted (or _NEVER), weight."""
+        d = len(self._prior)
+        rows = taken(state, name, (None, d + 4), -USUAL, USUAL)
+        shares = rows[:, d:].copy()
+        shares[shares[:, 2] == self._NEVER, 2] = 0.0
+        if not ((shares >= 0.0) & (shares <= 1.0)).all():
+            raise ValueError(f"{name} holds what is no share")
+        return rows

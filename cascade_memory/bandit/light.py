@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_value import CaseValue
+from cascade_memory.bandit.checked import USUAL, taken
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import softmax
@@ -195,6 +196,8 @@ class LightPolicy:
         missing = len(self._prior) - features.shape[1]
         if not 0 <= missing <= _ADDED or len(outcome.context) != len(CONTEXT_PRIOR):
             return None
+        if not (np.abs(features) <= USUAL).all() or not (np.abs(outcome.context) <= USUAL).all():
+            return None  # of a row that was tampered with: it would carry everything else away
         return np.pad(features, ((0, 0), (0, missing)))
 
     def _learn_without_chosen(self, outcome: Feedback, features: Floats, agreement: Floats | None) -> None:
@@ -250,11 +253,13 @@ class LightPolicy:
         return {"counters": counters, **head, **value}
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned."""
+        """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
+        rewards, version, since_fit, verified, recurred = taken(state, "counters", (5,), low=0.0)
+        head, value = RankingHead(self._leaning(), self._precision), CaseValue(CONTEXT_PRIOR)
+        head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
+        value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
         self._reset()
-        self.head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
-        self.value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
-        rewards, version, since_fit, verified, recurred = state["counters"]
+        self.head, self.value = head, value
         self._rewards, self._version, self._since_fit = float(rewards), int(version), int(since_fit)
         self._verified, self._recurred = float(verified), float(recurred)
         self._publish(self.head.posterior)

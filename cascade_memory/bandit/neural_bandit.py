@@ -10,12 +10,14 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from cascade_memory.bandit.checked import taken
 from cascade_memory.bandit.neural_linlogucb import WINDOW, NeuralLinLogUCB
 from cascade_memory.ports.policy import Feedback, Floats, Slate, State
 
 Ref: TypeAlias = tuple[int, int]  # which pair: (recall, case)
 Lesson: TypeAlias = tuple[Ref, float, float]  # a pair, its label, its weight
 
+_GREATEST_KEY = 2.0**53  # of a row of the ledger
 _LESSONS = 1_024  # that may wait for a step of the encoder
 
 
@@ -150,13 +152,17 @@ class NeuralBandit:
 
     def load_state_dict(self, state: State) -> None:
         """Take over what ``state_dict`` returned; the encoder must have its weights already."""
-        self.now[1].load_state_dict(state)
-        self._refs = deque(((int(recall), int(case)) for recall, case in state["training.refs"]), maxlen=WINDOW)
-        self._epoch = [
-            ((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in state["training.epoch"]
-        ]
-        self._epoch_theta = np.array(state["training.epoch_theta"])
-        stalest, steps, since = state["training.counters"].tolist()
+        policy = self.now[1]
+        refs = taken(state, "training.refs", (None, 2), 0.0, _GREATEST_KEY)
+        epoch = taken(state, "training.epoch", (None, 4), 0.0, _GREATEST_KEY)
+        theta = taken(state, "training.epoch_theta", (len(policy.theta),))
+        stalest, steps, since = taken(state, "training.counters", (3,), low=0.0).tolist()
+        if len(refs) != len(state["window.pairs"]) or not ((epoch[:, 2:] >= 0.0) & (epoch[:, 2:] <= 1.0)).all():
+            raise ValueError("the pairs that wait for the encoder are not those of the window")
+        policy.load_state_dict(state)
+        self._refs = deque(((int(recall), int(case)) for recall, case in refs), maxlen=WINDOW)
+        self._epoch = [((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in epoch]
+        self._epoch_theta = theta
         self._stalest, self.steps, self._since = int(stalest), int(steps), since
 
 

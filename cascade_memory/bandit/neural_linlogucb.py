@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.bandit.checked import USUAL, taken, taken_precision
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.inverses import Cholesky, ShermanMorrison
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.similarity import best_first, plain_choice
-from cascade_memory.bandit.window import Window
+from cascade_memory.bandit.window import Window, taken_pairs
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class NeuralLinLogUCB:
     def teaches(self, outcome: Feedback) -> bool:
         """Say whether a case was shown, and chosen on features of this kind."""
         fits = len(outcome.chosen) and outcome.slate.features.shape[1] == len(self._theta)
-        return bool(outcome.shown and fits)
+        return bool(outcome.shown and fits) and bool((np.abs(outcome.slate.features) <= USUAL).all())
 
     def credited(self, outcome: Feedback) -> NDArray[np.int64]:
         """Return the chosen positions that the reward speaks of."""
@@ -271,11 +272,14 @@ class NeuralLinLogUCB:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned."""
+        """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
+        d = len(self._theta)
+        theta, precision = taken(state, "theta", (d,)), taken_precision(state, "a", d)
+        rewards, ever = taken(state, "counters", (2,), low=0.0)
+        pairs, labels, weights = taken_pairs(state, WINDOW, d)
         self._reset()
-        precision = np.array(state["a"])
-        self._posterior = Posterior(np.array(state["theta"]), precision, self._form(precision))
-        self._rewards = float(state["counters"][0])
-        for pair, (reward, weight) in zip(state["window.pairs"], state["window.labels"], strict=True):
-            self._window.append(pair, float(reward), float(weight))
-        self._window.ever = int(state["counters"][1])
+        self._posterior = Posterior(theta, precision, self._form(precision))
+        self._rewards = float(rewards)
+        for pair, label, weight in zip(pairs, labels, weights, strict=True):
+            self._window.append(pair, float(label), float(weight))
+        self._window.ever = max(int(ever), len(pairs))

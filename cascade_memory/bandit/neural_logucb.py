@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.bandit.checked import USUAL, taken
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.similarity import best_first, plain_choice
-from cascade_memory.bandit.window import Window
+from cascade_memory.bandit.window import Window, taken_pairs
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 _WINDOW = 2_048  # pairs that the network is trained on
@@ -132,7 +133,7 @@ class NeuralLogUCB:
         """Learn from outcomes."""
         for outcome in feedback:
             fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
-            if outcome.shown and fits:
+            if outcome.shown and fits and (np.abs(outcome.slate.features) <= USUAL).all():
                 self._learn(outcome)
 
     def _learn(self, outcome: Feedback) -> None:
@@ -180,9 +181,13 @@ class NeuralLogUCB:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned."""
+        """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
+        width, dimension = self._shape
+        network = _Network(taken(state, "inner", self._shape, -USUAL, USUAL), taken(state, "outer", (width,), -USUAL, USUAL))
+        design = taken(state, "design", (width * dimension + width,), low=1e-9)
+        (rewards,) = taken(state, "rewards", (1,), low=0.0)
+        pairs, labels, weights = taken_pairs(state, _WINDOW, dimension)
         self._reset()
-        self._network = _Network(np.array(state["inner"]), np.array(state["outer"]))
-        self._design, self._rewards = np.array(state["design"]), float(state["rewards"][0])
-        for pair, (reward, weight) in zip(state["window.pairs"], state["window.labels"], strict=True):
-            self._window.append(pair, float(reward), float(weight))
+        self._network, self._design, self._rewards = network, design, float(rewards)
+        for pair, label, weight in zip(pairs, labels, weights, strict=True):
+            self._window.append(pair, float(label), float(weight))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cascade_memory.bandit.checked import USUAL, taken, taken_precision
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.posterior import Posterior
-from cascade_memory.ports.policy import Floats
+from cascade_memory.ports.policy import Floats, State
 
 _NEVER = -1e9  # logit of a candidate that does not exist
 
@@ -86,18 +87,23 @@ class RankingHead:
             "precision": self.posterior.precision,
         }
 
-    def load(self, state: dict[str, Floats]) -> None:
-        """Take over what ``state`` returned."""
+    def load(self, state: State) -> None:
+        """Take over what ``state`` returned; refuse, and change nothing, where that is no such state."""
         d = len(self.prior)
-        ends = np.cumsum(state["sizes"]).astype(int)
-        starts = ends - state["sizes"].astype(int)
-        self._hindsight = [
-            (state["features"][a:b], state["agreement"][a:b], float(w))
-            for a, b, w in zip(starts, ends, state["weights"], strict=True)
-        ]
-        self._bandit = [(row[:d], float(row[d]), float(row[d + 1])) for row in state["bandit"]]
-        self._intercept = float(state["mode"][-1])
-        self.posterior = Posterior(np.array(state["mode"][:-1]), np.array(state["precision"]))
+        mode, precision = taken(state, "mode", (d + 1,), -USUAL, USUAL), taken_precision(state, "precision", d)
+        features = taken(state, "features", (None, d), -USUAL, USUAL)
+        agreement, sizes = taken(state, "agreement", (len(features),), 0.0, 1.0), taken(state, "sizes", (None,), 2.0)
+        weights, bandit = taken(state, "weights", (len(sizes),), 0.0, 1.0), taken(state, "bandit", (None, d + 2), -USUAL, USUAL)
+        if sizes.sum() != len(features) or (sizes % 1.0).any() or max(len(sizes), len(bandit)) > self.window:
+            raise ValueError("the recalls of the window do not have their sizes")
+        if not ((bandit[:, d:] >= 0.0) & (bandit[:, d:] <= 1.0)).all():
+            raise ValueError("bandit holds what is no reward")
+        ends = np.cumsum(sizes).astype(int)
+        starts = ends - sizes.astype(int)
+        self._hindsight = [(features[a:b], agreement[a:b], float(w)) for a, b, w in zip(starts, ends, weights, strict=True)]
+        self._bandit = [(row[:d], float(row[d]), float(row[d + 1])) for row in bandit]
+        self._intercept = float(mode[-1])
+        self.posterior = Posterior(mode[:-1], precision)
 
 
 def _without_intercept(curvature: Floats) -> Floats:

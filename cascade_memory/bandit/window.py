@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.ports.policy import Floats
+from cascade_memory.bandit.checked import taken
+from cascade_memory.ports.policy import Floats, State
 
 
 class Window:
@@ -67,3 +68,12 @@ class Window:
         other = Window(self._room, self._table.shape[1] - 2)
         other._table, other._end, other.ever = self._table[self._begin : self._end].copy(), len(self), self.ever
         return other
+
+
+def taken_pairs(state: State, room: int, dimension: int) -> tuple[Floats, Floats, Floats]:
+    """Return features, labels and weights of a window that was saved, if they are those of a window."""
+    pairs = taken(state, "window.pairs", (None, dimension))
+    labels = taken(state, "window.labels", (len(pairs), 2), 0.0, 1.0, unknown=True)
+    if len(pairs) > room or np.isnan(labels[:, 1]).any():
+        raise ValueError("window.labels are not those of a window")
+    return pairs, labels[:, 0], labels[:, 1]

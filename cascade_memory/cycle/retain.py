@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_worth import worth
 from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.digests import digest, pair_key
 from cascade_memory.domain.records import CaseRecords, NewCase, Unsettled
-from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue, check_query
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
@@ -66,8 +66,8 @@ def new_case(
         namespace=namespace,
         query=query,
         solution=solution,
-        solution_key=_digest(matcher.key(solution)),
-        pair_key=_digest(f"{query}\x00{type(solution).__name__}\x00{solution_text(solution)}"),
+        solution_key=digest(matcher.key(solution)),
+        pair_key=pair_key(query, solution),
         vector=vector,
         metadata=metadata or {},
         source=source,
@@ -87,7 +87,3 @@ def surplus(records: CaseRecords, *, max_cases: int, ledger: Ledger, namespace: 
     value = worth(records.keys, records.novelty, records.shown, records.succeeded, ledger.votes(namespace, window))
     going = len(records) - max_cases + int(_SLACK * max_cases)
     return sorted(records.keys[np.argsort(value, kind="stable")[:going]].tolist())
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

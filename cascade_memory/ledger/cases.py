@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,16 @@ from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FOR
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger.filters import compile_where, encode_value
 from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
+from cascade_memory.ledger.reading import fetched, usable
 from cascade_memory.ports.pair_encoder import Candidates
 
 HEAD_CHARS = 240
 TEXT_CHARS = 2_000  # of a query, for comparing words
 _CHUNK = 500  # host parameters a statement
 _STILL = "SELECT key FROM cases WHERE key IN ({}) AND verified_at < ?"
+_KEY = 11  # of _COLUMNS
+_SCANNED = (int, int, str, str, bytes)  # what scan reads; an edited row may hold anything
+_NORM_TOLERANCE = 4e-3  # of the square
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
@@ -152,8 +157,8 @@ def by_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Ca
     """Return whole cases by key; those that are gone are missing."""
     found: dict[int, Case] = {}
     for part in _parts(keys):
-        rows = connection.execute(f"{_JOINED} WHERE cases.key IN ({_marks(part)})", part)
-        found.update((case.key, case) for case in map(_case, rows))
+        rows = fetched(connection, f"{_JOINED} WHERE cases.key IN ({_marks(part)})", part)
+        found.update((case.key, case) for case in usable(rows, _case))
     return found
 
 
@@ -161,8 +166,8 @@ def by_ids(connection: sqlite3.Connection, ids: Sequence[str], namespace: int) -
     """Return whole cases by id."""
     found: list[Case] = []
     for part in _parts(ids):
-        rows = connection.execute(f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({_marks(part)})", [namespace, *part])
-        found += map(_case, rows)
+        rows = fetched(connection, f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({_marks(part)})", [namespace, *part])
+        found += usable(rows, _case)
     return found
 
 
@@ -172,12 +177,12 @@ def candidates(
     """Return (text, head, group, id) for each key: what choosing needs, without solutions and vectors."""
     found: dict[int, tuple[str, str, int, str]] = {}
     for part in _parts([int(key) for key in keys]):
-        rows = connection.execute(
-            f"""SELECT key, substr(query, 1, {TEXT_CHARS}), head, solution, id FROM cases
-                WHERE key IN ({_marks(part)}) AND verified_at >= ?""",
-            [*part, verified_after],
-        )
-        found.update((row[0], (row[1], row[2], row[3], row[4])) for row in rows)
+        query = f"""SELECT key, substr(query, 1, {TEXT_CHARS}), head, solution, id FROM cases
+                    WHERE key IN ({_marks(part)}) AND verified_at >= ?"""
+        rows = fetched(connection, query, [*part, verified_after])
+        for key, text, head, group, case_id in rows:  # an edited row may hold anything
+            if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:
+                found[key] = (text, head, group, case_id)
     return found
 
 
@@ -185,32 +190,48 @@ def solutions(connection: sqlite3.Connection, groups: Sequence[int]) -> dict[int
     """Return one stored solution for each group that still has a case."""
     found: dict[int, Solution] = {}
     for part in _parts(groups):
-        rows = connection.execute(
+        rows = fetched(
+            connection,
             f"""SELECT solution.id, case_text.solution_kind, case_text.solution FROM solution JOIN case_text
                 ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
                 WHERE solution.id IN ({_marks(part)})""",
             part,
         )
-        found.update((row[0], solution_of(row[1], row[2])) for row in rows)
+        found.update(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
     return found
 
 
 def scan(connection: sqlite3.Connection, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
     """Return up to ``limit`` cases with their vectors, in order of age, from the one after ``after``."""
-    rows = connection.execute(
-        f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {TEXT_CHARS}), cases.head, case_vector.vector
-            FROM cases JOIN case_vector ON case_vector.key = cases.key
-            WHERE cases.namespace = ? AND cases.key > ? AND cases.key <= ? ORDER BY cases.key LIMIT ?""",
-        (namespace, after, until if until is not None else 2**62, limit),
-    ).fetchall()
-    vectors = unpack_floats(b"".join(row[4] for row in rows))
+    query = f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {TEXT_CHARS}), cases.head, case_vector.vector
+                FROM cases JOIN case_vector ON case_vector.key = cases.key
+                WHERE cases.namespace = ? AND cases.key > ? AND cases.key <= ? ORDER BY cases.key LIMIT ?"""
+    while True:
+        read = fetched(connection, query, (namespace, after, until if until is not None else 2**62, limit))
+        rows, vectors = _with_vectors([row for row in read if tuple(map(type, row)) == _SCANNED])
+        if rows or len(read) < limit:
+            break
+        after = read[-1][0]  # nothing of this batch can be used
     return Candidates(
         keys=np.array([row[0] for row in rows], np.int64),
         groups=np.array([row[1] for row in rows], np.int64),
         texts=[row[2] for row in rows],
         heads=[row[3] for row in rows],
-        vectors=vectors.reshape(len(rows), -1) if rows else np.zeros((0, 0), np.float32),
+        vectors=vectors,
     )
+
+
+def _with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
+    """Return the rows that end with a vector of the usual length and of norm one, and these vectors."""
+    size = Counter(len(row[-1]) for row in rows).most_common(1)[0][0] if rows else 0
+    if not size or size % 4:
+        return [], np.zeros((0, 0), np.float32)
+    rows = [row for row in rows if len(row[-1]) == size]
+    vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
+    with np.errstate(all="ignore"):
+        squares = np.einsum("nd,nd->n", vectors, vectors)  # one bad number makes it one
+    good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
+    return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])
 
 
 def replace_vectors(
@@ -235,14 +256,17 @@ def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> N
 
 def whole(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
     """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``after``."""
-    rows = connection.execute(
-        f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
+    query = f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
             JOIN case_vector ON case_vector.key = cases.key JOIN namespace ON namespace.id = cases.namespace
             LEFT JOIN episode ON episode.key = cases.episode
-            WHERE cases.key > ? ORDER BY cases.key LIMIT ?""",
-        (after, limit),
-    ).fetchall()
-    return [(_case(row[:-1]), unpack_floats(row[-1])) for row in rows]
+            WHERE cases.key > ? ORDER BY cases.key LIMIT ?"""
+    while True:
+        read = fetched(connection, query, (after, limit))
+        rows, vectors = _with_vectors([row for row in read if type(row[-1]) is bytes])
+        found = usable(zip(rows, vectors, strict=True), lambda both: (_case(both[0][:-1]), both[1]))
+        if found or len(read) < limit:
+            return found
+        after = read[-1][_KEY]  # nothing of this batch can be used
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> list[int]:
@@ -254,11 +278,13 @@ def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> list[int]:
 
 
 def _case(row: Sequence[Any]) -> Case:
+    if not _is_case(row):
+        raise TypeError("a column of this case holds what it cannot")
     return Case(
         id=row[0],
         query=row[1],
         solution=solution_of(row[2], row[3]),
-        metadata=json.loads(row[4]),
+        metadata=_metadata(row[4]),
         source=row[5],
         episode_id=row[6],
         created_at=row[7],
@@ -268,6 +294,19 @@ def _case(row: Sequence[Any]) -> Case:
         key=row[11],
         namespace=row[12],
     )
+
+
+def _is_case(row: Sequence[Any]) -> bool:
+    texts, numbers = [row[place] for place in (0, 1, 2, 3, 4, 5, 12)], row[7:12]
+    known = row[6] is None or type(row[6]) is str
+    return known and all(type(text) is str for text in texts) and all(type(number) in (int, float) for number in numbers)
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise TypeError("the metadata is no JSON object")
+    return cast("dict[str, Any]", found)
 
 
 def _parts(items: Sequence[Any]) -> Iterator[list[Any]]:

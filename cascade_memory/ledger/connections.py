@@ -14,7 +14,9 @@ from pathlib import Path
 
 from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
-from cascade_memory.ledger.upgrade import upgrade
+from cascade_memory.ledger.structure import check_structure
+from cascade_memory.ledger.untrusted import harden, private_ledger
+from cascade_memory.ledger.upgrade import check_version, upgrade
 
 _BUSY_MS = 30_000
 
@@ -43,6 +45,8 @@ class Connections:
             raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
 
     def _connect(self, synchronous: str, *, first: bool = False) -> sqlite3.Connection:
+        if first and self.path is not None:
+            private_ledger(self.path)
         connection = sqlite3.connect(
             ":memory:" if self.path is None else str(self.path),
             check_same_thread=False,
@@ -51,6 +55,7 @@ class Connections:
             cached_statements=256,
         )
         try:
+            harden(connection)
             if first:
                 self._prepare(connection)  # before anything is changed: the file may be somebody else's
             connection.execute("PRAGMA foreign_keys = ON")
@@ -76,7 +81,9 @@ class Connections:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             else:
-                upgrade(connection, application, version, str(self.path))
+                check_version(application, version, str(self.path))
+                check_structure(connection, version, str(self.path))
+                upgrade(connection, version)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -6,14 +6,19 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt
+from cascade_memory.ledger.audit import first_fault
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
+from cascade_memory.ledger.structure import check_structure
+from cascade_memory.ledger.untrusted import check_plain, harden
 
 _COUNTED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome"}
 
 
 def copy_into(connection: sqlite3.Connection, target: Path) -> dict[str, int]:
     """Write one consistent state into a new file, without waiting for writers or making them wait; return what it holds."""
+    create_file(target)  # which SQLite fills: nobody else may read it
     connection.execute("VACUUM INTO ?", (str(target),))
     with contextlib.closing(sqlite3.connect(target)) as copy:
         # The copy has no Chroma yet, nor shares one.
@@ -22,23 +27,43 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> dict[str, int]:
     return verified(target)
 
 
+def put_copy(source: Path, target: Path) -> None:
+    """Copy a ledger over another one in one transaction, what its write-ahead log holds included."""
+    if not target.exists():
+        create_file(target)
+    with (
+        contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as from_,
+        contextlib.closing(sqlite3.connect(target, timeout=5)) as to,
+    ):
+        harden(from_)
+        harden(to)
+        from_.backup(to)
+        to.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
+        to.commit()
+
+
 def verified(path: Path) -> dict[str, int]:
     """Read a ledger file from end to end without changing it; return what it holds, or say what is wrong with it."""
+    check_plain(path)
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if application != APPLICATION_ID:
-                raise StoreCorrupt(f"{path} is no ledger of cascade-memory")
-            if version > SCHEMA_VERSION:
-                raise SchemaTooNew(
-                    f"{path} has schema version {version}, this library reads up to {SCHEMA_VERSION}; upgrade it"
-                )
-            (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            if verdict != "ok" or connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
-                raise StoreCorrupt(f"{path} is damaged ({verdict}); nothing was changed")
-            return {
-                name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for name, table in _COUNTED.items()
-            }
+            harden(connection)
+            return _read(connection, path)
     except sqlite3.DatabaseError as error:
         raise StoreCorrupt(f"{path} is no readable ledger ({error}); nothing was changed") from error
+
+
+def _read(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise StoreCorrupt(f"{path} is no ledger of cascade-memory")
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(f"{path} has schema version {version}, this library reads up to {SCHEMA_VERSION}; upgrade it")
+    check_structure(connection, version, str(path))
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok" or connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        raise StoreCorrupt(f"{path} is damaged ({verdict}); nothing was changed")
+    if (fault := first_fault(connection)) is not None:
+        raise StoreCorrupt(f"{path} holds a row that cannot be used: {fault}; nothing was changed")
+    return {name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for name, table in _COUNTED.items()}

@@ -12,7 +12,8 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import take_out
 from cascade_memory.ledger.filters import OUTCOMES, compile_where
-from cascade_memory.ledger.packing import pack_solution, unpack_solution
+from cascade_memory.ledger.packing import pack_solution
+from cascade_memory.ledger.reading import fetched, solution_if_readable
 from cascade_memory.ledger.recalls import shown_cases
 
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
@@ -26,8 +27,8 @@ _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, epis
 
 def one(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
     """Return one episode."""
-    row = connection.execute(f"{_SELECT} WHERE episode.id = ?", (episode_id,)).fetchone()
-    return None if row is None else _episode(connection, row)
+    rows = fetched(connection, f"{_SELECT} WHERE episode.id = ?", (episode_id,))
+    return _episode(connection, rows[0]) if rows else None
 
 
 def latest(connection: sqlite3.Connection, namespace: int, thread: str) -> Episode | None:
@@ -55,11 +56,12 @@ def listed(
     connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None, source: str | None
 ) -> list[Episode]:
     """Return episodes, oldest first, by namespace, status, time of opening, and who judged them."""
-    rows = connection.execute(
+    rows = fetched(
+        connection,
         f"""{_SELECT} WHERE (?1 IS NULL OR episode.namespace = ?1) AND (?2 IS NULL OR episode.status = ?2)
             AND (?3 IS NULL OR episode.opened_at < ?3) AND (?4 IS NULL OR episode.source = ?4) ORDER BY episode.key""",
         (namespace, status, before, source),
-    ).fetchall()
+    )
     return [_episode(connection, row) for row in rows]
 
 
@@ -80,7 +82,7 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
         closed_at=row[7],
         reward=row[8],
         source=row[9],
-        solution=unpack_solution(row[10], row[11]),
+        solution=solution_if_readable(row[10], row[11]),
         recalls=row[12],
         thread_id=row[13],
         ended=row[14],
@@ -140,6 +142,11 @@ def _release(connection: sqlite3.Connection, namespace: int, key: int, gone: dic
     gone["cases"] += cases.release(connection, key)
     if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:  # now, or evicted before
         take_out(connection, namespace, [key])
+
+
+def drop(connection: sqlite3.Connection, episode: int) -> None:
+    """Delete an episode that cannot be read; the case it made stays."""
+    _forget_episode(connection, episode, {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0})
 
 
 def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:

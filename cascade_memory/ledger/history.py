@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.packing import unpack_floats, unpack_ints
+from cascade_memory.ledger.reading import usable
 from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, SHADOW_COLUMNS, feedback, shadow_feedback
 from cascade_memory.ports.policy import Feedback
 
@@ -28,7 +29,7 @@ def of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None 
         f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
         (row[0], shadow),
     ).fetchall()
-    return [built(recall, row[1], 1.0 / len(recalls)) for recall in recalls]
+    return usable(recalls, lambda recall: built(recall, row[1], 1.0 / len(recalls)))
 
 
 def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, tuple[int, ...]]:
@@ -48,7 +49,14 @@ def votes(
             WHERE episode IN (SELECT episode FROM ({last})) AND agreement IS NOT NULL AND length(numbers) > 0""",
         values,
     )
-    return [(unpack_ints(keys), unpack_floats(numbers, NUMBERS)[:, 0], unpack_floats(agreed)) for keys, numbers, agreed in rows]
+    return usable(rows, _vote)
+
+
+def _vote(row: tuple[bytes, bytes, bytes]) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+    keys, similarity, agreed = unpack_ints(row[0]), unpack_floats(row[1], NUMBERS)[:, 0], unpack_floats(row[2])
+    if not len(keys) == len(similarity) == len(agreed):
+        raise ValueError("the arrays of this recall do not belong together")
+    return keys, similarity, agreed
 
 
 def recent(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from cascade_memory.ledger import history, judged, soundness
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ledger import audit, history, judged, mending, soundness
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ports.judged import Judged
 
@@ -48,6 +51,16 @@ class Looking:
         """Delete rows that belong to nothing."""
         with self.connections.write(durable=True) as connection:
             soundness.remove_orphans(connection)
+
+    def faults(self, limit: int) -> list[str]:
+        """Return up to ``limit`` rows that cannot be used, in words."""
+        with self.connections.read() as connection:
+            return [str(fault) for fault in audit.faults(connection, limit)]
+
+    def mend(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> str:
+        """Put rows right that cannot be used, or remove them; say what was done. Never removes a case that is whole."""
+        with self.connections.write(durable=True) as connection:
+            return mending.summary(mending.mend(connection, embed))
 
     def ahead_of(self, now: float) -> int:
         """Return how many times lie in the future."""

@@ -13,7 +13,8 @@ from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import NUMBERS, shrink
 from cascade_memory.ledger.filters import encode_value
-from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints
+from cascade_memory.ledger.reading import solution_if_readable
 from cascade_memory.ledger.recalls import shown_cases
 
 _NONE = np.zeros(0, np.float32)
@@ -41,7 +42,7 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
         namespace=row[1],
         query=row[2],
         vector=unpack_floats(row[3] or b""),
-        solution=unpack_solution(row[4], row[5]),
+        solution=solution_if_readable(row[4], row[5]),
         groups={key: unpack_ints(groups) for key, groups, _ in recalls},
         similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
     )

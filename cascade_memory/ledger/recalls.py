@@ -18,6 +18,7 @@ from cascade_memory.ledger.packing import (
     unpack_floats,
     unpack_ints,
 )
+from cascade_memory.ledger.reading import usable
 from cascade_memory.ports.policy import Feedback, Slate
 
 SEARCHES_KEPT = 2_048  # of a folder
@@ -102,6 +103,9 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
     key, candidates, groups, chosen, numbers, features, context, shown, agreement = row
     n = len(candidates) // 8
     similarity = unpack_floats(numbers, NUMBERS)[:, 0] if n else np.zeros(0, np.float32)
+    places = unpack_ints(chosen)
+    if not len(similarity) == len(groups) // 8 == n or (len(places) and not 0 <= places.min() <= places.max() < n):
+        raise ValueError(f"the arrays of recall {key} do not belong together")
     return Feedback(
         key=key,
         slate=Slate(
@@ -109,7 +113,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
             similarity=similarity,
             groups=unpack_ints(groups),
         ),
-        chosen=unpack_ints(chosen),
+        chosen=places,
         context=unpack_floats(context),
         shown=bool(shown),
         reward=reward,
@@ -145,7 +149,7 @@ def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown, in order, without repeats."""
     keys: dict[int, None] = {}
     rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
-    for candidates, chosen in rows:
-        for key in unpack_ints(candidates)[unpack_ints(chosen)]:
+    for shown in usable(rows, lambda row: unpack_ints(row[0])[unpack_ints(row[1])]):
+        for key in shown:
             keys[int(key)] = None
     return list(keys)

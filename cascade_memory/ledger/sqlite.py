@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +177,10 @@ class SQLiteLedger(Looking):
             return history.of_outcome(connection, outcome, shadow)
 
     def last_outcome(self) -> int:
-        """Return the key of the newest outcome."""
+        """Return the key of the newest outcome there ever was: one that was forgotten counts."""
+        query = "SELECT coalesce(max(key), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'outcome') FROM outcome"
         with self.connections.read() as connection:
-            return int(connection.execute("SELECT coalesce(max(key), 0) FROM outcome").fetchone()[0])
+            return max(int(key or 0) for key in connection.execute(query).fetchone())
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
         """Return what the last ``limit`` outcomes of a namespace, or of all, teach, oldest first."""
@@ -340,10 +341,10 @@ class SQLiteLedger(Looking):
             finally:
                 connection.execute("COMMIT")
 
-    def load(self, records: Iterable[dict[str, Any]], dimension: int) -> int:
-        """Take records that are not there yet: all, or (on an error) none."""
+    def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
+        """Take records that are not there yet: all, or (on an error) none. ``key`` is equal for solutions that agree."""
         with self.connections.write(durable=True) as connection:
-            return transfer.load(connection, records, dimension)
+            return transfer.load(connection, records, dimension, key)
 
     def copy_to(self, target: Path) -> dict[str, int]:
         """Write one consistent state into a new file, check it, and return what it holds."""

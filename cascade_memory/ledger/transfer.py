@@ -5,30 +5,30 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from typing import Any, cast, get_args
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
 
 import numpy as np
 
-from cascade_memory.domain.episode import Arm, Status, check_source
+from cascade_memory.domain.digests import digest, pair_key
 from cascade_memory.domain.records import CASE_ADDED, SETTLED
-from cascade_memory.domain.trajectory import check_solution
-from cascade_memory.domain.validation import check_id, check_metadata, check_namespace, check_query, check_reward, check_share
-from cascade_memory.errors import InvalidInput
-from cascade_memory.ledger.cases import note, solution_id
-from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.domain.trajectory import Solution, gist
+from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
+from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.ledger import rules
+from cascade_memory.ledger.cases import HEAD_CHARS, note, solution_id
 from cascade_memory.ledger.filters import encode_value
-from cascade_memory.ledger.packing import pack_ints, unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.ledger.packing import pack_floats, pack_ints, pack_solution, unpack_ints
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
 _EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at"]
 _RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _LATER = {"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None}  # not in exports of older versions
-_FINITE = ("features", "context", "shadow_numbers", "shadow_context")
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
+_ROUNDING = 1e-6  # of a norm, in float32
 
 
 def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
@@ -98,23 +98,36 @@ def _fields(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
     return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
 
 
-def load(connection: sqlite3.Connection, records: Iterable[dict[str, Any]], dimension: int) -> int:
-    """Insert records that are not there yet; return how many were taken. Runs inside the caller's transaction."""
-    reader = _Reader(connection, dimension)
+def load(
+    connection: sqlite3.Connection, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]
+) -> int:
+    """Insert records that are not there yet; return how many were taken. Runs inside the caller's transaction.
+
+    Every field is checked, and what follows from others is made here: pairs, digests (by ``key``, which is equal for solutions
+    that agree) and heads. What a file says of them could make one case stand for another.
+    """
+    reader = _Reader(connection, dimension, key)
     taken = 0
     for line, record in enumerate(records, start=2):
         try:
             taken += reader.take(record)
-        except Exception as error:
-            raise InvalidInput(f"line {line} is no record of an export ({error!r}); nothing was imported") from error
+        except (CascadeError, sqlite3.IntegrityError, KeyError) as error:
+            said = f"the field {error} is missing" if isinstance(error, KeyError) else error
+            raise InvalidInput(f"line {line} is no record of an export: {said}; nothing was imported") from error
+    reader.finish()
     return taken
 
 
 class _Reader:
-    def __init__(self, connection: sqlite3.Connection, dimension: int) -> None:
-        self._connection, self._dimension = connection, dimension
-        self._new_episodes: set[str] = set()
-        self._known_cases: dict[str, int] = {}  # of the export -> key of the case that stands here for the same pair
+    def __init__(self, connection: sqlite3.Connection, dimension: int, key: Callable[[Solution], str]) -> None:
+        self._connection, self._dimension, self._agreeing = connection, dimension, key
+        self._new_episodes: dict[str, tuple[int, int]] = {}  # id -> (key, namespace)
+        self._settled: set[str] = set()  # of these, by their status
+        self._judged: set[str] = set()  # of these, by an outcome that stands
+        self._known_cases: dict[
+            tuple[int, str], int
+        ] = {}  # of the export -> key of the case that stands here for the same pair
+        self._digests: dict[tuple[int, str], str] = {}  # of the export -> of the same solution here
 
     def take(self, record: dict[str, Any]) -> int:
         record = {**_LATER, **record}
@@ -126,18 +139,40 @@ class _Reader:
             "recall": self._recall,
             "outcome": self._outcome,
         }
-        kind = kinds.get(record["kind"])
-        if kind is None:
-            raise ValueError(f"unknown kind {record['kind']!r}")
-        return kind(record, namespace)
+        return kinds[rules.one_of(record["kind"], tuple(kinds), "kind")](record, namespace)
+
+    def finish(self) -> None:
+        """Refuse an export in which outcomes are missing, or stand beside episodes that are open."""
+        wrong = self._settled ^ self._judged
+        if wrong:
+            raise InvalidInput(
+                f"the episode {min(wrong)!r} of this export is settled without an outcome, or has one without being settled; "
+                "nothing was imported"
+            )
 
     def _namespace(self, name: str) -> int:
         self._connection.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?)", (name,))
         return int(self._connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()[0])
 
-    def _key(self, table: str, identity: str | None) -> int | None:
-        row = self._connection.execute(f"SELECT key FROM {table} WHERE id = ?", (identity,)).fetchone()
+    def _key(self, table: str, identity: object, namespace: int) -> int | None:
+        """Return the key of a row of this namespace: those of others are none of this record's business."""
+        if identity is None:
+            return None
+        identity = check_id(identity, f"the id in {table}")
+        query = f"SELECT key FROM {table} WHERE id = ? AND namespace = ?"
+        row = self._connection.execute(query, (identity, namespace)).fetchone()
         return None if row is None else int(row[0])
+
+    def _is_known(self, table: str, identity: object) -> bool:
+        query = f"SELECT 1 FROM {table} WHERE id = ?"
+        return self._connection.execute(query, (check_id(identity, "id"),)).fetchone() is not None
+
+    def _new_episode(self, identity: object, namespace: int) -> int | None:
+        """Return the key of an episode that came with this export; None for one that was there before."""
+        found = self._new_episodes.get(check_id(identity, "episode"))
+        if found is not None and found[1] != namespace:
+            raise InvalidInput(f"the episode {identity!r} belongs to another namespace")
+        return None if found is None else found[0]
 
     def _insert(self, table: str, values: dict[str, Any]) -> int:
         marks = ",".join("?" * len(values))
@@ -146,56 +181,56 @@ class _Reader:
         return cursor.lastrowid
 
     def _episode(self, record: dict[str, Any], namespace: int) -> int:
-        if self._key("episode", record["id"]) is not None:
+        if self._is_known("episode", record["id"]):
             return 0
-        self._new_episodes.add(record["id"])
-        values = {name: record[name] for name in _EPISODE}
-        check_id(record["id"], "id")
-        check_query(record["query"])
-        check_share(record["holdout"], "holdout")
-        _check_one_of(record["status"], get_args(Status), "status")
-        _check_one_of(record["arm"], get_args(Arm), "arm")
-        key = self._insert("episode", {**values, "namespace": namespace})
-        if record["vector"]:  # else it was settled long ago, and compacted
-            self._insert("episode_vector", {"key": key, "vector": self._vector(record["vector"])})
+        rules.episode(record)
+        vector = None if record["vector"] in (None, "") else self._vector(record["vector"])
+        key = self._insert("episode", {**{name: record[name] for name in _EPISODE}, "namespace": namespace})
+        self._new_episodes[record["id"]] = (key, namespace)
+        if record["status"] == "settled":
+            self._settled.add(record["id"])
+        if vector is not None:  # else it was settled long ago, and compacted
+            self._insert("episode_vector", {"key": key, "vector": vector})
         return 1
 
     def _attempt(self, record: dict[str, Any], namespace: int) -> int:
-        del namespace
-        if record["episode"] not in self._new_episodes:
+        episode = self._new_episode(record["episode"], namespace)
+        if episode is None:
             return 0
-        _check_solution(record["solution_kind"], record["solution"])
-        values = {name: record[name] for name in _ATTEMPT}
-        self._insert("attempt", {**values, "episode": self._key("episode", record["episode"])})
+        rules.attempt(record)
+        self._insert("attempt", {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode})
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
-        known = self._connection.execute(
-            "SELECT key FROM cases WHERE id = ? OR (namespace = ? AND pair = ?)", (record["id"], namespace, record["pair"])
-        ).fetchone()
-        if known is not None:
-            self._known_cases[record["id"]] = int(known[0])
+        record = {"novelty": 1.0, "verified_at": record["created_at"], **record}  # exports of 0.1 do not say
+        rules.case(record)
+        solution = rules.solution(record["solution_kind"], record["text"], needed=True)
+        assert solution is not None
+        fields, vector = check_metadata(record["metadata"]), self._vector(record["vector"])
+        pair, here = pair_key(record["query"], solution), digest(self._agreeing(solution))
+        self._digests.setdefault((namespace, _digest_of(record["solution"])), here)
+        known = self._connection.execute("SELECT key FROM cases WHERE namespace = ? AND pair = ?", (namespace, pair)).fetchone()
+        if known is not None or self._is_known("cases", record["id"]):
+            same = self._key("cases", record["id"], namespace) if known is None else int(known[0])
+            if same is not None:
+                self._known_cases[namespace, record["id"]] = same
             return 0
-        check_id(record["id"], "id")
-        check_query(record["query"])
-        check_source(record["source"])
-        _check_solution(record["solution_kind"], record["text"])
-        fields = check_metadata(record["metadata"])
-        check_reward(record.get("novelty", 1.0))  # a number in [0, 1] as well
         key = self._insert(
             "cases",
             {
-                **{name: record[name] for name in _CASE if name in record},
-                "verified_at": record.get("verified_at", record["created_at"]),  # exports of 0.1 do not say
+                **{name: record[name] for name in _CASE},
+                "head": gist(solution, HEAD_CHARS),
+                "pair": pair,
+                "novelty": min(max(float(record["novelty"]), 0.0), 1.0),
                 "namespace": namespace,
-                "solution": solution_id(self._connection, namespace, record["solution"]),
-                "episode": self._key("episode", record["episode"]),
+                "solution": solution_id(self._connection, namespace, here),
+                "episode": self._key("episode", record["episode"], namespace),
             },
         )
         metadata = json.dumps(fields, ensure_ascii=False)
-        text = {"key": key, "solution_kind": record["solution_kind"], "solution": record["text"], "metadata": metadata}
-        self._insert("case_text", text)
-        self._insert("case_vector", {"key": key, "vector": self._vector(record["vector"])})
+        kind, text = pack_solution(solution)
+        self._insert("case_text", {"key": key, "solution_kind": kind, "solution": text, "metadata": metadata})
+        self._insert("case_vector", {"key": key, "vector": vector})
         for name, value in fields.items():
             for one in value if isinstance(value, list) else [value]:
                 self._connection.execute(
@@ -205,101 +240,90 @@ class _Reader:
         return 1
 
     def _recall(self, record: dict[str, Any], namespace: int) -> int:
-        if record["episode"] is not None and record["episode"] not in self._new_episodes:
+        episode = None if record["episode"] is None else self._new_episode(record["episode"], namespace)
+        if (record["episode"] is not None and episode is None) or self._is_known("recall", record["id"]):
             return 0
-        if self._key("recall", record["id"]) is not None:
-            return 0
-        check_id(record["id"], "id")
-        arrays = {name: _bytes(record[name]) for name in _BLOBS}
-        if record["shadow"] is None:
-            arrays["shadow_numbers"] = arrays["shadow_context"] = None
-        elif arrays["shadow_numbers"] is None or arrays["shadow_context"] is None:
-            raise ValueError("a shadow's opinion is missing")
-        _check_recall(arrays, len(record["candidates"]), len(record["groups"]))
-        keys = [self._key("cases", one) or 0 for one in record["candidates"]]
-        groups = [0 if one is None else solution_id(self._connection, namespace, one) for one in record["groups"]]
-        values = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
-        self._insert(
-            "recall",
-            {
-                **values,
-                **arrays,
-                "candidates": pack_ints(np.array(keys, np.int64)),
-                "groups": pack_ints(np.array(groups, np.int64)),
-                "episode": self._key("episode", record["episode"]),
-                "namespace": namespace,
-            },
-        )
+        candidates, groups = _listed(record["candidates"], "candidates"), _listed(record["groups"], "groups")
+        row = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
+        row.update({name: _bytes(record[name], name) for name in _BLOBS})
+        if row["shadow"] is None:
+            row["shadow_numbers"] = row["shadow_context"] = None
+        row["candidates"] = pack_ints(np.array([self._key("cases", one, namespace) or 0 for one in candidates], np.int64))
+        row["groups"] = pack_ints(np.array([self._group(one, namespace) for one in groups], np.int64))
+        rules.recall(row)
+        self._insert("recall", {**row, "episode": episode, "namespace": namespace})
         return 1
 
-    def _outcome(self, record: dict[str, Any], namespace: int) -> int:
-        if record["episode"] not in self._new_episodes:
+    def _group(self, digest_there: object, namespace: int) -> int:
+        """Return the number of a solution; of one that no case of the export has, one that is like no other."""
+        if digest_there is None:
             return 0
-        check_reward(record["value"])
-        check_source(record["source"])
-        _check_solution(record["solution_kind"], record["solution"])
+        there = _digest_of(digest_there)
+        here = self._digests.get((namespace, there)) or digest(f"\x00of an export\x00{there}")
+        return solution_id(self._connection, namespace, here)
+
+    def _outcome(self, record: dict[str, Any], namespace: int) -> int:
+        episode = self._new_episode(record["episode"], namespace)
+        if episode is None:
+            return 0
+        rules.outcome(record)
+        fields = check_metadata(record.get("fields"))
+        if record["withdrawn_at"] is None:
+            if record["episode"] in self._judged:
+                raise InvalidInput(f"the episode {record['episode']!r} has two outcomes that stand")
+            self._judged.add(record["episode"])
+        case = record["case"]
         key = self._insert(
             "outcome",
             {
                 **{name: record[name] for name in _OUTCOME},
-                "episode": self._key("episode", record["episode"]),
+                **_solution(record),
+                "episode": episode,
                 "namespace": namespace,
-                "cases_key": self._known_cases.get(record["case"]) or self._key("cases", record["case"]),
+                "cases_key": None if case is None else self._case_here(case, namespace),
             },
         )
-        for name, value in check_metadata(record.get("fields")).items():
+        for name, value in fields.items():
             for one in value if isinstance(value, list) else [value]:
-                fields = (namespace, name, encode_value(one), key)
-                self._connection.execute("INSERT OR IGNORE INTO outcome_field VALUES (?, ?, ?, ?)", fields)
+                row = (namespace, name, encode_value(one), key)
+                self._connection.execute("INSERT OR IGNORE INTO outcome_field VALUES (?, ?, ?, ?)", row)
         note(self._connection, namespace, SETTLED, key)
         return 1
 
-    def _vector(self, text: str) -> bytes:
-        blob = _bytes(text)
-        assert blob is not None
-        vector = unpack_floats(blob)
-        if vector.shape != (self._dimension,) or not np.isfinite(vector).all():
-            raise ValueError(f"a vector must be {self._dimension} finite numbers")
-        return blob
+    def _case_here(self, identity: object, namespace: int) -> int | None:
+        return self._known_cases.get((namespace, check_id(identity, "case"))) or self._key("cases", identity, namespace)
+
+    def _vector(self, text: object) -> bytes:
+        vector = rules.unit_vector(_bytes(text, "vector"), self._dimension)
+        norm = float(np.linalg.norm(vector))
+        return pack_floats(vector if abs(norm - 1.0) < _ROUNDING else vector / norm)
 
 
-def _check_one_of(value: object, allowed: tuple[str, ...], name: str) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}")
+def _solution(record: dict[str, Any]) -> dict[str, str | None]:
+    """Return the columns of a solution: as this library writes it, not as the file does."""
+    kind, text = pack_solution(rules.solution(record["solution_kind"], record["solution"]))
+    return {"solution_kind": kind, "solution": text}
 
 
-def _check_solution(kind: object, text: object) -> None:
-    if kind is None and text is None:
-        return
-    _check_one_of(kind, ("text", "trajectory"), "solution_kind")
-    check_solution(unpack_solution(cast("str", kind), cast("str", text)))
+def _listed(value: object, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list")
+    return cast("list[Any]", value)
 
 
-def _check_recall(arrays: dict[str, bytes | None], n: int, groups: int) -> None:
-    """Refuse arrays that do not belong together: every later look at them would fail."""
-    floats = {name: unpack_floats(blob) for name, blob in arrays.items() if name != "chosen" and blob is not None}
-    chosen = unpack_ints(arrays["chosen"] or b"")
-    wrong = (
-        groups != n
-        or len(floats["numbers"]) != NUMBERS * n
-        or (n and len(floats["features"]) % n)
-        or ("agreement" in floats and len(floats["agreement"]) != n)
-        or ("shadow_numbers" in floats and not _is_opinion(len(floats["shadow_numbers"]), n))
-        or (len(chosen) and (chosen.min() < 0 or chosen.max() >= n))
-        or not all(np.isfinite(floats[name]).all() for name in _FINITE if name in floats)
-    )
-    if wrong:
-        raise ValueError("the arrays of this recall do not fit together")
-
-
-def _is_opinion(numbers: int, n: int) -> bool:
-    """Say whether so many numbers can be places, propensities and perhaps features of n candidates."""
-    return numbers % n == 0 and numbers >= 2 * n if n else numbers == 0
+def _digest_of(value: object) -> str:
+    """Return a digest that a file names; it means something within that file alone."""
+    return check_id(value, "the digest of a solution")
 
 
 def _text(blob: bytes | None) -> str | None:
     return None if blob is None else base64.b64encode(blob).decode()
 
 
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text, validate=True)
+def _bytes(text: object, name: str) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        return base64.b64decode(cast("str", text), validate=True)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{name} is not base64") from error

@@ -34,8 +34,8 @@ STEPS: dict[int, tuple[str, ...]] = {
 }
 
 
-def upgrade(connection: sqlite3.Connection, application: int, version: int, path: str) -> None:
-    """Bring a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: wholly, or not at all. Refuse a newer one."""
+def check_version(application: int, version: int, path: str) -> None:
+    """Refuse what is no ledger of ours, and one of a newer version."""
     if application != APPLICATION_ID:
         raise StoreCorrupt(f"{path} is a SQLite file, but no ledger of cascade-memory; choose another folder")
     if version > SCHEMA_VERSION:
@@ -44,6 +44,10 @@ def upgrade(connection: sqlite3.Connection, application: int, version: int, path
         )
     if version < 1:
         raise StoreCorrupt(f"{path} has schema version {version}, which never existed; restore it from a backup")
+
+
+def upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: wholly, or not at all."""
     for step in range(version, SCHEMA_VERSION):
         for statement in STEPS[step]:
             connection.execute(statement)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
-from cascade_memory.errors import InvalidInput, StoreUnwritable
+from cascade_memory.domain.private_files import make_folder
+from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
 from cascade_memory.memory.engine import Engine
+from cascade_memory.snapshots import copy_snapshots
 
 LEDGER, SNAPSHOTS = "ledger.sqlite3", "snapshots"
 
@@ -17,28 +21,48 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
 
     The folder appears under its name when it is complete, checked and on disk; before, and after a failure, there is none.
     """
-    place = Path(target).expanduser()
+    place = Path(target).expanduser().resolve()
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InvalidInput(f"{place} exists already; name a new folder, so that no earlier backup is lost")
-    unfinished = place.with_name(place.name + ".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
+        raise _taken(place)
+    unfinished: Path | None = None
     try:
-        unfinished.mkdir(parents=True)
+        make_folder(place.parent)
+        # A name of its own: somebody may have a folder under any other, or be making the same backup at this moment.
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".unfinished", dir=place.parent))
         learned = engine.parts.snapshots.path
         # Before the ledger: what was learned from lines that the copy does not have could not be used.
-        if learned is not None and learned.is_dir():
-            shutil.copytree(learned, unfinished / SNAPSHOTS, ignore=shutil.ignore_patterns("*.part"))
+        if learned is not None:
+            copy_snapshots(learned, unfinished / SNAPSHOTS)
         held = engine.parts.ledger.copy_to(unfinished / LEDGER)
         for file in [*unfinished.rglob("*"), unfinished]:
             sync_to_disk(file)
-        if place.exists():
-            place.rmdir()
-        unfinished.rename(place)
+        _name(unfinished, place)
         sync_to_disk(place.parent)
     except OSError as error:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if isinstance(error, StoreCorrupt):
+            raise StoreCorrupt(f"{error}: cascade-memory doctor says more about the memory, and can mend some of it") from error
         raise StoreUnwritable(f"cannot write the backup {place}: {error}; the memory itself is untouched") from error
+    finally:
+        if unfinished is not None:
+            shutil.rmtree(unfinished, ignore_errors=True)
     return held
+
+
+def _name(unfinished: Path, place: Path) -> None:
+    """Give a finished backup its name in one step: an empty folder is replaced, any other is not."""
+    if os.name == "nt" and place.is_dir():
+        with contextlib.suppress(OSError):
+            place.rmdir()
+    try:
+        unfinished.rename(place)
+    except OSError as error:
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise _taken(place) from error
+        raise
+
+
+def _taken(place: Path) -> InvalidInput:
+    return InvalidInput(f"{place} exists already; name a new folder, so that no earlier backup is lost")
 
 
 def sync_to_disk(path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from cascade_memory.memory.engine import Engine
 
 _FREE = 512 * 2**20
+_TOLD = 3  # rows that are named
 _WEEK = 7 * 24 * 3600.0
 _TOLERANCE = 120.0  # seconds by which clocks of machines may differ
 
@@ -39,8 +40,8 @@ def mend(engine: Engine) -> list[Check]:
     wrong = {}
     for check in _checks(engine):
         if not check.ok and check.fix is not None:
-            check.fix()
-            wrong[check.name] = check.detail
+            done = check.fix()
+            wrong[check.name] = f"{check.detail}: {done}" if isinstance(done, str) and done else check.detail
     return [
         Check(now.name, ok=True, detail=f"mended: {wrong[now.name]}") if now.ok and now.name in wrong else now
         for now in _checks(engine)
@@ -49,6 +50,7 @@ def mend(engine: Engine) -> list[Check]:
 
 def _checks(engine: Engine) -> Iterator[Check]:
     yield _ledger(engine)
+    yield _rows(engine)
     yield _orphans(engine)
     yield _clock(engine)
     for name, number in engine.parts.ledger.namespaces().items():
@@ -66,6 +68,23 @@ def _ledger(engine: Engine) -> Check:
     verdict = engine.parts.ledger.integrity()
     detail = "readable and consistent" if verdict == "ok" else f"{verdict}: restore it from a backup, or export what is left"
     return Check("ledger", verdict == "ok", detail)
+
+
+def _rows(engine: Engine) -> Check:
+    ledger = engine.parts.ledger
+    found = ledger.faults(_TOLD + 1)
+    more = " and more" if len(found) > _TOLD else ""
+
+    def fix() -> str:
+        done = ledger.mend(engine.embed)
+        engine.learn_soon()
+        engine.reload()
+        engine.learn_now()
+        if engine.feeder is not None and engine.feeder.owner and "cases mended" in done:
+            engine.feeder.rebuild()  # which may hold what they were before
+        return done
+
+    return Check("rows that cannot be used", not found, "; ".join(found[:_TOLD]) + more if found else "none", fix)
 
 
 def _orphans(engine: Engine) -> Check:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import InvalidInput, StoreCorrupt
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 
@@ -39,5 +39,8 @@ def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
     text = ledger.meta(_META)
     if text is None:
         return None
-    identity, dimension = json.loads(text)
-    return str(identity), int(dimension)
+    try:
+        identity, dimension = json.loads(text)
+        return str(identity), int(dimension)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreCorrupt(f"the ledger's note of its embedder is damaged ({text[:80]!r}); restore it from a backup") from error

@@ -157,6 +157,12 @@ class Engine:
                 changes = self.parts.ledger.tail(self._seq)
         return news
 
+    def reload(self) -> None:
+        """Read all cases again, after the ledger was put right."""
+        with self._following:
+            for partition in list(self._partitions.values()):
+                partition.reload()
+
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def learn_soon(self) -> None:

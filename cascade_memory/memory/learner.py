@@ -51,8 +51,18 @@ class Learner:
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
-        """Take over what was learned up to a line of the log: from a snapshot and what came after it, or from the ledger."""
+        """Take over what was learned up to a line of the log: from a snapshot and what came after it, or from the ledger.
+
+        Where that fails, the namespace is served as if nothing had been learned, and learning afresh is tried again.
+        """
         self._seq = seq
+        try:
+            self._load(seq, changes_after)
+        except Exception as error:  # noqa: BLE001 - recalls need the cases, and can do without what was learned
+            _log.warning("what was learned in namespace %r could not be loaded (%r)", self._name, error)
+            self._afresh = True
+
+    def _load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
         snapshot = self._usable(seq)
         later = changes_after(snapshot.seq) if snapshot is not None else []
         outcomes = sum(change.kind == SETTLED for change in later)
@@ -73,12 +83,16 @@ class Learner:
     def _usable(self, seq: int) -> Snapshot | None:
         """Take over the newest snapshot that fits, and return it; those that do not go."""
         name, encoder = self.policy.name, self.encoder.identity
+        last = self._parts.ledger.last_outcome()
         while (snapshot := self._parts.snapshots.latest(self._number, policy=name, encoder=encoder, until=seq)) is not None:
             try:
+                if snapshot.known > last:
+                    raise ValueError("it knows of outcomes that there never were")  # noqa: TRY301 - handled like all the rest
                 self._lessons.take(snapshot.state, snapshot.weights)
             except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
                 _log.warning("a snapshot of namespace %r does not fit (%r); taking an older one", self._name, error)
                 self._parts.snapshots.remove(snapshot)
+                seq = snapshot.seq - 1  # also where it cannot be deleted
             else:
                 return snapshot
         return None
@@ -151,6 +165,10 @@ class Learner:
 
     def _news(self, changes: Sequence[Change]) -> list[Change]:
         return [change for change in changes if change.kind != SETTLED or change.ref > self._known]
+
+    def recount_soon(self) -> None:
+        """Count all cases anew with the next lessons."""
+        self._recount_due = True
 
     def _recount(self, remaining: Iterable[Candidates]) -> None:
         """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""

@@ -12,6 +12,7 @@ from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, Change
+from cascade_memory.errors import StoreCorrupt
 from cascade_memory.memory.learner import Learner
 from cascade_memory.memory.parts import Parts
 from cascade_memory.memory.shadow import Shadow
@@ -59,6 +60,8 @@ class Partition:
             if self.shadow is not None:
                 self.shadow.retain(rows)
         self._learner.load(self.seq, self._changes_after)
+        if (left_out := parts.ledger.case_count(number, self._last_key) - self.index.count) > 0:
+            note_failure("rows", StoreCorrupt(f"{left_out} cases of {name!r} cannot be used: run cascade-memory doctor --fix"))
         if self.shadow is not None:
             self.shadow.start_afresh()
         self._draws = itertools.count(parts.ledger.recalls(number))
@@ -102,7 +105,8 @@ class Partition:
         after = 0
         while len(rows := self._parts.ledger.scan(self.number, after, _SCAN, until=until)):
             after = int(rows.keys[-1])
-            yield rows
+            if rows.vectors.shape[1] == self._parts.embedder.dimension:  # else of an edited ledger: the doctor says so
+                yield rows
 
     def _changes_after(self, seq: int) -> list[Change]:
         found: list[Change] = []
@@ -142,6 +146,11 @@ class Partition:
                 if len(rows):
                     self._new_cases.append(rows)
                 self._next_expiry = 0.0  # they may be old: imported ones are
+
+    def reload(self) -> None:
+        """Read all cases again: the ledger was put right. Called by one thread at a time."""
+        self._start_over()
+        self._learner.recount_soon()
 
     def _start_over(self) -> None:
         """The namespace was emptied: what stands in it now came afterwards."""

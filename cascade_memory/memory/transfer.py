@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import IO, Any, cast
 
-from cascade_memory.errors import EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
+from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.progress import progress_bar
 
@@ -26,7 +28,7 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
         "dimension": embedder.dimension,
     }
     lines = 1
-    with _opened(target, "w") as file:
+    with _written(target) as file:
         file.write(json.dumps(header) + "\n")
         for record in progress_bar(engine.parts.ledger.dump(), "exporting", show=progress):
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -50,7 +52,7 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
             "import it into a memory with the former"
         )
     records = (_parsed(line, number) for number, line in enumerate(lines, start=2))
-    taken = engine.parts.ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension)
+    taken = engine.parts.ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
     if taken:
         engine.note_embedder()
     return taken
@@ -77,6 +79,35 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InvalidInput(f"line {number} is no JSON object; nothing was imported")
     return cast("dict[str, Any]", record)
+
+
+@contextlib.contextmanager
+def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
+    """Write a file beside the one that is meant, for its owner alone, and give it its name when all is in it."""
+    if not isinstance(where, (str, Path)):
+        yield where
+        return
+    target = Path(where).resolve()
+    if target.exists() and not target.is_file():  # a pipe or a terminal: nothing that could be replaced
+        with _opened(target, "w") as file:
+            yield file
+        return
+    unfinished: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".unfinished", dir=target.parent)
+        unfinished = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(target)
+    except OSError as error:
+        if isinstance(error, CascadeError):
+            raise
+        raise StoreUnwritable(f"cannot write {where}: {error}; what was there before is untouched") from error
+    finally:
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

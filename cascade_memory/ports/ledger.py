@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,7 +111,7 @@ class Ledger(Protocol):
         ...
 
     def last_outcome(self) -> int:
-        """Return the key of the newest outcome."""
+        """Return the key of the newest outcome there ever was."""
         ...
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
@@ -226,8 +226,8 @@ class Ledger(Protocol):
         """Yield everything as plain records."""
         ...
 
-    def load(self, records: Iterable[dict[str, Any]], dimension: int) -> int:
-        """Take records that are not there yet: all, or none."""
+    def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
+        """Take records that are not there yet: all, or none. ``key`` is equal for solutions that agree."""
         ...
 
     def copy_to(self, target: Path) -> dict[str, int]:
@@ -244,6 +244,14 @@ class Ledger(Protocol):
 
     def remove_orphans(self) -> None:
         """Delete rows that belong to nothing."""
+        ...
+
+    def faults(self, limit: int) -> list[str]:
+        """Return up to ``limit`` rows that cannot be used, in words."""
+        ...
+
+    def mend(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> str:
+        """Put rows right that cannot be used, or remove them; say what was done."""
         ...
 
     def ahead_of(self, now: float) -> int:

@@ -297,8 +297,8 @@ class LedgerContract:
         case = self._case(query="new", episode_id="e1")
         ledger.settle(self._settlement("e1", 1.0, case, agreement={recall: np.array([0.0], np.float32)}))
         records = list(ledger.dump())
-        assert other.load(records, len(_VECTOR)) == len(records)
-        assert other.load(records, len(_VECTOR)) == 0
+        assert other.load(records, len(_VECTOR), str) == len(records)
+        assert other.load(records, len(_VECTOR), str) == 0
         number = other.namespace("default", create=False)
         assert number is not None
         assert other.counts(number) == ledger.counts(1)

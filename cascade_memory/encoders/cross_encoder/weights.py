@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.private_files import create_file, is_plain, make_private
 from cascade_memory.errors import EncoderMismatch, StoreCorrupt, StoreUnwritable
 
 _MANIFEST = "cascade_memory"
@@ -20,9 +21,11 @@ def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
     unfinished = file.with_suffix(f".{os.getpid()}.part")
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
     try:
+        create_file(unfinished)  # which safetensors writes over: nobody else may read it
         save_file(tensors, unfinished, metadata={_MANIFEST: json.dumps(manifest)})
         with unfinished.open("rb+") as written:
             os.fsync(written.fileno())
+        make_private(unfinished)
         unfinished.replace(file)
     except (OSError, SafetensorError) as error:
         unfinished.unlink(missing_ok=True)
@@ -30,14 +33,17 @@ def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
 
 
 def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return manifest and weights; refuse those of another model or tokenizer."""
+    """Return manifest and weights; refuse those of another model or tokenizer, and what is no finite number."""
     from safetensors import SafetensorError, safe_open
 
     try:
+        if not is_plain(file):
+            raise ValueError("it is no plain file")  # noqa: TRY301 - the sentence is made below
         with safe_open(file, framework="pt") as opened:
             manifest = json.loads((opened.metadata() or {})[_MANIFEST])
             weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is no mapping
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        _check(manifest, weights)
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise StoreCorrupt(f"{file} is no snapshot of an encoder ({error}); delete it, and it is learned again") from error
     if manifest.get("encoder") != identity:
         raise EncoderMismatch(
@@ -45,3 +51,13 @@ def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, A
             "another architecture, dimension or tokenizer. Open the folder with the reranker that it was trained with"
         )
     return manifest, weights
+
+
+def _check(manifest: Any, weights: dict[str, Any]) -> None:
+    """Refuse a manifest without its counts, and weights that would make every score nan."""
+    counts = (manifest["version"], manifest["fitted_outcomes"])
+    if any(type(count) is not int or count < 0 for count in counts):
+        raise ValueError("its manifest is damaged")
+    broken = [name for name, tensor in weights.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())]
+    if broken:
+        raise ValueError(f"{broken[0]} holds what is no finite number")

@@ -1,0 +1,58 @@
+"""Learned state from a file is looked at before it is taken over: one bad number would spoil every score after it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cascade_memory.ports.policy import Floats, State
+
+LARGEST = 1e12  # of a weight, a feature or a count: nothing that was learned comes near it
+USUAL = 1e6  # of features and contexts that this library makes: they are standardised
+_WIDEST = 1e-9  # the least precision: beliefs wider than that come from no prior of ours
+
+
+def taken(
+    state: State,
+    name: str,
+    shape: tuple[int | None, ...],
+    low: float = -LARGEST,
+    high: float = LARGEST,
+    *,
+    unknown: bool = False,
+) -> Floats:
+    """Return an array of a state if it has this shape (None: any length) and numbers in this range, as a copy.
+
+    Args:
+        state: What was saved.
+        name: Which array.
+        shape: What it must have.
+        low: The least number.
+        high: The greatest number.
+        unknown: Whether nan may stand in it.
+
+    >>> taken({"rates": np.array([[0.5, 2.0]])}, "rates", (None, 2), low=0.0)
+    array([[0.5, 2. ]])
+    """
+    if name not in state:
+        raise ValueError(f"{name} is missing")
+    found = state[name]
+    if found.ndim != len(shape) or any(want not in (None, side) for want, side in zip(shape, found.shape, strict=True)):
+        raise ValueError(f"{name} has the shape {found.shape}, not {shape}")
+    array = np.array(found, np.float64)
+    inside = (array >= low) & (array <= high)  # which nan is not
+    if not (inside | np.isnan(array) if unknown else inside).all():
+        raise ValueError(f"{name} holds a number that is not between {low:g} and {high:g}")
+    return array
+
+
+def taken_precision(state: State, name: str, d: int) -> Floats:
+    """Return the precision of a belief if it is one: symmetric and positive definite, so that every uncertainty is a number."""
+    matrix = taken(state, name, (d, d), high=1e30, low=-1e30)
+    scale = max(float(np.abs(matrix).max(initial=0.0)), 1.0)
+    if not np.allclose(matrix, matrix.T, rtol=0.0, atol=1e-6 * scale):
+        raise ValueError(f"{name} is not symmetric")
+    try:
+        np.linalg.cholesky(matrix - _WIDEST * np.eye(d))
+    except np.linalg.LinAlgError as error:
+        raise ValueError(f"{name} is not positive definite") from error
+    return matrix

@@ -1,0 +1,72 @@
+"""Files and folders that their owner alone may read, and plain files opened without following a link.
+
+The process's umask is left alone: it belongs to the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import IO, Any
+
+FOLDER, FILE = 0o700, 0o600
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for the owner alone; one that is there keeps its mode.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "a" / "b"
+    >>> make_folder(place)
+    >>> oct(place.stat().st_mode & 0o777), oct(place.parent.stat().st_mode & 0o777)
+    ('0o700', '0o700')
+    """
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=FOLDER, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(f"{path} is no folder")
+
+
+def create_file(path: Path) -> None:
+    """Make an empty file for the owner alone; one that is there keeps what it holds."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
+
+
+def open_private(path: Path, mode: str) -> IO[Any]:
+    """Open a file for writing; if it is new, it is the owner's alone."""
+    encoding = None if "b" in mode else "utf-8"
+    return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags, FILE))
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file for reading, unless it is a link, a pipe, a device or a folder: those are no file of ours."""
+    handle = os.open(path, os.O_RDONLY | _PLAIN)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is no plain file")
+    return os.fdopen(handle, "rb")
+
+
+def is_plain(path: Path) -> bool:
+    """Say whether there is a file under this name that is neither a link nor anything else than a file.
+
+    >>> is_plain(Path("/nowhere"))
+    False
+    """
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def make_private(path: Path) -> None:
+    """Take everybody else's rights to a file or folder away, where that is ours to do; links are left alone."""
+    with contextlib.suppress(OSError):
+        mode = path.lstat().st_mode
+        if mode & 0o077 and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            path.chmod(stat.S_IMODE(mode) & FOLDER)

@@ -1,0 +1,239 @@
+"""Every row of a ledger looked at: can it be what it says? Bounded memory, and a few microseconds a row."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from cascade_memory.domain.validation import check_id, check_namespace
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger import rules
+
+Check: TypeAlias = Callable[[rules.Row], object]
+
+_CHANGES = ("case+", "case-", "evicted", "settled", "withdrawn", "closed", "forgotten", "purged")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A row that cannot be used, and why."""
+
+    table: str
+    key: Any
+    reason: str
+
+    def __str__(self) -> str:
+        """Say which row it is."""
+        return f"{self.table} {self.key!r}: {self.reason}"
+
+
+class _Undecodable(str):
+    """A text that is not UTF-8: no rule takes it for a text."""
+
+    __slots__ = ()
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return _Undecodable(raw.decode("utf-8", "replace"))
+
+
+@contextlib.contextmanager
+def as_stored(connection: sqlite3.Connection) -> Generator[None, None, None]:
+    """Let texts that are not UTF-8 be read as what no rule takes for a text, instead of failing."""
+    before = connection.text_factory
+    connection.text_factory = _text
+    try:
+        yield
+    finally:
+        connection.text_factory = before
+
+
+def first_fault(connection: sqlite3.Connection) -> Fault | None:
+    """Return the first row that cannot be used, or None."""
+    return next(iter(faults(connection, 1)), None)
+
+
+def faults(connection: sqlite3.Connection, limit: int) -> list[Fault]:
+    """Return up to ``limit`` rows that cannot be used."""
+    found: list[Fault] = []
+    with as_stored(connection):
+        for fault in _all(connection):
+            found.append(fault)
+            if len(found) == limit:
+                break
+    return found
+
+
+def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
+    dimension = _dimension(connection)
+
+    def case_vector(row: rules.Row) -> None:
+        rules.unit_vector(row["vector"], dimension)
+
+    checks: tuple[tuple[str, str, Check], ...] = (
+        ("meta", "key", _meta),
+        ("sqlite_sequence", "name", lambda row: rules.whole(row["seq"], "seq")),
+        ("namespace", "id", lambda row: (rules.whole(row["id"], "id", 1), check_namespace(row["name"]))),
+        ("episode", "key", lambda row: (_numbered(row), rules.episode(row))),
+        ("episode_vector", "key", case_vector),
+        ("attempt", "episode", rules.attempt),
+        ("solution", "id", _solution),
+        ("cases", "key", _case),
+        ("case_text", "key", _case_text),
+        ("case_vector", "key", case_vector),
+        ("field", "cases_key", rules.field),
+        ("recall", "key", _recall),
+        ("outcome", "key", _outcome),
+        ("outcome_field", "outcome", rules.field),
+        ("change", "seq", _change),
+        ("event", "key", _event),
+    )
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+    for table, key, check in checks:
+        if table in there:  # an older version had fewer
+            yield from _rows(connection, table, key, check)
+    yield from _unsettled(connection)
+
+
+def _rows(connection: sqlite3.Connection, table: str, key: str, check: Check) -> Iterator[Fault]:
+    cursor = connection.execute(f"SELECT * FROM {table}")
+    names = [column[0] for column in cursor.description]
+    place = names.index(key)
+    for values in cursor:
+        reason = _wrong(check, names, values)
+        if reason is not None:
+            yield Fault(table, values[place], reason)
+
+
+def _wrong(check: Check, names: list[str], values: tuple[Any, ...]) -> str | None:
+    if any(type(value) is _Undecodable for value in values):
+        broken = next(name for name, value in zip(names, values, strict=True) if type(value) is _Undecodable)
+        return f"{broken} is not UTF-8"
+    row = _Later(zip(names, values, strict=True))
+    try:
+        check(row)
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+class _Later(dict[str, Any]):
+    """A row; columns that a ledger of an older version does not have yet are as after an upgrade."""
+
+    def __missing__(self, name: str) -> Any:
+        return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0}.get(name)
+
+
+def _dimension(connection: sqlite3.Connection) -> int | None:
+    """Return the length of a vector, if the ledger knows it."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
+    if row is None:
+        first = connection.execute("SELECT length(vector) FROM case_vector LIMIT 1").fetchone()
+        return None if first is None else int(first[0] or 0) // 4
+    try:
+        return embedder_of(row[0])[1]
+    except InvalidInput:
+        return None
+
+
+def embedder_of(text: object) -> tuple[str, int]:
+    """Return the (identity, dimension) that a folder notes of its embedder."""
+    try:
+        identity, dimension = json.loads(cast("str", text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput("the note of the embedder cannot be read") from error
+    if type(identity) is not str:
+        raise InvalidInput("the note of the embedder cannot be read")
+    return identity, rules.whole(dimension, "the embedder's dimension", 1, 10**6)
+
+
+def _meta(row: rules.Row) -> None:
+    key, value = row["key"], row["value"]
+    if type(key) is not str or type(value) is not str:
+        raise InvalidInput("a fact about the folder must be a text")
+    if key == "embedder":
+        embedder_of(value)
+    elif key.startswith("compacted:") and not (value.isascii() and value.isdigit() and len(value) <= 16):
+        raise InvalidInput("it must be the number of an outcome")
+    elif key == "identity" and not (value.isascii() and value.isalnum() and len(value) <= 64):
+        raise InvalidInput("the identity of a folder is letters and digits")
+    elif key.startswith("mirror"):
+        _mark(value)
+
+
+def _mark(value: str) -> None:
+    try:
+        mark = json.loads(value)
+    except (ValueError, RecursionError):
+        mark = None
+    if not isinstance(mark, dict) or set(cast("dict[str, Any]", mark)) != {"key", "seq", "clean"}:
+        raise InvalidInput("the note about Chroma cannot be read")
+    rules.whole(mark["key"], "key")
+    rules.whole(mark["seq"], "seq")
+
+
+def _numbered(row: rules.Row) -> None:
+    rules.whole(row["key"], "key", 1)
+    rules.whole(row["namespace"], "namespace", 1)
+
+
+def _solution(row: rules.Row) -> None:
+    rules.whole(row["id"], "id", 1)
+    rules.whole(row["namespace"], "namespace", 1)
+    rules.hex_of(row["digest"], "digest")
+
+
+def _case(row: rules.Row) -> None:
+    _numbered(row)
+    rules.case(row)
+    rules.whole(row["solution"], "solution", 1)
+    rules.hex_of(row["pair"], "pair")
+
+
+def _case_text(row: rules.Row) -> None:
+    rules.solution(row["solution_kind"], row["solution"], needed=True)
+    rules.metadata_of(row["metadata"])
+
+
+def _recall(row: rules.Row) -> None:
+    _numbered(row)
+    rules.recall(row)
+
+
+def _outcome(row: rules.Row) -> None:
+    _numbered(row)
+    rules.outcome(row)
+    if row["cases_key"] is not None:
+        rules.whole(row["cases_key"], "cases_key")
+
+
+def _change(row: rules.Row) -> None:
+    rules.whole(row["seq"], "seq", 1)
+    rules.whole(row["namespace"], "namespace", 0)
+    rules.one_of(row["kind"], _CHANGES, "kind")
+    rules.whole(row["ref"], "ref")
+    if row["id"] is not None:
+        check_id(row["id"], "id")
+
+
+def _event(row: rules.Row) -> None:
+    rules.moment(row["at"], "at")
+    if type(row["kind"]) is not str or type(row["payload"]) is not str:
+        raise InvalidInput("kind and payload must be texts")
+
+
+def _unsettled(connection: sqlite3.Connection) -> Iterator[Fault]:
+    """Yield episodes whose status is not what their outcomes say."""
+    rows = connection.execute(
+        """SELECT key, status, (SELECT count(*) FROM outcome WHERE outcome.episode = episode.key AND withdrawn_at IS NULL) AS n
+           FROM episode WHERE n <> (status = 'settled')"""
+    )
+    for key, status, n in rows:
+        yield Fault("episode", key, f"it is {status} and has {n} outcomes that stand")

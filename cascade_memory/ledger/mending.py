@@ -1,0 +1,238 @@
+"""Rows that cannot be used, put right where what they lost can be had again, and removed where it cannot."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.digests import pair_key
+from cascade_memory.domain.trajectory import gist
+from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.ledger import cases, episodes, rules, soundness
+from cascade_memory.ledger.audit import Fault, as_stored, embedder_of, faults
+from cascade_memory.ledger.filters import encode_value
+from cascade_memory.ledger.packing import pack_floats, solution_of
+
+Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
+
+_AT_ONCE = 1_000
+_ROUNDS = 100  # what is removed may leave something that belongs to nothing
+_PLAIN = {
+    "change": "seq",
+    "event": "key",
+    "recall": "key",
+    "attempt": "episode",
+    "episode_vector": "key",
+}  # deleted as they are
+_SEQUENCES = {"change": "seq", "solution": "id", **dict.fromkeys(("episode", "recall", "outcome", "cases", "event"), "key")}
+
+
+def mend(connection: sqlite3.Connection, embed: Embed) -> Counter[str]:
+    """Put rows right, or remove them; return how many of which were mended and removed. Never removes a case that is whole.
+
+    What is derived (vectors, digests, the head of a solution) is made again; counts begin anew; a case goes if its query, its
+    solution or its id is lost.
+    """
+    connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
+    done: Counter[str] = Counter()
+    last: list[Fault] = []
+    for _ in range(_ROUNDS):
+        found = faults(connection, _AT_ONCE)
+        for fault in found:
+            done[_cured(connection, fault, embed)] += 1
+        if not found or found == last:
+            break
+        last = found
+    soundness.remove_orphans(connection)
+    return done
+
+
+def summary(done: Mapping[str, int]) -> str:
+    """Say in words what was done.
+
+    >>> summary(Counter({"cases mended": 2, "recall removed": 1}))
+    '2 cases mended, 1 recall removed'
+    """
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(done.items()) if what != "left")
+
+
+def _cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
+    """Put one row right, or remove it; return what was done."""
+    table, key = fault.table, fault.key
+    if table in _PLAIN:
+        connection.execute(f"DELETE FROM {table} WHERE {_PLAIN[table]} IS ?", (key,))
+        return f"{table} removed"
+    cure = _CURES.get(table)
+    if cure is None:
+        return "left"
+    return cure(connection, key, embed)
+
+
+def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    """Make a case whole again from its query and its solution; without them it goes."""
+    try:
+        with as_stored(connection):
+            row = _row(connection, "SELECT * FROM cases WHERE key = ?", key)
+            text = _row(connection, "SELECT * FROM case_text WHERE key = ?", key)
+            vector = _row(connection, "SELECT vector FROM case_vector WHERE key = ?", key)["vector"]
+        rules.solution(text["solution_kind"], text["solution"], needed=True)
+        solution = solution_of(text["solution_kind"], text["solution"])
+        fixed = {**row, **_counts(row), "head": gist(solution, cases.HEAD_CHARS), "pair": pair_key(row["query"], solution)}
+        rules.whole(key, "key", 1)
+        rules.case(fixed)
+        good = pack_floats(_vector(connection, vector, row["query"], embed))
+        assignments = ", ".join(f"{name} = ?" for name in fixed)
+        connection.execute(f"UPDATE OR IGNORE cases SET {assignments} WHERE key = ?", [*fixed.values(), key])
+        if connection.execute("SELECT pair FROM cases WHERE key = ?", (key,)).fetchone()[0] != fixed["pair"]:
+            raise InvalidInput("the same case is there twice")
+        connection.execute("UPDATE case_vector SET vector = ? WHERE key = ?", (good, key))
+        _metadata(connection, row["namespace"], key, text["metadata"])
+    except (CascadeError, LookupError, TypeError, ValueError):
+        connection.execute("DELETE FROM field WHERE cases_key IS ?", (key,))
+        cases.delete(connection, key)
+        return "cases removed"
+    return "cases mended"
+
+
+def _row(connection: sqlite3.Connection, query: str, key: Any) -> dict[str, Any]:
+    cursor = connection.execute(query, (key,))
+    found = cursor.fetchone()
+    if found is None:
+        raise LookupError(key)
+    return dict(zip([column[0] for column in cursor.description], found, strict=True))
+
+
+def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is to stand in place of counts and times that cannot be: those of a case that is new."""
+    fixed: dict[str, Any] = {}
+    try:
+        rules.counts(row)
+    except InvalidInput:
+        fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)
+    for name in ("created_at", "verified_at"):
+        try:
+            rules.moment(row[name], name)
+        except InvalidInput:
+            fixed[name] = time.time()
+    try:
+        rules.one_of(row["source"], rules.SOURCES, "source")
+    except InvalidInput:
+        fixed["source"] = "agent"  # who is trusted least
+    return fixed
+
+
+def _vector(connection: sqlite3.Connection, stored: Any, query: str, embed: Embed) -> NDArray[np.float32]:
+    note = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
+    dimension = None if note is None else embedder_of(note[0])[1]
+    try:
+        return rules.unit_vector(stored, dimension)
+    except InvalidInput:
+        return rules.unit_vector(pack_floats(embed([query])[0]), dimension)
+
+
+def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: Any) -> None:
+    """Let a case's metadata be what its text says, row for row; nothing where that cannot be read."""
+    try:
+        metadata = rules.metadata_of(text)
+    except InvalidInput:
+        metadata = {}
+        connection.execute("UPDATE case_text SET metadata = '{}' WHERE key = ?", (key,))
+    connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
+    for name, value in metadata.items():
+        for one in value if isinstance(value, list) else [value]:
+            row = (namespace, name, encode_value(one), key)
+            connection.execute("INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", row)
+
+
+def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    """Let the status of an episode be what its outcomes say; one that cannot be read goes, the case it made stays."""
+    del embed
+    standing = "SELECT key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL ORDER BY key DESC"
+    outcomes = [one for (one,) in connection.execute(standing, (key,)).fetchall()]
+    with as_stored(connection):
+        row = _row(connection, "SELECT * FROM episode WHERE key = ?", key)
+    try:
+        rules.whole(key, "key", 1)
+        rules.whole(row["namespace"], "namespace", 1)
+        rules.episode(row)
+    except InvalidInput:
+        episodes.drop(connection, key)
+        return "episodes removed"
+    connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
+    status = "settled" if outcomes else "censored"
+    connection.execute("UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?", (status, key))
+    connection.execute("DELETE FROM attempt WHERE episode = ?", (key,))
+    return "episodes mended"
+
+
+def _outcome(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    del embed
+    connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
+    connection.execute("DELETE FROM outcome WHERE key IS ?", (key,))
+    return "outcomes removed"
+
+
+def _outcome_field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    del embed
+    connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
+    return "outcome_field removed"
+
+
+def _field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is not None:
+        return _case(connection, key, embed)
+    connection.execute("DELETE FROM field WHERE cases_key IS ?", (key,))
+    return "field removed"
+
+
+def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    """Give a solution a digest that no other has: which cases share it stays known."""
+    del embed
+    connection.execute("UPDATE solution SET digest = lower(hex(randomblob(16))) WHERE id = ?", (key,))
+    return "solutions mended"
+
+
+def _namespace(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    del embed
+    connection.execute("UPDATE namespace SET name = ? WHERE id IS ?", (f"recovered-{key}", key))
+    return "namespaces renamed"
+
+
+def _meta(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    del embed
+    if key == "embedder":
+        return "left"
+    connection.execute("DELETE FROM meta WHERE key IS ?", (key,))
+    return "meta removed"
+
+
+def _sequence(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    """Let the next row of a table get the key after its last one."""
+    del embed
+    if key in _SEQUENCES:
+        last = f"SELECT coalesce(max({_SEQUENCES[key]}), 0) FROM {key} WHERE {_SEQUENCES[key]} <= {rules.GREATEST}"
+        connection.execute(f"UPDATE sqlite_sequence SET seq = ({last}) WHERE name = ?", (key,))
+    else:
+        connection.execute("DELETE FROM sqlite_sequence WHERE name IS ?", (key,))
+    return "sequences mended"
+
+
+_CURES: dict[str, Callable[[sqlite3.Connection, Any, Embed], str]] = {
+    "meta": _meta,
+    "sqlite_sequence": _sequence,
+    "namespace": _namespace,
+    "episode": _episode,
+    "solution": _solution,
+    "cases": _case,
+    "case_text": _case,
+    "case_vector": _case,
+    "field": _field,
+    "outcome": _outcome,
+    "outcome_field": _outcome_field,
+}

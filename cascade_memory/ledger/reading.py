@@ -1,0 +1,48 @@
+"""Rows as they can be used: a file that somebody has edited may hold texts that are none, and recall must not fail for one."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ledger.packing import unpack_solution
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+def fetched(connection: sqlite3.Connection, query: str, values: Sequence[Any]) -> list[Any]:
+    """Return all rows of a query; in texts that are not UTF-8, what is not is replaced."""
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if "decode" not in str(error):
+            raise
+    before, connection.text_factory = connection.text_factory, _replaced
+    try:
+        return connection.execute(query, values).fetchall()
+    finally:
+        connection.text_factory = before
+
+
+def _replaced(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
+    """Return what is made of rows, without those of which nothing can be made; the doctor says which they are."""
+    found: list[_T] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except Exception as error:  # noqa: BLE001 - a torn or edited row fails in any way; the others count
+            _log.warning("a row of the ledger cannot be used (%r): cascade-memory doctor --fix", error)
+    return found
+
+
+def solution_if_readable(kind: str | None, text: str | None) -> Solution | None:
+    """Return a solution, or None where it cannot be read."""
+    return next(iter(usable([(kind, text)], lambda both: unpack_solution(*both))), None)

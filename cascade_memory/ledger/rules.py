@@ -1,0 +1,268 @@
+"""What a row of the ledger, or a record of an export, must be like. Strict: a bool is no number, and nothing is converted."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.episode import SOURCES, Arm, Status
+from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.validation import MAX_ID_CHARS, MetadataValue, check_id, check_metadata, check_query, check_share
+from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.packing import unpack_floats, unpack_ints, unpack_solution
+
+Row: TypeAlias = Mapping[str, Any]
+
+GREATEST = 2**53  # of a key or a count
+_LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
+_LARGEST = 1e12  # of a feature
+_TOLERANCE = 1e-3  # of what was added up in floating point
+_NAME_CHARS = 10_000  # of a policy or an encoder: somebody else's may be called anything
+_SURROGATE = re.compile("[\ud800-\udfff]")  # which no file can hold
+_HEX = re.compile("[0-9a-f]{32}")
+_ENDED = ("ok", "error", "interrupted")
+_SOLUTION_KINDS = ("text", "trajectory")
+_RECALL_KINDS = ("recall", "search")
+_NO_FLOATS = np.zeros(0, np.float32)
+
+
+# -- single values -------------------------------------------------------------------------------------------------------
+
+
+def whole(value: object, name: str, low: int = 0, high: int = GREATEST) -> int:
+    """Return a whole number within bounds.
+
+    >>> whole(True, "copies")
+    Traceback (most recent call last):
+    cascade_memory.errors.InvalidInput: copies must be a whole number from 0 to 9007199254740992, not True
+    """
+    if type(value) is not int or not low <= value <= high:
+        raise InvalidInput(f"{name} must be a whole number from {low} to {high}, not {_said(value)}")
+    return value
+
+
+def number(value: object, name: str, low: float, high: float) -> float:
+    """Return a number within bounds, which nan is not.
+
+    >>> number(1e300, "novelty", 0.0, 1.0)
+    Traceback (most recent call last):
+    cascade_memory.errors.InvalidInput: novelty must be a number from 0 to 1, not 1e+300
+    """
+    if type(value) not in (int, float) or not low <= cast("float", value) <= high:
+        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}, not {_said(value)}")
+    return float(cast("float", value))
+
+
+def moment(value: object, name: str) -> float:
+    """Return a time: seconds since 1970."""
+    return number(value, name, 0.0, _LAST_MOMENT)
+
+
+def one_of(value: object, allowed: tuple[str, ...], name: str) -> str:
+    """Return one of some words."""
+    if type(value) is not str or value not in allowed:
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {_said(value)}")
+    return value
+
+
+def name_of(value: object, name: str) -> str:
+    """Return what somebody calls a policy or an encoder."""
+    if type(value) is not str or len(value) > _NAME_CHARS or _SURROGATE.search(value):
+        raise InvalidInput(f"{name} must be a text of at most {_NAME_CHARS:,} characters, not {_said(value)}")
+    return value
+
+
+def hex_of(value: object, name: str) -> str:
+    """Return a digest."""
+    if type(value) is not str or not _HEX.fullmatch(value):
+        raise InvalidInput(f"{name} must be 32 hexadecimal digits, not {_said(value)}")
+    return value
+
+
+def blob(value: object, name: str, item: int) -> bytes:
+    """Return bytes that hold whole items."""
+    if type(value) is not bytes or len(value) % item:
+        raise InvalidInput(f"{name} must be bytes, {item} for each number")
+    return value
+
+
+def _said(value: object) -> str:
+    if isinstance(value, (bytes, bytearray)):
+        return "bytes"
+    text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def unit_vector(value: object, dimension: int | None) -> NDArray[np.float32]:
+    """Return a vector if it has its length and norm one."""
+    vector = unpack_floats(blob(value, "the vector", 4))
+    if not len(vector) or (dimension is not None and len(vector) != dimension):
+        raise InvalidInput(f"the vector has {len(vector)} numbers, not {dimension}")
+    with np.errstate(all="ignore"):
+        norm = float(np.sqrt(np.dot(vector, vector)))  # one bad number makes it one
+    if not abs(norm - 1.0) <= _TOLERANCE:
+        raise InvalidInput("the vector must be finite numbers of norm 1")
+    return vector
+
+
+def solution(kind: object, text: object, *, needed: bool = False) -> Solution | None:
+    """Return a solution as it was stored: its kind and its text."""
+    if kind is None and text is None and not needed:
+        return None
+    if type(text) is not str:
+        raise InvalidInput(f"the solution must be a text, not {_said(text)}")
+    try:
+        return check_solution(unpack_solution(one_of(kind, _SOLUTION_KINDS, "solution_kind"), text))
+    except CascadeError:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"the solution is no trajectory ({type(error).__name__})") from error
+
+
+def metadata_of(text: object) -> dict[str, MetadataValue]:
+    """Return metadata that was stored as JSON."""
+    try:
+        found = json.loads(cast("str", text)) if type(text) is str else None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("the metadata is not JSON") from error
+    if not isinstance(found, dict):
+        raise InvalidInput("the metadata is no JSON object")
+    return check_metadata(cast("dict[str, Any]", found))
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------------
+
+
+def episode(row: Row) -> None:
+    """Refuse an episode that cannot be one."""
+    check_id(row["id"], "id")
+    check_query(row["query"])
+    if row["thread"] is not None:
+        check_id(row["thread"], "thread")
+    if row["source"] is not None:
+        one_of(row["source"], SOURCES, "source")
+    one_of(row["arm"], get_args(Arm), "arm")
+    one_of(row["status"], get_args(Status), "status")
+    check_share(row["holdout"], "holdout")
+    moment(row["opened_at"], "opened_at")
+    if row["closed_at"] is not None:
+        moment(row["closed_at"], "closed_at")
+
+
+def attempt(row: Row) -> None:
+    """Refuse what cannot be the end of a run."""
+    one_of(row["status"], _ENDED, "status")
+    solution(row["solution_kind"], row["solution"])
+    moment(row["at"], "at")
+
+
+def case(row: Row) -> None:
+    """Refuse a case that cannot be one; its text and its vector have rules of their own."""
+    check_id(row["id"], "id")
+    check_query(row["query"])
+    one_of(row["source"], SOURCES, "source")
+    if type(row["head"]) is not str:
+        raise InvalidInput(f"head must be a text, not {_said(row['head'])}")
+    counts(row)
+    moment(row["created_at"], "created_at")
+    moment(row["verified_at"], "verified_at")
+
+
+def counts(row: Row) -> None:
+    """Refuse numbers that would make a case outlive every other, or go before."""
+    whole(row["copies"], "copies", 1)
+    shown = whole(row["shown"], "shown")
+    number(row["succeeded"], "succeeded", -_TOLERANCE, shown + _TOLERANCE * (shown + 1))
+    number(row["novelty"], "novelty", -_TOLERANCE, 1.0 + _TOLERANCE)
+
+
+def recall(row: Row) -> None:
+    """Refuse a recall whose arrays do not belong together: every later look at them would fail."""
+    check_id(row["id"], "id")
+    if row["query"] is not None:
+        check_query(row["query"])
+    one_of(row["kind"], _RECALL_KINDS, "kind")
+    whole(row["k"], "k", -GREATEST)
+    moment(row["at"], "at")
+    for name in ("policy", "encoder"):
+        name_of(row[name], name)
+    whole(row["policy_version"], "policy_version")
+    whole(row["shown"], "shown", 0, 1)
+    if row["baseline"] is not None:
+        number(row["baseline"], "baseline", -_LARGEST, _LARGEST)
+    n = len(blob(row["candidates"], "candidates", 8)) // 8
+    _arrays(row, n)
+    _opinion(row, n)
+
+
+def _arrays(row: Row, n: int) -> None:
+    chosen = unpack_ints(blob(row["chosen"], "chosen", 8))
+    if len(blob(row["groups"], "groups", 8)) != 8 * n or (len(chosen) and (chosen.min() < 0 or chosen.max() >= n)):
+        raise InvalidInput("its groups, or what was chosen, are not those of its candidates")
+    if len(np.unique(chosen)) != len(chosen):
+        raise InvalidInput("a candidate was chosen twice")
+    numbers = _floats(row, "numbers")
+    if len(numbers) != NUMBERS * n:
+        raise InvalidInput(f"numbers has {len(numbers)} numbers for {n} candidates")
+    table = numbers.reshape(n, NUMBERS)
+    if not (np.abs(table[:, 0]) <= 1.0 + _TOLERANCE).all() or not _shares(table[:, NUMBERS - 1]):
+        raise InvalidInput("a similarity or a propensity is out of its range")
+    features = _floats(row, "features")
+    if len(features) % n if n else len(features):
+        raise InvalidInput(f"features has {len(features)} numbers for {n} candidates")
+    for name, array in (("features", features), ("context", _floats(row, "context"))):
+        if not (np.abs(array) <= _LARGEST).all():
+            raise InvalidInput(f"{name} must be finite numbers up to {_LARGEST:g}")
+    agreement = None if row["agreement"] is None else _floats(row, "agreement")
+    if agreement is not None and (len(agreement) != n or not _shares(agreement)):
+        raise InvalidInput("agreement must be a number from 0 to 1, or nan, for each candidate")
+
+
+def _opinion(row: Row, n: int) -> None:
+    if row["shadow"] is None:
+        if row["shadow_numbers"] is not None or row["shadow_context"] is not None:
+            raise InvalidInput("there is a shadow's opinion without a shadow")
+        return
+    name_of(row["shadow"], "shadow")
+    numbers, context = _floats(row, "shadow_numbers"), _floats(row, "shadow_context")
+    if (len(numbers) % n or len(numbers) < 2 * n) if n else len(numbers):
+        raise InvalidInput("a shadow's opinion does not have a row for each candidate")
+    if not (np.abs(numbers) <= _LARGEST).all() or not (np.abs(context) <= _LARGEST).all():
+        raise InvalidInput(f"a shadow's opinion must be finite numbers up to {_LARGEST:g}")
+
+
+def _floats(row: Row, name: str) -> NDArray[np.float32]:
+    value = blob(row[name], name, 4)
+    return unpack_floats(value) if value else _NO_FLOATS
+
+
+def _shares(array: NDArray[np.float32]) -> bool:
+    return bool((((array >= 0.0) & (array <= 1.0 + _TOLERANCE)) | np.isnan(array)).all())
+
+
+def outcome(row: Row) -> None:
+    """Refuse an outcome that cannot be one."""
+    number(row["value"], "value", 0.0, 1.0)
+    one_of(row["source"], SOURCES, "source")
+    moment(row["at"], "at")
+    solution(row["solution_kind"], row["solution"])
+    whole(row["learns"], "learns", 0, 1)
+    if row["withdrawn_at"] is not None:
+        moment(row["withdrawn_at"], "withdrawn_at")
+
+
+def field(row: Row) -> None:
+    """Refuse a value of metadata that cannot be one."""
+    value = row["value"]
+    if type(row["name"]) is not str or not row["name"] or len(row["name"]) > MAX_ID_CHARS:
+        raise InvalidInput("the name of a field must be a text")
+    known = value in (b"\x00", b"\x01") if type(value) is bytes else type(value) in (str, int, float)
+    if not known or (type(value) is float and not math.isfinite(value)):
+        raise InvalidInput(f"{row['name'][:80]!r} has a value that is no metadata")

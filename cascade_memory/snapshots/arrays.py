@@ -1,0 +1,71 @@
+"""Arrays in a file, read without trusting it: numbers come back, and never more of them than the file has bytes for."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+from numpy.lib import format as npy
+
+from cascade_memory.domain.private_files import open_plain
+from cascade_memory.ports.policy import Floats
+
+_MOST_BYTES = 512 * 2**20
+_MOST_ARRAYS = 256
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+def write_arrays(file: IO[bytes], arrays: Mapping[str, Floats]) -> None:
+    """Write numpy's own format, not compressed."""
+    np.savez(file, **cast("dict[str, Any]", dict(arrays)))
+
+
+def read_arrays(path: Path) -> dict[str, Floats]:
+    """Return the arrays of a file. Raises what the many readers below raise: whatever it is, the file cannot be read."""
+    with open_plain(path) as opened:
+        content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        if len(members) > _MOST_ARRAYS:
+            raise ValueError(f"it holds {len(members):,} arrays")
+        # A compressed one can grow to any size; ours never are.
+        if any(one.compress_type != zipfile.ZIP_STORED for one in members) or sum(one.file_size for one in members) > len(
+            content
+        ):
+            raise ValueError("it is compressed")
+        return {one.filename.removesuffix(".npy"): _array(archive.read(one)) for one in members}
+
+
+def _array(content: bytes) -> Floats:
+    stream = io.BytesIO(content)
+    shape, fortran, dtype = _READERS[npy.read_magic(stream)](stream)
+    data = memoryview(content)[stream.tell() :]
+    if dtype.kind not in "fiu" or dtype.hasobject:
+        raise ValueError(f"an array of {dtype} is no array of numbers")
+    items = 1
+    for side in shape:
+        items *= int(side)
+    if any(side < 0 for side in shape) or items * dtype.itemsize != len(data):
+        raise ValueError(f"an array of shape {shape} does not have {len(data):,} bytes")
+    flat = np.frombuffer(data, dtype).astype(dtype.newbyteorder("="))
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def digest(arrays: Mapping[str, Floats]) -> str:
+    """Return what changes with any bit of any array, its name, its kind and its shape included.
+
+    >>> digest({"a": np.zeros(2)}) == digest({"a": np.zeros(2)}), digest({"a": np.zeros(2)}) == digest({"a": np.zeros((2, 1))})
+    (True, False)
+    """
+    found = hashlib.blake2b(digest_size=16)
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name}\x00{array.dtype.str}\x00{array.shape}\x00".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
