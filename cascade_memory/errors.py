@@ -13,6 +13,7 @@
     └── StoreError (OSError)             the folder cannot be used as it is
         ├── StoreUnwritable              no permission, or no room left
         ├── StoreCorrupt                 not a ledger, or a damaged one
+        ├── StoreReplaced                replaced, moved or deleted while it was open
         ├── SchemaTooNew                 written by a newer version of this library
         └── EncoderMismatch              written with another embedder
 
@@ -73,6 +74,10 @@ class StoreUnwritable(StoreError):
 
 class StoreCorrupt(StoreError):
     """The ledger is damaged, or is no ledger of this library."""
+
+
+class StoreReplaced(StoreError):
+    """The ledger was replaced, moved or deleted while it was open: what is written there is not in the folder."""
 
 
 class SchemaTooNew(StoreError):

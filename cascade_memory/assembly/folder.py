@@ -21,7 +21,7 @@ from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
-from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
+from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.memory.embedding import stored_embedder
@@ -89,7 +89,7 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
     with _opening:
         key = os.path.realpath(folder)
         known = _open.get(key)
-        if known is not None and not known.holders and not _same(known.settings, settings):
+        if known is not None and (_is_lost(known.engine) or not (known.holders or _same(known.settings, settings))):
             _close(key)
             known = None
         if known is None:
@@ -124,6 +124,15 @@ def release(engine: Engine, holder: object) -> None:
             known.holders.discard(holder)
             if not known.holders:
                 _close(key)
+
+
+def _is_lost(engine: Engine) -> bool:
+    """Say whether the folder is not this engine's any more: whoever opens it now means what stands there now."""
+    try:
+        engine.parts.ledger.check()
+    except StoreError:
+        return True
+    return False
 
 
 def _close(key: str) -> None:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cascade_memory.assembly import folder
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.embedding import embed_with, note_embedder
+from cascade_memory.memory.embedding import embed_with, named
 from cascade_memory.memory.progress import progress_bar
 from cascade_memory.ports.embedder import Embedder
 
 _BATCH = 64
+_ROUNDS = 10  # over what was written during the round before; after them writers wait
 
 
 def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress: bool | None = None) -> int:
     """Embed every stored query anew, all or nothing; return the number of cases.
 
-    The folder must not be open anywhere. Chroma is fed anew at the next opening; what was learned is learned anew from the
-    logged features.
+    The folder must not be open anywhere: who has it open all the same, or opens it before this is done, is refused afterwards
+    until they open it again. Chroma is fed anew at the next opening; what was learned is learned anew from the logged features.
     """
     root = folder.check_there(path)
     lock = OwnerLock(root / folder.LOCK)
@@ -30,15 +35,20 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
     ledger = SQLiteLedger(root / folder.LEDGER)
     try:
         chosen = resolve_embedder(embedder, None)
-        texts = ledger.query_texts()
-        vectors = {
-            text: vector
-            for start in progress_bar(range(0, len(texts), _BATCH), "embedding", show=progress)
-            for text, vector in zip(
-                texts[start : start + _BATCH], embed_with(chosen, texts[start : start + _BATCH]), strict=True
-            )
-        }
-        cases = ledger.replace_vectors(vectors, note_embedder(chosen))
+        known: dict[str, NDArray[np.float32]] = {}
+
+        def embed(texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+            new = [text for text in texts if text not in known]
+            for start in progress_bar(range(0, len(new), _BATCH), "embedding", show=progress if len(new) > _BATCH else False):
+                some = new[start : start + _BATCH]
+                known.update(zip(some, embed_with(chosen, some), strict=True))
+            return known
+
+        for _ in range(_ROUNDS):
+            before = len(known)
+            if len(embed(ledger.query_texts())) - before <= _BATCH:  # the rest is done while writers wait
+                break
+        cases = ledger.replace_vectors(embed, named(chosen))
         shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)
         shutil.rmtree(root / folder.CHROMA, ignore_errors=True)
         return cases

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -232,18 +232,6 @@ def _with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
         squares = np.einsum("nd,nd->n", vectors, vectors)  # one bad number makes it one
     good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
     return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])
-
-
-def replace_vectors(
-    connection: sqlite3.Connection, vectors: Mapping[str, NDArray[np.float32]], embedder: tuple[str, str]
-) -> int:
-    """Give every query its new vector, note the embedder, and forget how far the mirror was fed."""
-    for table, target in (("cases", "case_vector"), ("episode", "episode_vector")):
-        for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():
-            connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", embedder)
-    connection.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
-    return int(connection.execute("SELECT count(*) FROM cases").fetchone()[0])
 
 
 def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> NDArray[np.int64]:

@@ -12,13 +12,16 @@ from collections import deque
 from collections.abc import Generator
 from pathlib import Path
 
-from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreReplaced, StoreUnwritable
+from cascade_memory.ledger import forking
+from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from cascade_memory.ledger.structure import check_structure
 from cascade_memory.ledger.untrusted import harden, private_ledger
 from cascade_memory.ledger.upgrade import check_version, upgrade
 
 _BUSY_MS = 30_000
+_ATTEMPTS = 3  # to open a file that somebody is replacing
 
 
 class Connections:
@@ -29,11 +32,19 @@ class Connections:
         self._pid = os.getpid()
         self._lock = threading.RLock()  # one writer at a time: SQLite would make them wait anyway, less fairly
         self._idle: deque[sqlite3.Connection] = deque()  # readers waiting for work; append and pop are atomic
-        self._closed = False
+        self._readers: list[sqlite3.Connection] = []  # all there are
+        self._joining = threading.Lock()  # held while a reader is made, and while the process forks
+        self._paused: list[sqlite3.Connection] = []
+        self._entered: list[threading.Lock | threading.RLock] = []
+        self._closed = True  # until there is something open
+        self.born = 0
         self._check_version()
-        with _explained(path):
-            self._quick = self._connect("NORMAL", first=True)
-            self._durable = self._quick if path is None else self._connect("FULL")
+        self.belonging = Belonging(path)
+        forking.let_go_of_inherited(self.place())
+        forking.watch(self)
+        with self._lock, _explained(path):
+            self._quick, self._durable = self._opened()
+            self._closed = False
         # A memory in RAM may be dropped without being closed, and Python 3.13 warns of a connection that dies open. A __del__
         # here would come too late: in a cycle, the collector finalises in any order.
         self._close_all = weakref.finalize(self, _close, self._pid, (self._quick, self._durable), self._idle)
@@ -44,11 +55,27 @@ class Connections:
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
 
+    def _opened(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        """Return the two that write. Of a file that changes meanwhile nobody knows which one they have: once more, then."""
+        for _ in range(_ATTEMPTS):
+            before = self.belonging.before_opening()
+            quick = self._connect("NORMAL", first=True)
+            try:
+                durable = quick if self.path is None else self._connect("FULL")
+                if self.belonging.opened(before, durable):
+                    return quick, durable
+            except BaseException:
+                quick.close()
+                raise
+            durable.close()
+            quick.close()
+        raise StoreReplaced(f"{self.path} is being replaced at this moment; open it again when that is done")
+
     def _connect(self, synchronous: str, *, first: bool = False) -> sqlite3.Connection:
         if first and self.path is not None:
             private_ledger(self.path)
         connection = sqlite3.connect(
-            ":memory:" if self.path is None else str(self.path),
+            self.belonging.path or ":memory:",
             check_same_thread=False,
             isolation_level=None,
             timeout=_BUSY_MS / 1000,
@@ -108,33 +135,52 @@ class Connections:
             with self._lock, _explained(self.path):
                 yield self._quick
             return
+        forking.give_way()
         with _explained(self.path):
             try:
                 connection = self._idle.pop()
             except IndexError:
-                connection = self._connect("NORMAL")
+                connection = self._reader()
             try:
                 yield connection
             finally:
                 self._idle.append(connection)
 
+    def _reader(self) -> sqlite3.Connection:
+        with self._joining:
+            with contextlib.suppress(IndexError):
+                return self._idle.pop()  # a fork had it
+            self.belonging.check()  # another file may stand there by now, or none, and SQLite would make one
+            connection = self._connect("NORMAL")
+            try:
+                self.belonging.check()
+            except BaseException:
+                connection.close()
+                raise
+            self._readers.append(connection)
+            return connection
+
     @contextlib.contextmanager
     def write(self, *, durable: bool) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection inside a transaction: committed at the end, rolled back on any error.
 
-        A quick commit survives a killed process; a durable one also a power cut.
+        A quick commit survives a killed process; a durable one also a power cut. Neither is acknowledged unless the ledger is
+        still the folder's.
         """
         self.check()
         connection = self._durable if durable else self._quick
+        forking.give_way()
         with self._lock, _explained(self.path):
             connection.execute("BEGIN IMMEDIATE")
             try:
+                self.belonging.check_facts(connection)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            self.belonging.check()
 
     def vacuum(self) -> bool:
         """Write the file anew, without the pages that are free, and empty the write-ahead log; say if that could be done."""
@@ -148,7 +194,42 @@ class Connections:
                 busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self._durable.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            self.belonging.check()
         return not busy
+
+    # -- forking -----------------------------------------------------------------------------------------------------
+
+    def place(self) -> str | None:
+        """Return the real path of the file."""
+        return None if self.belonging.path is None else os.path.realpath(self.belonging.path)
+
+    def all_connections(self) -> list[sqlite3.Connection]:
+        """Return every connection that is open."""
+        return [] if self._closed else [*{self._quick, self._durable}, *self._readers]
+
+    def pause(self, deadline: float) -> bool:
+        """Keep everybody out of SQLite; return False if somebody is still inside by then."""
+        for lock in (self._lock, self._joining):
+            if not lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                return False
+            self._entered.append(lock)
+        if self._closed:
+            return True
+        while len(self._paused) < len(self._readers):
+            with contextlib.suppress(IndexError):
+                self._paused.append(self._idle.pop())
+                continue
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.0005)
+        return not (self._quick.in_transaction or self._durable.in_transaction)  # of the thread that forks
+
+    def resume(self) -> None:
+        """Let everybody in again."""
+        self._idle.extend(self._paused)
+        self._paused.clear()
+        while self._entered:
+            self._entered.pop().release()
 
     def close(self) -> None:
         """Close every connection. What was committed stays."""

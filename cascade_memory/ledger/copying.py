@@ -7,8 +7,9 @@ import sqlite3
 from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
-from cascade_memory.errors import SchemaTooNew, StoreCorrupt
+from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError
 from cascade_memory.ledger.audit import first_fault
+from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 from cascade_memory.ledger.structure import check_structure
 from cascade_memory.ledger.untrusted import check_plain, harden
@@ -28,18 +29,26 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> dict[str, int]:
 
 
 def put_copy(source: Path, target: Path) -> None:
-    """Copy a ledger over another one in one transaction, what its write-ahead log holds included."""
+    """Copy a ledger over another one that nobody has open: in one transaction, what its write-ahead log holds included."""
     if not target.exists():
         create_file(target)
     with (
         contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as from_,
-        contextlib.closing(sqlite3.connect(target, timeout=5)) as to,
+        contextlib.closing(sqlite3.connect(target, isolation_level=None, timeout=5)) as to,
     ):
         harden(from_)
         harden(to)
+        try:
+            to.execute("PRAGMA locking_mode = EXCLUSIVE")  # until this is closed: somebody may have come since the last look
+            to.execute("BEGIN EXCLUSIVE")
+            to.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"{target} is in use ({error}); close it everywhere before it is restored") from error
         from_.backup(to)
+        to.execute("BEGIN")
         to.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
-        to.commit()
+        begin_generation(to)
+        to.execute("COMMIT")
 
 
 def verified(path: Path) -> dict[str, int]:

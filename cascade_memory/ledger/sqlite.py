@@ -27,7 +27,7 @@ from cascade_memory.domain.records import (
     Unsettled,
 )
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer
+from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer, vectors
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.looking import Looking
 from cascade_memory.ports.pair_encoder import Candidates
@@ -49,6 +49,15 @@ class SQLiteLedger(Looking):
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.connections = Connections(path)
+
+    def bind(self, embedder: str) -> None:
+        """Refuse every write from now on unless the folder's vectors are of this embedder; the first one notes it."""
+        with self.connections.read() as connection:
+            self.connections.belonging.bind(connection, embedder)
+
+    def check(self) -> None:
+        """Raise if what is written now would not be in the folder: its ledger was replaced, deleted or embedded anew."""
+        self.connections.belonging.check()
 
     # -- small facts -------------------------------------------------------------------------------------------------
 
@@ -111,6 +120,7 @@ class SQLiteLedger(Looking):
     def record(self, entry: RecallRecord) -> int:
         """Store a recall before its id is handed out."""
         with self.connections.write(durable=False) as connection:
+            self.connections.belonging.claim(connection)
             return recalls.record(connection, entry)
 
     def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
@@ -140,6 +150,7 @@ class SQLiteLedger(Looking):
     def settle(self, settlement: Settlement) -> Settled:
         """Record an outcome, its labels and its case: all at once, durably."""
         with self.connections.write(durable=True) as connection:
+            self.connections.belonging.claim(connection)
             return outcomes.settle(connection, settlement)
 
     def close_episodes(self, ids: Sequence[str], status: str) -> list[str]:
@@ -220,6 +231,7 @@ class SQLiteLedger(Looking):
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none, durably; return their ids (the known one's for a repeated pair)."""
         with self.connections.write(durable=True) as connection:
+            self.connections.belonging.claim(connection)
             return [cases.insert(connection, case)[1] for case in new]
 
     def case_count(self, namespace: int | None, until: int = 2**62) -> int:
@@ -280,17 +292,22 @@ class SQLiteLedger(Looking):
             return cases.scan(connection, namespace, after, limit, until)
 
     def query_texts(self) -> list[str]:
-        """Return the distinct queries of all cases and episodes."""
+        """Return the distinct queries of which there is a vector."""
         with self.connections.read() as connection:
-            rows = connection.execute(
-                "SELECT query FROM cases UNION SELECT query FROM episode JOIN episode_vector USING (key)"
-            ).fetchall()
-        return [row[0] for row in rows]
+            return vectors.texts(connection)
 
-    def replace_vectors(self, vectors: Mapping[str, NDArray[np.float32]], embedder: tuple[str, str]) -> int:
-        """Give every query its new vector and note the embedder: all, or none. Return the number of cases."""
+    def replace_vectors(self, embed: vectors.Embed, embedder: str) -> int:
+        """Give every query its new vector and note the embedder: all, or none. Return the number of cases.
+
+        What others wrote meanwhile is embedded here, while they wait; they are refused from then on.
+        """
         with self.connections.write(durable=True) as connection:
-            return cases.replace_vectors(connection, vectors, embedder)
+            return vectors.replace(connection, embed, embedder)
+
+    def odd_vectors(self, dimension: int) -> int:
+        """Return how many vectors have another length than those of the embedder."""
+        with self.connections.read() as connection:
+            return vectors.odd(connection, dimension)
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
         """Return one stored solution for each group."""
@@ -344,7 +361,10 @@ class SQLiteLedger(Looking):
     def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
         """Take records that are not there yet: all, or (on an error) none. ``key`` is equal for solutions that agree."""
         with self.connections.write(durable=True) as connection:
-            return transfer.load(connection, records, dimension, key)
+            taken = transfer.load(connection, records, dimension, key)
+            if taken:
+                self.connections.belonging.claim(connection)
+            return taken
 
     def copy_to(self, target: Path) -> dict[str, int]:
         """Write one consistent state into a new file, check it, and return what it holds."""

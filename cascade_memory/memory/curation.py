@@ -67,7 +67,6 @@ def add(
                     metadata=metadata,
                 )
             )
-    engine.note_embedder()
     ids = engine.parts.ledger.add(new)
     engine.learn_soon()
     return ids
@@ -75,7 +74,6 @@ def add(
 
 def propose(engine: Engine, query: str, *, namespace: str) -> str:
     """Open an episode for a task that was solved without the memory; return its id."""
-    engine.note_embedder()
     number, vector = engine.partition(namespace).number, engine.embed([query])[0]
     engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), number, query, vector))
     return episode_id

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cascade_memory.memory.embedding import sample, strangers
 from cascade_memory.memory.engine import Engine
 
 _FREE = 512 * 2**20
@@ -56,6 +57,7 @@ def _checks(engine: Engine) -> Iterator[Check]:
     for name, number in engine.parts.ledger.namespaces().items():
         stored, indexed = engine.parts.ledger.case_count(number), engine.partition(name).index.count
         yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
+    yield _vectors(engine)
     yield _encoders(engine)
     yield _chroma(engine)
     yield _waiting(engine)
@@ -99,6 +101,22 @@ def _clock(engine: Engine) -> Check:
     ahead = ledger.ahead_of(now + _TOLERANCE)
     detail = f"{ahead:,} times lie in the future: the clock was set back" if ahead else "nothing lies in the future"
     return Check("clock", not ahead, detail, lambda: ledger.bring_back(now))
+
+
+def _vectors(engine: Engine) -> Check:
+    """Look for vectors that another embedder has made: all of their lengths, and some texts embedded once more."""
+    ledger, embedder = engine.parts.ledger, engine.parts.embedder
+    odd = ledger.odd_vectors(embedder.dimension)
+    todo = "embed everything anew: cascade-memory reindex PATH --embedder ..."
+    if odd:
+        return Check("vectors", ok=False, detail=f"{odd:,} are not of {embedder.identity!r} (their length differs): {todo}")
+    some = sample(ledger)
+    try:
+        strange = strangers(embedder, some)
+    except Exception as error:  # noqa: BLE001 - no model at hand, or one that fails: nothing is known then
+        return Check("vectors", ok=True, detail=f"all of one length; not compared: nothing can be embedded ({error})")
+    detail = f"{strange} of {len(some)} cases looked at have a vector that {embedder.identity!r} did not make: {todo}"
+    return Check("vectors", not strange, detail if strange else f"{len(some)} cases embedded once more: the same")
 
 
 def _encoders(engine: Engine) -> Check:

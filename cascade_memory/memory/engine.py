@@ -27,7 +27,7 @@ from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
 from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
-from cascade_memory.memory.embedding import embed_with, note_embedder, stored_embedder
+from cascade_memory.memory.embedding import embed_with, named, stored_embedder
 from cascade_memory.memory.feeder import MirrorFeeder
 from cascade_memory.memory.learner_thread import LearnerThread
 from cascade_memory.memory.partition import Partition
@@ -70,14 +70,15 @@ class Engine:
         return time.monotonic() - self._last_used
 
     def _check_embedder(self) -> None:
-        stored, embedder = stored_embedder(self.parts.ledger), self.parts.embedder
+        embedder = self.parts.embedder
+        self.parts.ledger.bind(named(embedder))  # before looking: somebody may embed everything anew in between
+        stored = stored_embedder(self.parts.ledger)
         if stored is not None and stored != (embedder.identity, embedder.dimension):
             raise EncoderMismatch(
                 f"{self.parts.ledger.path} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
                 f"not with {embedder.identity!r} ({embedder.dimension}): their vectors do not compare. "
                 "Open it with the former, or embed everything anew with: cascade-memory reindex PATH --embedder ..."
             )
-        self._embedder_noted = stored is not None
 
     @property
     def closed(self) -> bool:
@@ -99,12 +100,6 @@ class Engine:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors."""
         return embed_with(self.parts.embedder, texts)
-
-    def note_embedder(self) -> None:
-        """Write down, once, which embedder the folder's vectors come from."""
-        if not self._embedder_noted:
-            self.parts.ledger.set_meta(*note_embedder(self.parts.embedder))
-            self._embedder_noted = True
 
     # -- namespaces --------------------------------------------------------------------------------------------------
 
@@ -256,6 +251,7 @@ class Engine:
     ) -> Chosen:
         """Find, choose, and record the choice before it is handed out."""
         self._last_used = time.monotonic()
+        self.parts.ledger.check()  # what is known here may be of a ledger that is gone, or of another embedder
         partition = self.partition(namespace)
         vector = self.embed([query])[0]
         self.learn_soon()  # from what other processes did
@@ -276,7 +272,6 @@ class Engine:
         if selection.failure is not None:
             self.failures["rank"] += 1
             self.last_error = f"rank: {selection.failure}"
-        self.note_embedder()
         entry = recall_record(
             chosen,
             partition.number,

@@ -141,6 +141,7 @@ class MirrorFeeder:
 
     def _start_over(self) -> None:
         """Throw the mirror away and feed a new one from the ledger, in another process where there is much to feed."""
+        self._parts.ledger.check()  # the folder may be another memory's by now
         self._abandon_build()
         self._serving = False
         self._mirror.discard()
@@ -275,6 +276,7 @@ class MirrorFeeder:
     def _feed_once(self, size: int = _BATCH) -> bool:
         """Feed one batch; return whether there may be more."""
         ledger = self._parts.ledger
+        ledger.check()
         changes = ledger.tail(self._mark.seq, 10_000)
         rows = ledger.cases_after(self._mark.key, size)
         if not (changes or rows):

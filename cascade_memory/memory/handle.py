@@ -103,14 +103,17 @@ class Handle:
         failures = dict(engine.failures)
         if feeder is not None and feeder.failures:
             failures["chroma"] = feeder.failures
+        gone = _gone(engine)
+        if gone is not None:
+            failures["ledger"] = 1
         return Health(
             ok=not failures,
             failures=failures,
-            last_error=engine.last_error or (feeder.last_error if feeder is not None else None),
+            last_error=gone or engine.last_error or (feeder.last_error if feeder is not None else None),
             chroma="none (in RAM)" if feeder is None else feeder.state,
             chroma_lag=0 if feeder is None else feeder.lag,
             learning=engine.learning,
-            free_disk_bytes=None if path is None else shutil.disk_usage(path.parent).free,
+            free_disk_bytes=None if path is None or not path.parent.exists() else shutil.disk_usage(path.parent).free,
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:
@@ -213,3 +216,12 @@ class Handle:
             return html_table("CascadeMemory (closed)", (), [])
         notes = [f"{name}: {shorten(value, 100)}" for name, value in self.health().rows()[:2]]
         return html_table(f"CascadeMemory ({self.place})", ("", ""), [list(row) for row in self.stats().rows()], notes=notes)
+
+
+def _gone(engine: Engine) -> str | None:
+    """Say what has become of the ledger, if it is not the folder's any more."""
+    try:
+        engine.parts.ledger.check()
+    except CascadeError as error:
+        return f"ledger: {type(error).__name__}: {error}"
+    return None

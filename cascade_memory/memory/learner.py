@@ -207,6 +207,9 @@ class Learner:
         if self._since_snapshot and may:
             policy = self.policy
             state, weights = self._lessons.state()
+            about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
+            # Before the file: into a folder that has another ledger by now it must not go.
+            self._parts.ledger.note_event("trained", self._number, about)
             self._parts.snapshots.save(
                 Snapshot(
                     namespace=self._number,
@@ -218,8 +221,6 @@ class Learner:
                 ),
                 weights,
             )
-            about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
-            self._parts.ledger.note_event("trained", self._number, about)
             self._since_snapshot = 0
 
     def close(self) -> None:

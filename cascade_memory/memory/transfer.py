@@ -52,10 +52,7 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
             "import it into a memory with the former"
         )
     records = (_parsed(line, number) for number, line in enumerate(lines, start=2))
-    taken = engine.parts.ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
-    if taken:
-        engine.note_embedder()
-    return taken
+    return engine.parts.ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
 
 
 def read_header(line: str) -> dict[str, Any]:

@@ -24,6 +24,14 @@ class Ledger(Protocol):
 
     path: Path | None
 
+    def bind(self, embedder: str) -> None:
+        """Refuse every write from now on unless the folder's vectors are of this embedder; the first one notes it."""
+        ...
+
+    def check(self) -> None:
+        """Raise if what is written now would not be in the folder; microseconds."""
+        ...
+
     def meta(self, key: str) -> str | None:
         """Return a fact about the folder."""
         ...
@@ -176,6 +184,10 @@ class Ledger(Protocol):
 
     def keys_of(self, ids: Sequence[str]) -> list[int]:
         """Return the keys of cases by id."""
+        ...
+
+    def odd_vectors(self, dimension: int) -> int:
+        """Return how many vectors have another length than those of the embedder."""
         ...
 
     def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:

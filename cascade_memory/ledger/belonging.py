@@ -1,0 +1,131 @@
+"""Whether an open ledger is still the one of its folder, and still what it was when it was opened.
+
+SQLite goes on writing into a file that was deleted or replaced: nothing that it acknowledges then is anywhere afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import uuid
+from pathlib import Path
+
+from cascade_memory.domain.private_files import create_file
+from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
+
+EMBEDDER, _GENERATION = "embedder", "generation"  # in the table of small facts
+_Identity = tuple[int, int]  # device and number of a file
+
+
+class Belonging:
+    """Remembers which files were opened and what the folder said of itself, and refuses once either has changed.
+
+    >>> Belonging(None).check()  # a ledger in RAM is nobody else's
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = None if path is None else os.path.abspath(path)  # as SQLite does: the working directory may change
+        # Beside the file that is meant, where the path is a link: that is where SQLite puts it.
+        self._log = None if self.path is None else os.path.realpath(self.path) + "-wal"
+        self._files: tuple[_Identity, _Identity] | None = None
+        self._embedder: tuple[str, str] | None = None
+        self._generation: str | None = None
+        self._unclaimed = False
+        self._refusal: StoreError | None = None
+
+    # -- the files ---------------------------------------------------------------------------------------------------
+
+    def before_opening(self) -> _Identity | None:
+        """Make sure that there is a file, so that SQLite opens that one, and return which it is."""
+        if self.path is None:
+            return None
+        # Only where there is none: to close a file that SQLite has open would take away its locks.
+        create_file(Path(self.path))
+        return _identity(self.path)
+
+    def opened(self, before: _Identity | None, connection: sqlite3.Connection) -> bool:
+        """Remember what was opened; return False if the file was replaced meanwhile, so that nobody knows which one it is."""
+        self._read_facts(connection)
+        if self.path is None or self._log is None:
+            return True
+        if _identity(self.path) != before:
+            return False
+        self._files = (_identity(self.path), _identity(self._log))
+        return True
+
+    def check(self) -> None:
+        """Raise if what is written now, or was written a moment ago, is not in the folder; microseconds."""
+        self._refuse_again()
+        if self._files is None or self.path is None or self._log is None:
+            return
+        try:
+            here = (_identity(self.path), _identity(self._log))
+        except OSError:
+            here = None
+        if here != self._files:
+            self._refuse(
+                StoreReplaced(
+                    f"{self.path} was replaced, moved or deleted (or its -wal was) while this memory was open: what was just "
+                    "written is not in the folder, or may not stay there. Close the memory, and open it again"
+                )
+            )
+
+    # -- what the folder says of itself ------------------------------------------------------------------------------
+
+    def bind(self, connection: sqlite3.Connection, embedder: str) -> None:
+        """Expect from now on that the folder's vectors are of this embedder, and that nobody replaces everything."""
+        self._read_facts(connection)
+        self._embedder = (EMBEDDER, embedder)
+
+    def check_facts(self, connection: sqlite3.Connection) -> None:
+        """Raise, inside a transaction that is about to write, if the folder was embedded anew or restored since."""
+        self._refuse_again()
+        found = _facts(connection)
+        noted = found.get(EMBEDDER)
+        if self._embedder is not None and noted not in (None, self._embedder[1]):
+            theirs, ours = json.loads(str(noted))[0], json.loads(self._embedder[1])[0]
+            self._refuse(
+                EncoderMismatch(
+                    f"{self.path} has vectors of the embedder {theirs!r} now, this memory was opened with {ours!r}: nothing was "
+                    "stored. Close the memory, and open it again with the former"
+                )
+            )
+        if found.get(_GENERATION) != self._generation:
+            self._refuse(
+                StoreReplaced(
+                    f"{self.path} was restored or embedded anew while this memory was open: nothing was stored. "
+                    "Close the memory, and open it again"
+                )
+            )
+        self._unclaimed = noted is None
+
+    def claim(self, connection: sqlite3.Connection) -> None:
+        """Note the embedder with the first vector, in the same transaction: of two at once, one wins."""
+        if self._unclaimed and self._embedder is not None:
+            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", self._embedder)
+
+    def _read_facts(self, connection: sqlite3.Connection) -> None:
+        self._generation = _facts(connection).get(_GENERATION)
+
+    def _refuse(self, error: StoreError) -> None:
+        self._refusal = error
+        raise error
+
+    def _refuse_again(self) -> None:
+        if self._refusal is not None:
+            raise type(self._refusal)(*self._refusal.args)  # a new one: each collects where it was raised
+
+
+def begin_generation(connection: sqlite3.Connection) -> None:
+    """Tell whoever has this ledger open that everything in it is about to be replaced."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_GENERATION, uuid.uuid4().hex))
+
+
+def _facts(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?)", (EMBEDDER, _GENERATION)).fetchall())
+
+
+def _identity(path: str) -> _Identity:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino

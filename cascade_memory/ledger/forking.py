@@ -1,0 +1,113 @@
+"""What becomes of open ledgers when the process forks.
+
+SQLite keeps a list of the locks that a process holds, and mutexes around it. A forked child gets a copy: a lock that a thread
+was holding at that moment is never let go of there. So nobody is inside SQLite while we fork, and a child that opens a ledger
+first closes what it has inherited: a lock that SQLite believes to hold already it does not ask the system for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from typing import Protocol
+
+from cascade_memory.errors import MemoryForked
+
+_PATIENCE = 1.0  # seconds that a fork waits at most: for a writer that hangs it does not wait
+
+
+class Pausable(Protocol):
+    """The connections of one ledger."""
+
+    born: int
+
+    def pause(self, deadline: float) -> bool:
+        """Keep everybody out of SQLite; return False if somebody is still inside by then."""
+        ...
+
+    def resume(self) -> None:
+        """Let everybody in again."""
+        ...
+
+    def place(self) -> str | None:
+        """Return the real path of the file."""
+        ...
+
+    def all_connections(self) -> list[sqlite3.Connection]:
+        """Return every connection that is open."""
+        ...
+
+
+_births = itertools.count()
+_live: weakref.WeakSet[Pausable] = weakref.WeakSet()
+_registry = threading.Lock()  # held throughout a fork: one at a time
+_paused: list[tuple[Pausable, bool]] = []
+_inherited: list[tuple[str | None, list[sqlite3.Connection], bool]] = []  # kept: to be collected would close them at any time
+_stuck: list[tuple[str | None, list[sqlite3.Connection]]] = []
+_nobody_forks = threading.Event()
+_nobody_forks.set()
+
+
+def watch(connections: Pausable) -> None:
+    """Take part in every fork from now on."""
+    with _registry:
+        connections.born = next(_births)
+        _live.add(connections)
+
+
+def give_way() -> None:
+    """Wait for a thread that is about to fork; else writers that come one after the other could keep it waiting."""
+    if not _nobody_forks.is_set():
+        _nobody_forks.wait(_PATIENCE)
+
+
+def let_go_of_inherited(path: str | None) -> None:
+    """Close what a parent left open in this process, before the first ledger is opened here."""
+    while _inherited:
+        place, connections, quiet = _inherited.pop()
+        if not quiet:
+            _stuck.append((place, connections))
+            continue
+        for connection in connections:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+    if path is not None and any(place == path for place, _ in _stuck):
+        raise MemoryForked(
+            f"this process was forked while its parent was using {path} for more than {_PATIENCE:g} s without a pause, and cannot "
+            "open it: fork at another time, or start workers with the 'spawn' method"
+        )
+
+
+def _before() -> None:
+    _registry.acquire()
+    _nobody_forks.clear()
+    deadline = time.monotonic() + _PATIENCE
+    _paused[:] = [(one, one.pause(deadline)) for one in sorted(_live, key=lambda one: one.born)]
+
+
+def _after_in_parent() -> None:
+    for one, _ in _paused:
+        one.resume()
+    _paused.clear()
+    _nobody_forks.set()
+    _registry.release()
+
+
+def _after_in_child() -> None:
+    for one, quiet in _paused:
+        one.resume()
+        _inherited.append((one.place(), one.all_connections(), quiet))
+        _live.discard(one)
+    _paused.clear()
+    globals()["_nobody_forks"] = threading.Event()  # a thread that is not here may have been looking at the old one
+    _nobody_forks.set()
+    _registry.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
