@@ -6,6 +6,8 @@
     ├── UnknownCase (LookupError)        no case with this id in this namespace
     ├── EpisodeClosed                    the episode was settled, discarded or has expired
     │   └── AlreadyRewarded              settled before, with another value
+    ├── ContentChanged                   what is to be confirmed is not what is on record
+    ├── QuotaExceeded                    too much waits for somebody's word
     ├── MemoryClosed (RuntimeError)      the memory was used after close()
     ├── MemoryForked (RuntimeError)      the memory was used in a forked child
     ├── MissingExtra (ImportError)       an optional package is not installed
@@ -46,6 +48,22 @@ class EpisodeClosed(CascadeError):
 
 class AlreadyRewarded(EpisodeClosed):
     """The episode was settled with another value; pass ``overwrite=True`` to replace it."""
+
+
+class ContentChanged(CascadeError):
+    """What was to be confirmed is not what is on record: look again. Nothing was changed."""
+
+    @classmethod
+    def of(cls, episode_id: str, fingerprint: str) -> ContentChanged:
+        """Say so of an episode."""
+        return cls(
+            f"episode {episode_id!r} does not say any more what {fingerprint!r} stands for: look at it again, and confirm the "
+            "fingerprint that it has now"
+        )
+
+
+class QuotaExceeded(CascadeError):
+    """More waits for somebody's word than a namespace may hold. Nothing was changed."""
 
 
 class MemoryClosed(CascadeError, RuntimeError):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
@@ -25,6 +28,21 @@ def check_source(source: object) -> str:
     if source not in SOURCES:
         raise InvalidInput(f"source must be one of {', '.join(SOURCES)}, not {source!r}")
     return str(source)
+
+
+def fingerprint(episode_id: str, query: str, solution: Solution | None, reward: float | None) -> str:
+    """Return what stands for the content of an episode, short enough to be read out.
+
+    >>> fingerprint("e", "6 * 7", "42", 1.0)
+    'c5efbfad9191acf4b3bd'
+    """
+    kind, text = ("trajectory", solution.to_json()) if isinstance(solution, Trajectory) else ("text", solution or "")
+    parts = [episode_id, query, "none" if solution is None else kind, text, "none" if reward is None else repr(float(reward))]
+    digest = hashlib.blake2b(digest_size=10, person=b"cascade-content")
+    for part in parts:
+        raw = part.encode()
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +68,20 @@ class Episode:
     cases: tuple[str, ...] = ()  # ids of the cases that were shown
     thread_id: str | None = None
     ended: str | None = None
+    reported: Solution | None = None  # what its agent says solved it, as long as nobody has confirmed that
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+
+    @property
+    def fingerprint(self) -> str:
+        """What stands for the content of an episode: another one as soon as its query, solution or reward is another.
+
+        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms what was seen, and nothing else.
+
+        >>> seen = Episode(id="e", namespace="default", query="6 * 7", status="settled", solution="42", reward=1.0)
+        >>> seen.fingerprint == fingerprint("e", "6 * 7", "43", 1.0)
+        False
+        """
+        return fingerprint(self.id, self.query, self.solution, self.reward)
 
     @property
     def under_way(self) -> bool:

@@ -7,6 +7,9 @@ from datetime import timedelta
 
 from cascade_memory.domain.validation import check_k, check_seconds
 
+MOST_REPORTED = 1_000  # episodes of a namespace that have nobody's word but their agent's
+MOST_REPORTED_BYTES = 32 * 2**20  # of their text
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -52,6 +52,7 @@ class RecallRecord:
     holdout: float = 0.0  # the probability with which a new episode was to be held out
     thread: str | None = None
     shadow: Opinion | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])  # of the episode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +98,8 @@ class Unsettled:
     solution: Solution | None  # what was rewarded before, or what the run ended with, if that was noted
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
     similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
+    agents_words: bool = False  # nobody but the agent says that this solved it
+    reward: float | None = None  # the standing one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,6 +117,9 @@ class Settlement:
     agreement: Mapping[int, NDArray[np.float32]]  # recall key -> hindsight labels
     overwrite: bool
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    agents_words: bool = False  # the solution is what the agent reported, and nobody has confirmed it
+    confirms: str | None = None  # the fingerprint that the episode must have
+    waits: bool = False  # for somebody else's word: counts against what a namespace may hold of such
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +142,11 @@ class Change:
     id: str | None = None  # of a case that is gone
 
 
-CASE_ADDED, CASE_REMOVED, EVICTED, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN, PURGED = (
+CASE_ADDED, CASE_REMOVED, EVICTED, RETOLD, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN, PURGED = CHANGES = (
     "case+",
     "case-",
     "evicted",
+    "retold",
     "settled",
     "withdrawn",
     "closed",

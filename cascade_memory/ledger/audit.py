@@ -9,13 +9,13 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
-_CHANGES = ("case+", "case-", "evicted", "settled", "withdrawn", "closed", "forgotten", "purged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
         ("meta", "key", _meta),
         ("sqlite_sequence", "name", lambda row: rules.whole(row["seq"], "seq")),
         ("namespace", "id", lambda row: (rules.whole(row["id"], "id", 1), check_namespace(row["name"]))),
-        ("episode", "key", lambda row: (_numbered(row), rules.episode(row))),
+        ("episode", "key", _episode),
         ("episode_vector", "key", case_vector),
         ("attempt", "episode", rules.attempt),
         ("solution", "id", _solution),
@@ -91,7 +91,10 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
         ("field", "cases_key", rules.field),
         ("recall", "key", _recall),
         ("outcome", "key", _outcome),
+        ("addition", "key", _addition),
         ("outcome_field", "outcome", rules.field),
+        ("addition_field", "addition", rules.field),
+        ("episode_field", "episode", rules.field),
         ("change", "seq", _change),
         ("event", "key", _event),
     )
@@ -128,7 +131,7 @@ class _Later(dict[str, Any]):
     """A row; columns that a ledger of an older version does not have yet are as after an upgrade."""
 
     def __missing__(self, name: str) -> Any:
-        return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0}.get(name)
+        return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "agents_words": 0}.get(name)
 
 
 def _dimension(connection: sqlite3.Connection) -> int | None:
@@ -173,7 +176,7 @@ def _mark(value: str) -> None:
         mark = json.loads(value)
     except (ValueError, RecursionError):
         mark = None
-    if not isinstance(mark, dict) or set(cast("dict[str, Any]", mark)) != {"key", "seq", "clean"}:
+    if not isinstance(mark, dict) or not {"key", "seq", "clean"} <= set(cast("dict[str, Any]", mark)):
         raise InvalidInput("the note about Chroma cannot be read")
     rules.whole(mark["key"], "key")
     rules.whole(mark["seq"], "seq")
@@ -182,6 +185,20 @@ def _mark(value: str) -> None:
 def _numbered(row: rules.Row) -> None:
     rules.whole(row["key"], "key", 1)
     rules.whole(row["namespace"], "namespace", 1)
+
+
+def _episode(row: rules.Row) -> None:
+    _numbered(row)
+    rules.episode(row)
+    _told(row)
+    if row["reported"] is not None:
+        rules.whole(row["reported"], "reported")
+
+
+def _told(row: rules.Row) -> None:
+    """Refuse metadata that is none, where there is any."""
+    if row["metadata"] is not None:
+        rules.metadata_of(row["metadata"])
 
 
 def _solution(row: rules.Row) -> None:
@@ -210,14 +227,22 @@ def _recall(row: rules.Row) -> None:
 def _outcome(row: rules.Row) -> None:
     _numbered(row)
     rules.outcome(row)
+    _told(row)
     if row["cases_key"] is not None:
         rules.whole(row["cases_key"], "cases_key")
+
+
+def _addition(row: rules.Row) -> None:
+    _numbered(row)
+    rules.whole(row["cases_key"], "cases_key", 1)
+    rules.addition(row)
+    rules.metadata_of(row["metadata"])
 
 
 def _change(row: rules.Row) -> None:
     rules.whole(row["seq"], "seq", 1)
     rules.whole(row["namespace"], "namespace", 0)
-    rules.one_of(row["kind"], _CHANGES, "kind")
+    rules.one_of(row["kind"], CHANGES, "kind")
     rules.whole(row["ref"], "ref")
     if row["id"] is not None:
         check_id(row["id"], "id")

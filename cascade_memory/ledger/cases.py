@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
-from cascade_memory.ledger.filters import compile_where, encode_value
+from cascade_memory.ledger.filters import ADDITIONS, CASES, compile_where, keep_fields
 from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
 from cascade_memory.ledger.reading import fetched, usable
 from cascade_memory.ports.pair_encoder import Candidates
@@ -51,9 +51,10 @@ def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, boo
         "UPDATE cases SET copies = copies + 1, verified_at = ? WHERE namespace = ? AND pair = ? RETURNING key, id",
         (case.created_at or time.time(), case.namespace, case.pair_key),
     ).fetchone()
-    if known is not None:
-        return int(known[0]), str(known[1]), False
     kind, text = pack_solution(case.solution)
+    if known is not None:
+        _note_addition(connection, int(known[0]), case, text)
+        return int(known[0]), str(known[1]), False
     episode = None
     if case.episode_id is not None:
         episode = connection.execute("SELECT key FROM episode WHERE id = ?", (case.episode_id,)).fetchone()[0]
@@ -78,24 +79,24 @@ def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, boo
     metadata = json.dumps(dict(case.metadata), ensure_ascii=False)
     connection.execute("INSERT INTO case_text VALUES (?, ?, ?, ?)", (key, kind, text, metadata))
     connection.execute("INSERT INTO case_vector VALUES (?, ?)", (key, pack_floats(case.vector)))
-    for name, value in case.metadata.items():
-        for one in value if isinstance(value, list) else [value]:
-            connection.execute(
-                "INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", (case.namespace, name, encode_value(one), key)
-            )
+    keep_fields(connection, CASES, case.namespace, key, case.metadata)
+    _note_addition(connection, key, case, text)
     note(connection, case.namespace, CASE_ADDED, key)
     return key, case.id, True
 
 
-def release(connection: sqlite3.Connection, key: int) -> int:
-    """Take one verification of a case back; return 1 if that was the last one, and the case is gone."""
-    left = connection.execute(
-        "UPDATE cases SET copies = copies - 1 WHERE key = ? AND copies > 1 RETURNING copies", (key,)
-    ).fetchone()
-    if left is not None or connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:
-        return 0
-    delete(connection, key)
-    return 1
+def _note_addition(connection: sqlite3.Connection, key: int, case: NewCase, text: str | None) -> None:
+    """Write down who put a case in by hand; what an episode ended in is written down with its outcome."""
+    if case.episode_id is not None:
+        return
+    (stored,) = connection.execute("SELECT solution FROM case_text WHERE key = ?", (key,)).fetchone()
+    metadata = json.dumps(dict(case.metadata), ensure_ascii=False)
+    addition = connection.execute(
+        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
+        (case.namespace, key, case.source, case.created_at, metadata, None if text == stored else text),
+    ).lastrowid
+    assert addition is not None
+    keep_fields(connection, ADDITIONS, case.namespace, addition, case.metadata)
 
 
 def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -> None:
@@ -105,6 +106,9 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
         return
     namespace, solution, case_id = row
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
+    mine = "SELECT key FROM addition WHERE cases_key = ?"
+    connection.execute(f"DELETE FROM addition_field WHERE addition IN ({mine})", (key,))
+    connection.execute("DELETE FROM addition WHERE cases_key = ?", (key,))
     connection.execute("DELETE FROM case_text WHERE key = ?", (key,))
     connection.execute("DELETE FROM case_vector WHERE key = ?", (key,))
     connection.execute("DELETE FROM cases WHERE key = ?", (key,))

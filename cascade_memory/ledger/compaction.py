@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,20 +74,38 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
         )
 
 
-def take_out(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) -> None:
-    """Take cases that are being forgotten out of the logged candidates of every recall of their namespace.
+class Offering(NamedTuple):
+    """Recalls that offered certain cases, of so many that were looked at, up to the last one."""
+
+    recalls: list[int]
+    looked_at: int
+    last: int
+
+
+def offering(connection: sqlite3.Connection, namespace: int, keys: Sequence[int], after: int, limit: int) -> Offering:
+    """Look through the next recalls of a namespace for those that had one of these cases among their candidates."""
+    gone = np.array(sorted(keys), np.int64)
+    rows = connection.execute(
+        "SELECT key, candidates FROM recall WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?", (namespace, after, limit)
+    ).fetchall()
+    hit = [key for key, candidates in rows if np.isin(unpack_ints(candidates), gone).any()]
+    return Offering(hit, len(rows), rows[-1][0] if rows else after)
+
+
+def take_out(connection: sqlite3.Connection, recalls: Sequence[int], keys: Sequence[int]) -> None:
+    """Take cases that are being forgotten out of the logged candidates of these recalls.
 
     A recall that loses one is marked by a negative ``k``: the probabilities that are left say nothing about what it was chosen
     from, and a recall that lost them all looks like one of an empty memory.
     """
     gone = np.array(sorted(keys), np.int64)
-    offered = connection.execute("SELECT key, candidates FROM recall WHERE namespace = ?", (namespace,))
-    hit = [key for key, candidates in offered if np.isin(unpack_ints(candidates), gone).any()]
-    for key in hit:
+    for key in recalls:
         row = connection.execute(
             "SELECT key, candidates, groups, chosen, numbers, agreement, features, shadow_numbers FROM recall WHERE key = ?",
             (key,),
         ).fetchone()
+        if row is None:
+            continue
         candidates = unpack_ints(row[1])
         stays = np.flatnonzero(~np.isin(candidates, gone))
         rest = (None if blob is None else _rows(blob, len(candidates), stays) for blob in row[6:])

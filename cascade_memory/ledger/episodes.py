@@ -1,4 +1,4 @@
-"""Reading episodes, and forgetting them."""
+"""Reading episodes, how their runs ended, and forgetting all of a namespace."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import FORGOTTEN
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
-from cascade_memory.ledger.compaction import take_out
-from cascade_memory.ledger.filters import OUTCOMES, compile_where
 from cascade_memory.ledger.packing import pack_solution
-from cascade_memory.ledger.reading import fetched, solution_if_readable
+from cascade_memory.ledger.reading import fetched, metadata_if_readable, solution_if_readable
 from cascade_memory.ledger.recalls import shown_cases
 
+# What the host noted itself comes before what an agent reported.
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
-  episode.closed_at, outcome.value, episode.source, coalesce(outcome.solution_kind, attempt.solution_kind),
-  coalesce(outcome.solution, attempt.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),
-  episode.thread, attempt.status
+  episode.closed_at, outcome.value, episode.source, coalesce(attempt.solution_kind, outcome.solution_kind),
+  coalesce(attempt.solution, outcome.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),
+  episode.thread, attempt.status, outcome.solution_kind, outcome.solution, outcome.agents_words,
+  coalesce(outcome.metadata, episode.metadata)
   FROM episode JOIN namespace ON namespace.id = episode.namespace
   LEFT JOIN outcome ON outcome.episode = episode.key AND outcome.withdrawn_at IS NULL
   LEFT JOIN attempt ON attempt.episode = episode.key"""
@@ -87,84 +87,15 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
         thread_id=row[13],
         ended=row[14],
         cases=tuple(ids),
+        reported=solution_if_readable(row[15], row[16]) if row[17] else None,
+        metadata=metadata_if_readable(row[18]),
     )
-
-
-def forget(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]) -> dict[str, int]:
-    """Delete cases, and the episodes that ended in them: their queries say the same."""
-    gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
-    take_out(connection, namespace, keys)
-    for key in keys:
-        for (episode,) in connection.execute("SELECT DISTINCT episode FROM outcome WHERE cases_key = ?", (key,)).fetchall():
-            # Its last word may have made another case than the one it took back.
-            others = connection.execute(
-                "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key <> ?", (episode, key)
-            ).fetchall()
-            _forget_episode(connection, episode, gone)
-            for (other,) in others:
-                _release(connection, namespace, other, gone)
-        if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
-            cases.delete(connection, key)
-            gone["cases"] += 1
-    return gone
-
-
-def forget_where(connection: sqlite3.Connection, namespace: int, where: object) -> dict[str, int]:
-    """Delete the cases with such metadata, and the episodes that were rewarded with such metadata."""
-    keys = [key for (key,) in connection.execute(*compile_where(where, namespace)).fetchall()]
-    outcomes = [key for (key,) in connection.execute(*compile_where(where, namespace, OUTCOMES)).fetchall()]
-    gone = forget(connection, namespace, keys)
-    for outcome in outcomes:
-        for (episode,) in connection.execute("SELECT episode FROM outcome WHERE key = ?", (outcome,)).fetchall():
-            _forget_with_case(connection, namespace, episode, gone)
-    return gone
-
-
-def forget_episode(connection: sqlite3.Connection, episode_id: str) -> dict[str, int]:
-    """Delete an episode and the case it made."""
-    gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
-    row = connection.execute("SELECT key, namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
-    if row is not None:
-        _forget_with_case(connection, row[1], row[0], gone)
-    return gone
-
-
-def _forget_with_case(connection: sqlite3.Connection, namespace: int, episode: int, gone: dict[str, int]) -> None:
-    made = connection.execute(
-        "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL", (episode,)
-    ).fetchall()
-    _forget_episode(connection, episode, gone)
-    for (key,) in made:
-        _release(connection, namespace, key, gone)
-
-
-def _release(connection: sqlite3.Connection, namespace: int, key: int, gone: dict[str, int]) -> None:
-    gone["cases"] += cases.release(connection, key)
-    if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:  # now, or evicted before
-        take_out(connection, namespace, [key])
-
-
-def drop(connection: sqlite3.Connection, episode: int) -> None:
-    """Delete an episode that cannot be read; the case it made stays."""
-    _forget_episode(connection, episode, {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0})
-
-
-def _forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
-    (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
-    connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
-    connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
-    gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
-    connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
-    connection.execute("DELETE FROM episode_vector WHERE key = ?", (episode,))
-    gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
-    gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
-    cases.note(connection, namespace, FORGOTTEN, episode)
 
 
 def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str, int]:
     """Delete everything of a namespace except its name, which recall may be using at this moment."""
     gone: dict[str, int] = {}
-    for table in ("field", "outcome_field"):
+    for table in ("field", "outcome_field", "addition_field", "episode_field", "addition"):
         connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
     keys = "(SELECT key FROM cases WHERE namespace = ?)"
     for table in ("case_text", "case_vector"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -45,7 +46,31 @@ class Filtered:
 
 
 CASES = Filtered("field", "cases_key", "SELECT key FROM cases WHERE namespace = ?")
-OUTCOMES = Filtered("outcome_field", "outcome", "SELECT DISTINCT outcome AS key FROM outcome_field WHERE namespace = ?")
+OUTCOMES = Filtered(
+    "outcome_field",
+    "outcome",
+    """SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL
+       AND (cases_key IS NOT NULL OR EXISTS (SELECT 1 FROM outcome_field WHERE outcome_field.outcome = outcome.key))""",
+)
+ADDITIONS = Filtered("addition_field", "addition", "SELECT key FROM addition WHERE namespace = ?")
+EPISODES = Filtered("episode_field", "episode", "SELECT DISTINCT episode AS key FROM episode_field WHERE namespace = ?")
+
+
+def keep_fields(connection: sqlite3.Connection, of: Filtered, namespace: int, ref: int, metadata: Mapping[str, Any]) -> None:
+    """Write metadata down once more, a row per value, so that a filter finds it."""
+    for name, value in metadata.items():
+        for one in cast("list[object]", value) if isinstance(value, list) else [value]:
+            connection.execute(
+                f"INSERT OR IGNORE INTO {of.fields} VALUES (?, ?, ?, ?)", (namespace, name, encode_value(one), ref)
+            )
+
+
+def kept_fields(connection: sqlite3.Connection, of: Filtered, ref: int) -> dict[str, Any]:
+    """Return metadata as far as its rows tell: which of several values came first is lost, and lists of one are values."""
+    fields: dict[str, list[Any]] = {}
+    for name, value in connection.execute(f"SELECT name, value FROM {of.fields} WHERE {of.ref} = ?", (ref,)):
+        fields.setdefault(name, []).append(bool(value[0]) if isinstance(value, bytes) else value)
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
 
 
 def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[str, list[Any]]:

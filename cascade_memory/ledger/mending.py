@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, episodes, rules, soundness
+from cascade_memory.ledger import cases, rules, soundness
 from cascade_memory.ledger.audit import Fault, as_stored, embedder_of, faults
-from cascade_memory.ledger.filters import encode_value
+from cascade_memory.ledger.filters import CASES, keep_fields
+from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.packing import pack_floats, solution_of
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -29,8 +30,14 @@ _PLAIN = {
     "recall": "key",
     "attempt": "episode",
     "episode_vector": "key",
+    "episode_field": "episode",
+    "addition": "key",
+    "addition_field": "addition",
 }  # deleted as they are
-_SEQUENCES = {"change": "seq", "solution": "id", **dict.fromkeys(("episode", "recall", "outcome", "cases", "event"), "key")}
+_SEQUENCES = {
+    **{"change": "seq", "solution": "id"},
+    **dict.fromkeys(("episode", "recall", "outcome", "cases", "addition", "event"), "key"),
+}
 
 
 def mend(connection: sqlite3.Connection, embed: Embed) -> Counter[str]:
@@ -144,10 +151,7 @@ def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: An
         metadata = {}
         connection.execute("UPDATE case_text SET metadata = '{}' WHERE key = ?", (key,))
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
-    for name, value in metadata.items():
-        for one in value if isinstance(value, list) else [value]:
-            row = (namespace, name, encode_value(one), key)
-            connection.execute("INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", row)
+    keep_fields(connection, CASES, namespace, key, metadata)
 
 
 def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
@@ -162,13 +166,25 @@ def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
         rules.whole(row["namespace"], "namespace", 1)
         rules.episode(row)
     except InvalidInput:
-        episodes.drop(connection, key)
+        forget_episode(connection, key, Counter())
         return "episodes removed"
+    if row.get("metadata") is not None and not _is_metadata(row["metadata"]):
+        connection.execute("UPDATE episode SET metadata = NULL WHERE key = ?", (key,))
+        connection.execute("DELETE FROM episode_field WHERE episode = ?", (key,))
+    connection.execute("UPDATE episode SET reported = NULL WHERE key = ? AND typeof(reported) <> 'integer'", (key,))
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
     status = "settled" if outcomes else "censored"
     connection.execute("UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?", (status, key))
     connection.execute("DELETE FROM attempt WHERE episode = ?", (key,))
     return "episodes mended"
+
+
+def _is_metadata(text: Any) -> bool:
+    try:
+        rules.metadata_of(text)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _outcome(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
 from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, Settlement, Unsettled
-from cascade_memory.errors import AlreadyRewarded, EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import cases
+from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, QuotaExceeded, UnknownEpisode
+from cascade_memory.ledger import cases, episodes
 from cascade_memory.ledger.compaction import NUMBERS, shrink
-from cascade_memory.ledger.filters import encode_value
+from cascade_memory.ledger.filters import OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints
 from cascade_memory.ledger.reading import solution_if_readable
-from cascade_memory.ledger.recalls import shown_cases
+from cascade_memory.ledger.recalls import count_use, keep_metadata, metadata_of
+from cascade_memory.ledger.verifications import reconsider
 
 _NONE = np.zeros(0, np.float32)
 
@@ -24,7 +29,8 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
     """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
     row = connection.execute(
         """SELECT episode.key, episode.namespace, query, episode_vector.vector,
-             coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution)
+             coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
+             attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words, outcome.value
            FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
            LEFT JOIN attempt ON attempt.episode = episode.key
            LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
@@ -43,6 +49,8 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
         query=row[2],
         vector=unpack_floats(row[3] or b""),
         solution=solution_if_readable(row[4], row[5]),
+        agents_words=bool(row[6]),
+        reward=row[7],
         groups={key: unpack_ints(groups) for key, groups, _ in recalls},
         similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
     )
@@ -54,101 +62,169 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     if found is None:
         raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
     episode, status = found
-    withdrawn: int | None = None
-    if status == "settled":
-        standing = _standing(connection, episode)
-        if not (new.overwrite or _adds_to(standing, new)):
-            if standing["value"] == new.value:
-                return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
-            raise AlreadyRewarded(
-                f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before; "
-                f"pass overwrite=True to replace that by {new.value:g}"
-            )
-        _withdraw(connection, new, standing["key"])
-        withdrawn = standing["key"]
-    elif status != "open":
+    _check_confirmed(connection, new)
+    standing = _standing(connection, episode) if status == "settled" else None
+    if standing is None and status != "open":
         raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
+    if standing is not None and not _may_replace(standing, new):
+        return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
+    reported = _reported(connection, new, episode)
+    metadata = _metadata(connection, new, episode, None if standing is None else standing["key"])
+    if standing is not None:
+        _withdraw(connection, new.namespace, new.at, standing["key"])
     case_key, case_id = None, None
     if new.case is not None:
-        case_key, case_id, _ = cases.insert(connection, new.case)
+        case_key, case_id, _ = cases.insert(connection, dataclasses.replace(new.case, metadata=metadata))
     kind, text = pack_solution(new.solution)
+    by_agent = new.source not in TRUSTED_SOURCES
     outcome = connection.execute(
-        """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (episode, new.namespace, new.value, new.source, new.at, kind, text, int(new.learns), case_key),
+        """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key, metadata,
+             agents_words)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            episode,
+            new.namespace,
+            new.value,
+            new.source,
+            new.at,
+            kind,
+            text,
+            int(new.learns),
+            case_key,
+            json.dumps(metadata, ensure_ascii=False) if metadata else None,
+            int((by_agent or new.agents_words) and text is not None),
+        ),
     ).lastrowid
     assert outcome is not None
-    _keep_fields(connection, new, outcome, withdrawn)
+    keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
     for recall, labels in new.agreement.items():
         # A candidate may have been forgotten since the labels were made: then they belong to no one any more.
         connection.execute(
             "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
             (pack_floats(labels), recall, 8 * len(labels)),
         )
-    _count_use(connection, episode, new.value, sign=1)
+    count_use(connection, episode, new.value, sign=1)
     connection.execute(
-        "UPDATE episode SET status = 'settled', closed_at = ?, source = ? WHERE key = ?", (new.at, new.source, episode)
+        "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
+        (new.at, new.source, reported, episode),
     )
-    connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
+    if not by_agent:  # what the host noted stands beside what an agent says, until somebody has judged it
+        connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
     cases.note(connection, new.namespace, SETTLED, outcome)
     return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
-def _keep_fields(connection: sqlite3.Connection, new: Settlement, outcome: int, withdrawn: int | None) -> None:
-    """Keep an outcome's metadata, or that of the one it replaces: whoever forgets by metadata means the episode as well."""
-    if not new.metadata:
-        connection.execute("UPDATE outcome_field SET outcome = ? WHERE outcome = ?", (outcome, withdrawn))
+def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
+    """Refuse to confirm what is not on record any more."""
+    if new.confirms is None:
         return
-    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (withdrawn,))
-    for name, value in new.metadata.items():
-        for one in value if isinstance(value, list) else [value]:
-            connection.execute(
-                "INSERT OR IGNORE INTO outcome_field VALUES (?, ?, ?, ?)", (new.namespace, name, encode_value(one), outcome)
-            )
+    found = episodes.one(connection, new.episode_id)
+    if found is None or found.fingerprint != new.confirms:
+        raise ContentChanged.of(new.episode_id, new.confirms)
+
+
+def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> int | None:
+    """Return how much an agent has reported of an episode that waits for somebody else's word; None where it does not.
+
+    Refuse what is more than a namespace may hold of that.
+    """
+    if not new.waits:
+        return None
+    query, before = connection.execute("SELECT query, reported FROM episode WHERE key = ?", (episode,)).fetchone()
+    size = len((pack_solution(new.solution)[1] or "").encode()) + (len(query.encode()) if before is None else before)
+    check_room(connection, new.namespace, 1 if before is None else 0, size - (before or 0))
+    return size
+
+
+def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: int) -> None:
+    """Refuse more than a namespace may hold of what has nobody's word but an agent's."""
+    count, held = connection.execute(
+        "SELECT count(*), coalesce(sum(reported), 0) FROM episode WHERE namespace = ? AND reported IS NOT NULL", (namespace,)
+    ).fetchone()
+    if count + more > MOST_REPORTED or held + size > MOST_REPORTED_BYTES:
+        raise QuotaExceeded(
+            f"{count:,} reports of agents wait for somebody's word here, {held / 2**20:.1f} MiB of text; {MOST_REPORTED:,} "
+            f"and {MOST_REPORTED_BYTES // 2**20} MiB may. The host has to confirm or reject some first (cascade-memory "
+            "pending), or to let go of them (memory.expire(older_than, reported=True), memory.forget(episode_id=...))"
+        )
+
+
+def _metadata(connection: sqlite3.Connection, new: Settlement, episode: int, withdrawn: int | None) -> Mapping[str, Any]:
+    """Return what is kept with an outcome: what it says itself, else what the one said that it replaces, and its episode's."""
+    said = dict(new.metadata)
+    if not said and withdrawn is not None:
+        said = _said(connection, withdrawn)
+    return {**metadata_of(connection, episode), **said}
+
+
+def _said(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
+    (packed,) = connection.execute("SELECT metadata FROM outcome WHERE key = ?", (outcome,)).fetchone()
+    return kept_fields(connection, OUTCOMES, outcome) if packed is None else json.loads(packed)
 
 
 def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
-        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id
+        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()
-    return dict(zip(("key", "value", "solved", "learns", "source", "case"), row, strict=True))
+    return dict(zip(("key", "value", "solved", "learns", "source", "case", "agents_words"), row, strict=True))
+
+
+def _may_replace(standing: dict[str, Any], new: Settlement) -> bool:
+    """Say whether an outcome takes the place of the standing one; False if it says the same, and an error if it may not."""
+    if new.overwrite and not _is_less(standing, new):
+        return True
+    if _adds_to(standing, new):
+        return True
+    if standing["value"] == new.value:
+        return False
+    said = f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before"
+    if _is_less(standing, new):
+        raise AlreadyRewarded(f"{said}, and not by its agent: an agent's own report does not take the place of that")
+    raise AlreadyRewarded(f"{said}; pass overwrite=True to replace that by {new.value:g}")
+
+
+def _is_less(standing: dict[str, Any], new: Settlement) -> bool:
+    """Say whether an agent has something to say to what somebody else has said before."""
+    return standing["source"] in TRUSTED_SOURCES and new.source not in TRUSTED_SOURCES
 
 
 def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
     """Say whether an outcome may take the place of another unasked: it brings the solution, or a word that counts more."""
+    if _is_less(standing, new):
+        return False
     trusted, was_trusted = new.source in TRUSTED_SOURCES, standing["source"] in TRUSTED_SOURCES
-    if was_trusted and not trusted:
-        return False  # an agent has nothing to add to what somebody else has said
     brings_solution = new.value == standing["value"] and new.solution is not None and not standing["solved"]
-    return brings_solution or (trusted and not was_trusted) or (new.learns and not standing["learns"])
+    confirms = trusted and standing["agents_words"] and not new.agents_words and new.value == standing["value"]
+    return brings_solution or confirms or (trusted and not was_trusted) or (new.learns and not standing["learns"])
 
 
-def _withdraw(connection: sqlite3.Connection, new: Settlement, outcome: int) -> None:
+def _withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome: int) -> None:
     """Take back what the standing outcome did: its case, its labels, its counts."""
     episode, value, case_key = connection.execute(
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
-    connection.execute("UPDATE outcome SET withdrawn_at = ? WHERE key = ?", (new.at, outcome))
+    connection.execute("UPDATE outcome SET withdrawn_at = ?, metadata = NULL WHERE key = ?", (at, outcome))
+    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
-    _count_use(connection, episode, value, sign=-1)
+    count_use(connection, episode, value, sign=-1)
     if case_key is not None:
-        cases.release(connection, case_key)
-    cases.note(connection, new.namespace, WITHDRAWN, outcome)
+        reconsider(connection, case_key)
+    cases.note(connection, namespace, WITHDRAWN, outcome)
 
 
-def _count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:
-    for key in shown_cases(connection, episode):
-        connection.execute(
-            "UPDATE cases SET shown = shown + ?, succeeded = succeeded + ? WHERE key = ?", (sign, sign * value, key)
-        )
+def close(
+    connection: sqlite3.Connection, episode_ids: list[str], status: str, at: float, *, reported: bool = False
+) -> list[str]:
+    """Close open episodes without a label (``censored`` or ``expired``); return those that were open.
 
-
-def close(connection: sqlite3.Connection, episode_ids: list[str], status: str, at: float) -> list[str]:
-    """Close open episodes without a label (``censored`` or ``expired``); return those that were open."""
+    With ``reported`` also those that have nobody's word but their agent's, which goes.
+    """
     closed: list[str] = []
     for episode_id in episode_ids:
+        if reported:
+            _take_back_report(connection, episode_id, at)
         row = connection.execute(
             "UPDATE episode SET status = ?, closed_at = ? WHERE id = ? AND status = 'open' RETURNING key, namespace",
             (status, at, episode_id),
@@ -159,3 +235,19 @@ def close(connection: sqlite3.Connection, episode_ids: list[str], status: str, a
             cases.note(connection, row[1], CLOSED, row[0])
             closed.append(episode_id)
     return closed
+
+
+def _take_back_report(connection: sqlite3.Connection, episode_id: str, at: float) -> None:
+    """Open an episode again of which only its agent has said how it went. Whose it is stays known."""
+    row = connection.execute(
+        """SELECT episode.key, episode.namespace, outcome.key FROM episode JOIN outcome ON outcome.episode = episode.key
+           WHERE episode.id = ? AND episode.status = 'settled' AND episode.source = 'agent' AND withdrawn_at IS NULL""",
+        (episode_id,),
+    ).fetchone()
+    if row is None:
+        return
+    episode, namespace, outcome = row
+    keep_metadata(connection, namespace, episode, _said(connection, outcome))
+    _withdraw(connection, namespace, at, outcome)
+    connection.execute("UPDATE outcome SET solution_kind = NULL, solution = NULL WHERE episode = ?", (episode,))
+    connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))

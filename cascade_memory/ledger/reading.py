@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger.packing import unpack_solution
@@ -46,3 +47,9 @@ def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
 def solution_if_readable(kind: str | None, text: str | None) -> Solution | None:
     """Return a solution, or None where it cannot be read."""
     return next(iter(usable([(kind, text)], lambda both: unpack_solution(*both))), None)
+
+
+def metadata_if_readable(text: str | None) -> dict[str, Any]:
+    """Return metadata that was stored as JSON, or none where it cannot be read."""
+    found = next(iter(usable([text or "{}"], json.loads)), None)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

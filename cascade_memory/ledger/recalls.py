@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.records import Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.packing import (
     pack_floats,
     pack_ints,
@@ -84,13 +86,30 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
         ).lastrowid
         assert key is not None
         connection.execute("INSERT INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
+        keep_metadata(connection, entry.namespace, key, entry.metadata)
         return key, entry.query
     key, query, namespace, status = row
     if namespace != entry.namespace:
         raise UnknownEpisode(f"episode {entry.episode_id!r} belongs to another namespace")
     if status != "open":
         raise EpisodeClosed(f"episode {entry.episode_id!r} is {status}; open another one to recall again")
+    keep_metadata(connection, entry.namespace, key, entry.metadata)
     return key, query
+
+
+def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, metadata: Mapping[str, Any]) -> None:
+    """Keep whose episode this is; what was said earlier is kept where this says nothing else."""
+    if metadata:
+        both = {**metadata_of(connection, episode), **metadata}
+        packed = json.dumps(both, ensure_ascii=False)
+        connection.execute("UPDATE episode SET metadata = ? WHERE key = ?", (packed, episode))
+        keep_fields(connection, EPISODES, namespace, episode, metadata)
+
+
+def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, Any]:
+    """Return what an episode's recalls were told of it."""
+    (packed,) = connection.execute("SELECT metadata FROM episode WHERE key = ?", (episode,)).fetchone()
+    return {} if packed is None else json.loads(packed)
 
 
 FEEDBACK_COLUMNS = "recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement"
@@ -153,3 +172,12 @@ def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
         for key in shown:
             keys[int(key)] = None
     return list(keys)
+
+
+def count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:
+    """Count an outcome for the cases that its episode was shown; with ``sign=-1`` take that back."""
+    for key in shown_cases(connection, episode):
+        connection.execute(
+            "UPDATE cases SET shown = max(0, shown + ?), succeeded = max(0.0, succeeded + ?) WHERE key = ?",
+            (sign, sign * value, key),
+        )

@@ -254,8 +254,17 @@ def outcome(row: Row) -> None:
     moment(row["at"], "at")
     solution(row["solution_kind"], row["solution"])
     whole(row["learns"], "learns", 0, 1)
+    whole(row["agents_words"], "agents_words", 0, 1)
     if row["withdrawn_at"] is not None:
         moment(row["withdrawn_at"], "withdrawn_at")
+
+
+def addition(row: Row) -> None:
+    """Refuse what cannot be the word of somebody who put a case in by hand; its metadata has rules of its own."""
+    one_of(row["source"], SOURCES, "source")
+    moment(row["at"], "at")
+    if row["solution"] is not None and type(row["solution"]) is not str:
+        raise InvalidInput(f"the solution must be a text, not {_said(row['solution'])}")
 
 
 def field(row: Row) -> None:

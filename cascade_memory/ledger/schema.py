@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: tells our ledger from anybody's SQLite file
 
 # Texts and vectors stand in tables of their own: the rows that every recall reads stay small and close together.
@@ -22,8 +22,11 @@ CREATE TABLE episode (
   holdout REAL NOT NULL DEFAULT 0,    -- the probability with which it could have been held out
   status TEXT NOT NULL,               -- open, settled, censored, expired
   opened_at REAL NOT NULL,
-  closed_at REAL
+  closed_at REAL,
+  metadata TEXT,                      -- JSON, given with its recalls, or NULL
+  reported INTEGER                    -- bytes of what its agent reported, while nobody else has said a word, or NULL
 );
+CREATE INDEX episode_reported ON episode(namespace, reported) WHERE reported IS NOT NULL;
 CREATE INDEX episode_open ON episode(namespace, opened_at) WHERE status = 'open';
 CREATE INDEX episode_namespace ON episode(namespace, status);
 CREATE INDEX episode_thread ON episode(thread, key) WHERE thread IS NOT NULL;
@@ -74,7 +77,9 @@ CREATE TABLE outcome (
   solution TEXT,
   learns INTEGER NOT NULL,
   cases_key INTEGER,                  -- the case that it retained
-  withdrawn_at REAL                   -- set when another outcome took its place
+  withdrawn_at REAL,                  -- set when another outcome took its place
+  metadata TEXT,                      -- JSON, or NULL
+  agents_words INTEGER NOT NULL DEFAULT 0  -- the solution is what the agent reported, and nobody has confirmed it
 );
 CREATE INDEX outcome_episode ON outcome(episode);
 CREATE INDEX outcome_case ON outcome(cases_key) WHERE cases_key IS NOT NULL;
@@ -110,6 +115,18 @@ CREATE TABLE case_text (key INTEGER PRIMARY KEY REFERENCES cases(key), solution_
   metadata TEXT NOT NULL);
 CREATE TABLE case_vector (key INTEGER PRIMARY KEY REFERENCES cases(key), vector BLOB NOT NULL);
 
+-- Who put a case in by hand, or put it in again: with the outcomes that ended in it, all who vouch for it.
+CREATE TABLE addition (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL,
+  cases_key INTEGER NOT NULL,
+  source TEXT NOT NULL,
+  at REAL NOT NULL,
+  metadata TEXT NOT NULL,
+  solution TEXT                       -- where it is written otherwise than the case's, or NULL
+);
+CREATE INDEX addition_case ON addition(cases_key);
+
 -- Metadata once more, a row per value, so that a filter is a range of an index.
 CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, cases_key INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
@@ -119,6 +136,14 @@ CREATE INDEX field_case ON field(cases_key);
 CREATE TABLE outcome_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, outcome INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, outcome)) WITHOUT ROWID;
 CREATE INDEX outcome_field_outcome ON outcome_field(outcome);
+
+-- And of additions, and of episodes, whatever became of them.
+CREATE TABLE addition_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, addition INTEGER NOT NULL,
+  PRIMARY KEY (namespace, name, value, addition)) WITHOUT ROWID;
+CREATE INDEX addition_field_addition ON addition_field(addition);
+CREATE TABLE episode_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, episode INTEGER NOT NULL,
+  PRIMARY KEY (namespace, name, value, episode)) WITHOUT ROWID;
+CREATE INDEX episode_field_episode ON episode_field(episode);
 
 -- What happened, in order: whoever follows the ledger reads on from the last line it knows.
 CREATE TABLE change (

@@ -11,6 +11,7 @@ _TIMES = (
     ("episode", "closed_at"),
     ("recall", "at"),
     ("outcome", "at"),
+    ("addition", "at"),
 )
 _ORPHANS = {
     "case_text": "key NOT IN (SELECT key FROM cases)",
@@ -19,6 +20,9 @@ _ORPHANS = {
     "attempt": "episode NOT IN (SELECT key FROM episode)",
     "episode_vector": "key NOT IN (SELECT key FROM episode)",
     "outcome_field": "outcome NOT IN (SELECT key FROM outcome)",
+    "addition": "cases_key NOT IN (SELECT key FROM cases)",
+    "addition_field": "addition NOT IN (SELECT key FROM addition)",
+    "episode_field": "episode NOT IN (SELECT key FROM episode)",
     "outcome": "episode NOT IN (SELECT key FROM episode)",
     "recall": "episode IS NOT NULL AND episode NOT IN (SELECT key FROM episode)",
     "cases": "key NOT IN (SELECT key FROM case_text) OR key NOT IN (SELECT key FROM case_vector)",

@@ -29,12 +29,13 @@ from cascade_memory.domain.records import (
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer, vectors
 from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.forgetting import Forgetting
 from cascade_memory.ledger.looking import Looking
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.ports.policy import Feedback
 
 
-class SQLiteLedger(Looking):
+class SQLiteLedger(Looking, Forgetting):
     """Everything that was acknowledged, in one SQLite file (or in RAM, with ``path=None``).
 
     A recall survives a killed process; an outcome, its case, and everything else also a power cut.
@@ -153,10 +154,15 @@ class SQLiteLedger(Looking):
             self.connections.belonging.claim(connection)
             return outcomes.settle(connection, settlement)
 
-    def close_episodes(self, ids: Sequence[str], status: str) -> list[str]:
-        """Close episodes without a label; return those that were open."""
+    def close_episodes(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:
+        """Close episodes without a label; return those that were open, or ``reported`` by their agents and nobody else."""
         with self.connections.write(durable=True) as connection:
-            return outcomes.close(connection, list(ids), status, time.time())
+            return outcomes.close(connection, list(ids), status, time.time(), reported=reported)
+
+    def check_room(self, namespace: int, size: int) -> None:
+        """Refuse one more report of an agent where too much waits for somebody's word."""
+        with self.connections.read() as connection:
+            outcomes.check_room(connection, namespace, 1, size)
 
     def episodes(
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
@@ -314,16 +320,6 @@ class SQLiteLedger(Looking):
         with self.connections.read() as connection:
             return cases.solutions(connection, groups)
 
-    def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
-        """Delete cases and the episodes that made them; return how many rows went."""
-        with self.connections.write(durable=True) as connection:
-            return episodes.forget(connection, namespace, keys)
-
-    def forget_where(self, namespace: int, where: object) -> dict[str, int]:
-        """Delete the cases and the rewarded episodes with such metadata."""
-        with self.connections.write(durable=True) as connection:
-            return episodes.forget_where(connection, namespace, where)
-
     def scrub(self, namespace: int) -> tuple[int, bool]:
         """Leave no byte of what was deleted in the file; return the line of the log about it, and whether the file is clean.
 
@@ -336,11 +332,6 @@ class SQLiteLedger(Looking):
             cases.note(connection, namespace, PURGED, 0)
         clean = self.connections.vacuum()
         return self.head(), clean
-
-    def forget_episode(self, episode_id: str) -> dict[str, int]:
-        """Delete an episode and the case it made."""
-        with self.connections.write(durable=True) as connection:
-            return episodes.forget_episode(connection, episode_id)
 
     def forget_namespace(self, namespace: int) -> dict[str, int]:
         """Delete everything of a namespace."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -17,15 +17,19 @@ from cascade_memory.domain.validation import check_id, check_metadata, check_nam
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.cases import HEAD_CHARS, note, solution_id
-from cascade_memory.ledger.filters import encode_value
+from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.packing import pack_floats, pack_ints, pack_solution, unpack_ints
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
-_EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at"]
+_EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata"]
 _RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
-_LATER = {"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None}  # not in exports of older versions
-_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at"]
+_LATER = {  # not in exports of older versions
+    **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
+    **{"fields": None, "agents_words": None, "additions": None},
+}
+_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words"]
+_ADDITION = ["source", "at", "metadata", "solution"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
 _ROUNDING = 1e-6  # of a norm, in float32
@@ -38,21 +42,35 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
     for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", [*_EPISODE, "vector", "namespace"]):
-        yield {"kind": "episode", **row, "vector": _text(row["vector"]), "namespace": names[row["namespace"]]}
+        yield {
+            "kind": "episode",
+            **{name: row[name] for name in _EPISODE if name != "metadata"},
+            "vector": _text(row["vector"]),
+            "namespace": names[row["namespace"]],
+            "fields": _metadata(row["metadata"]),
+        }
     for row in _rows(connection, "attempt", [*_ATTEMPT, "episode"], key="episode"):
         names_of = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row["episode"],)).fetchone()
         yield {"kind": "attempt", **row, "episode": episodes[row["episode"]], "namespace": names[names_of[0]]}
     joined = "cases JOIN case_text USING (key) JOIN case_vector USING (key)"
-    columns = [*(f"cases.{name}" for name in _CASE), "cases.solution", "cases.namespace", "episode", "solution_kind"]
+    columns = [
+        "cases.key",
+        *(f"cases.{name}" for name in _CASE),
+        "cases.solution",
+        "cases.namespace",
+        "episode",
+        "solution_kind",
+    ]
     for row in _rows(connection, joined, [*columns, "case_text.solution AS text", "metadata", "vector"], key="cases.key"):
         yield {
             "kind": "case",
-            **row,
+            **{name: value for name, value in row.items() if name != "key"},
             "solution": digests[row["solution"]],
             "namespace": names[row["namespace"]],
             "episode": episodes.get(row["episode"]),
             "metadata": json.loads(row["metadata"]),
             "vector": _text(row["vector"]),
+            "additions": _additions(connection, row["key"]),
         }
     for row in _rows(connection, "recall", [*_RECALL, *_BLOBS, "candidates", "groups", "episode", "namespace"]):
         yield {
@@ -65,14 +83,14 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
             "episode": episodes.get(row["episode"]),
             "namespace": names[row["namespace"]],
         }
-    for row in _rows(connection, "outcome", ["key", *_OUTCOME, "episode", "namespace", "cases_key"]):
+    for row in _rows(connection, "outcome", ["key", *_OUTCOME, "metadata", "episode", "namespace", "cases_key"]):
         yield {
             "kind": "outcome",
             **{name: row[name] for name in _OUTCOME},
             "episode": episodes[row["episode"]],
             "namespace": names[row["namespace"]],
             "case": cases.get(row["cases_key"]),
-            "fields": _fields(connection, row["key"]),
+            "fields": _metadata(row["metadata"]) or kept_fields(connection, OUTCOMES, row["key"]),
         }
 
 
@@ -90,12 +108,15 @@ def _rows(connection: sqlite3.Connection, table: str, columns: list[str], key: s
         after = rows[-1][-1]
 
 
-def _fields(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
-    """Return the metadata of an outcome that made no case."""
-    fields: dict[str, list[Any]] = {}
-    for name, value in connection.execute("SELECT name, value FROM outcome_field WHERE outcome = ?", (outcome,)):
-        fields.setdefault(name, []).append(bool(value[0]) if isinstance(value, bytes) else value)
-    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
+def _metadata(packed: str | None) -> dict[str, Any]:
+    return {} if packed is None else json.loads(packed)
+
+
+def _additions(connection: sqlite3.Connection, case: int) -> list[dict[str, Any]]:
+    """Return who put a case in by hand."""
+    query = f"SELECT {', '.join(_ADDITION)} FROM addition WHERE cases_key = ? ORDER BY key"
+    found = [dict(zip(_ADDITION, row, strict=True)) for row in connection.execute(query, (case,))]
+    return [{**one, "metadata": json.loads(one["metadata"])} for one in found]
 
 
 def load(
@@ -184,8 +205,11 @@ class _Reader:
         if self._is_known("episode", record["id"]):
             return 0
         rules.episode(record)
+        fields = check_metadata(record["fields"])
         vector = None if record["vector"] in (None, "") else self._vector(record["vector"])
-        key = self._insert("episode", {**{name: record[name] for name in _EPISODE}, "namespace": namespace})
+        values = {**record, "metadata": _packed(fields)}
+        key = self._insert("episode", {**{name: values[name] for name in _EPISODE}, "namespace": namespace})
+        keep_fields(self._connection, EPISODES, namespace, key, fields)
         self._new_episodes[record["id"]] = (key, namespace)
         if record["status"] == "settled":
             self._settled.add(record["id"])
@@ -215,6 +239,7 @@ class _Reader:
             if same is not None:
                 self._known_cases[namespace, record["id"]] = same
             return 0
+        additions = _checked_additions(record)
         key = self._insert(
             "cases",
             {
@@ -231,11 +256,11 @@ class _Reader:
         kind, text = pack_solution(solution)
         self._insert("case_text", {"key": key, "solution_kind": kind, "solution": text, "metadata": metadata})
         self._insert("case_vector", {"key": key, "vector": vector})
-        for name, value in fields.items():
-            for one in value if isinstance(value, list) else [value]:
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO field VALUES (?, ?, ?, ?)", (namespace, name, encode_value(one), key)
-                )
+        keep_fields(self._connection, CASES, namespace, key, fields)
+        for one in additions:
+            said = json.dumps(one["metadata"], ensure_ascii=False)
+            addition = self._insert("addition", {**one, "metadata": said, "namespace": namespace, "cases_key": key})
+            keep_fields(self._connection, ADDITIONS, namespace, addition, one["metadata"])
         note(self._connection, namespace, CASE_ADDED, key)
         return 1
 
@@ -266,8 +291,10 @@ class _Reader:
         episode = self._new_episode(record["episode"], namespace)
         if episode is None:
             return 0
+        words = record["source"] == "agent" and record["solution"] is not None
+        record["agents_words"] = int(words) if record["agents_words"] is None else record["agents_words"]
         rules.outcome(record)
-        fields = check_metadata(record.get("fields"))
+        fields = check_metadata(record["fields"])
         if record["withdrawn_at"] is None:
             if record["episode"] in self._judged:
                 raise InvalidInput(f"the episode {record['episode']!r} has two outcomes that stand")
@@ -278,15 +305,19 @@ class _Reader:
             {
                 **{name: record[name] for name in _OUTCOME},
                 **_solution(record),
+                "agents_words": record["agents_words"] or int(words),
+                "metadata": _packed(fields),
                 "episode": episode,
                 "namespace": namespace,
                 "cases_key": None if case is None else self._case_here(case, namespace),
             },
         )
-        for name, value in fields.items():
-            for one in value if isinstance(value, list) else [value]:
-                row = (namespace, name, encode_value(one), key)
-                self._connection.execute("INSERT OR IGNORE INTO outcome_field VALUES (?, ?, ?, ?)", row)
+        keep_fields(self._connection, OUTCOMES, namespace, key, fields)
+        if record["source"] == "agent" and record["withdrawn_at"] is None:  # it waits here as it did there
+            self._connection.execute(
+                "UPDATE episode SET reported = length(CAST(query AS BLOB)) + ? WHERE key = ? AND source = 'agent'",
+                (len((record["solution"] or "").encode()), episode),
+            )
         note(self._connection, namespace, SETTLED, key)
         return 1
 
@@ -303,6 +334,26 @@ def _solution(record: dict[str, Any]) -> dict[str, str | None]:
     """Return the columns of a solution: as this library writes it, not as the file does."""
     kind, text = pack_solution(rules.solution(record["solution_kind"], record["solution"]))
     return {"solution_kind": kind, "solution": text}
+
+
+def _packed(fields: Mapping[str, Any]) -> str | None:
+    return json.dumps(fields, ensure_ascii=False) if fields else None
+
+
+def _checked_additions(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return who put a case in by hand; exports of older versions name whoever the case names, if anybody did."""
+    first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
+    alone = [first] if record["episode"] is None else []
+    checked: list[dict[str, Any]] = []
+    for one in alone if record["additions"] is None else _listed(record["additions"], "additions"):
+        if not isinstance(one, dict):
+            raise InvalidInput("an addition must be an object")
+        values: dict[str, Any] = {name: one[name] for name in _ADDITION}
+        if values["solution"] is not None:
+            _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
+        rules.addition(values)
+        checked.append({**values, "metadata": check_metadata(values["metadata"])})
+    return checked
 
 
 def _listed(value: object, name: str) -> list[Any]:

@@ -31,6 +31,31 @@ STEPS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE recall ADD COLUMN shadow_numbers BLOB",
         "ALTER TABLE recall ADD COLUMN shadow_context BLOB",
     ),
+    3: (
+        "ALTER TABLE episode ADD COLUMN metadata TEXT",
+        "ALTER TABLE episode ADD COLUMN reported INTEGER",
+        "CREATE INDEX episode_reported ON episode(namespace, reported) WHERE reported IS NOT NULL",
+        "ALTER TABLE outcome ADD COLUMN metadata TEXT",
+        "ALTER TABLE outcome ADD COLUMN agents_words INTEGER NOT NULL DEFAULT 0",
+        "UPDATE outcome SET agents_words = 1 WHERE source = 'agent' AND solution IS NOT NULL",
+        """UPDATE episode SET reported = length(CAST(query AS BLOB)) + (SELECT coalesce(sum(length(CAST(solution AS BLOB))), 0)
+             FROM outcome WHERE outcome.episode = episode.key) WHERE status = 'settled' AND source = 'agent'""",
+        """CREATE TABLE addition (key INTEGER PRIMARY KEY AUTOINCREMENT, namespace INTEGER NOT NULL, cases_key INTEGER NOT NULL,
+             source TEXT NOT NULL, at REAL NOT NULL, metadata TEXT NOT NULL, solution TEXT)""",
+        "CREATE INDEX addition_case ON addition(cases_key)",
+        """CREATE TABLE addition_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL,
+             addition INTEGER NOT NULL, PRIMARY KEY (namespace, name, value, addition)) WITHOUT ROWID""",
+        "CREATE INDEX addition_field_addition ON addition_field(addition)",
+        """CREATE TABLE episode_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL,
+             episode INTEGER NOT NULL, PRIMARY KEY (namespace, name, value, episode)) WITHOUT ROWID""",
+        "CREATE INDEX episode_field_episode ON episode_field(episode)",
+        # Who else put a case in was not written down: whoever the case names stands for all of them, and forgetting takes it.
+        """INSERT INTO addition (namespace, cases_key, source, at, metadata)
+             SELECT cases.namespace, cases.key, source, created_at, metadata FROM cases JOIN case_text USING (key)
+             WHERE copies > (SELECT count(*) FROM outcome WHERE cases_key = cases.key AND withdrawn_at IS NULL)""",
+        """INSERT INTO addition_field SELECT field.namespace, name, value, addition.key
+             FROM field JOIN addition USING (cases_key)""",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.cycle.select import Selection
 from cascade_memory.domain.records import Opinion, RecallRecord
+from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.ports.policy import Choice, Slate
 
 _NOTHING = np.zeros(0, np.float32)
@@ -50,6 +52,7 @@ def recall_record(
     holdout: float,
     thread_id: str | None,
     with_features: bool,
+    metadata: Mapping[str, MetadataValue],
 ) -> RecallRecord:
     """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
     slate, choice = chosen.selection.slate, chosen.selection.choice
@@ -79,10 +82,13 @@ def recall_record(
         holdout=holdout,
         thread=thread_id,
         shadow=chosen.opinion,
+        metadata=metadata,
     )
 
 
-def proposal_record(episode_id: str, namespace: int, query: str, vector: NDArray[np.float32]) -> RecallRecord:
+def proposal_record(
+    episode_id: str, namespace: int, query: str, vector: NDArray[np.float32], metadata: Mapping[str, MetadataValue]
+) -> RecallRecord:
     """Return the row that opens an episode in which nothing was recalled: its reward tells of no case, nor of having none."""
     nothing = np.zeros(0, np.int64)
     return RecallRecord(
@@ -105,6 +111,7 @@ def proposal_record(episode_id: str, namespace: int, query: str, vector: NDArray
         shown=False,
         baseline=math.nan,
         context=_NOTHING,
+        metadata=metadata,
     )
 
 

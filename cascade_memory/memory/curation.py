@@ -9,8 +9,8 @@ from typing import Any, cast
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.records import NewCase
-from cascade_memory.domain.trajectory import check_solution
-from cascade_memory.domain.validation import check_id, check_metadata, check_query
+from cascade_memory.domain.trajectory import Solution, check_solution, solution_text
+from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_query
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.memory.chosen import proposal_record
 from cascade_memory.memory.engine import Engine
@@ -72,10 +72,12 @@ def add(
     return ids
 
 
-def propose(engine: Engine, query: str, *, namespace: str) -> str:
+def propose(engine: Engine, query: str, solution: Solution, *, namespace: str, metadata: Mapping[str, MetadataValue]) -> str:
     """Open an episode for a task that was solved without the memory; return its id."""
-    number, vector = engine.partition(namespace).number, engine.embed([query])[0]
-    engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), number, query, vector))
+    number = engine.partition(namespace).number
+    engine.parts.ledger.check_room(number, len(f"{query}{solution_text(solution)}".encode()))  # before any work is done for it
+    vector = engine.embed([query])[0]
+    engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), number, query, vector, metadata))
     return episode_id
 
 

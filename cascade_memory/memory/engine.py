@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from cascade_memory.cycle.retain import found_by, new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
-from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.episode import TRUSTED_SOURCES, fingerprint
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import NewCase, Settled, Settlement
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
+from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
 from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
 from cascade_memory.memory.embedding import embed_with, named, stored_embedder
@@ -248,6 +248,7 @@ class Engine:
         showing: Showing,
         search: bool = False,
         thread_id: str | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Chosen:
         """Find, choose, and record the choice before it is handed out."""
         self._last_used = time.monotonic()
@@ -282,6 +283,7 @@ class Engine:
             holdout=showing.holdout,
             thread_id=thread_id,
             with_features=self.parts.ranker.writes_features,
+            metadata=metadata or {},
         )
         key = self.parts.ledger.record(entry)
         would_learn = selection.failure is None and not search and self.learning != "off"
@@ -306,11 +308,21 @@ class Engine:
         case_text: CaseText | None,
         metadata: dict[str, MetadataValue],
         overwrite: bool,
+        confirms: str | None = None,
+        waits: bool = False,
     ) -> Settled:
         """Record an outcome and everything that follows from it; durable when this returns. No ``case_text``: no case."""
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self.number(namespace))
+        unseen = solution is None and episode.agents_words and confirms is None
+        if confirms is not None and confirms != fingerprint(episode_id, episode.query, episode.solution, episode.reward):
+            raise ContentChanged.of(episode_id, confirms)
+        if unseen and case_text is not None and source in TRUSTED_SOURCES:
+            raise InvalidInput(
+                f"what solved episode {episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "
+                "episode as you saw it (get_episode, reported), or the solution="
+            )
         solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
@@ -342,6 +354,9 @@ class Engine:
                 agreement=agreement,
                 overwrite=overwrite,
                 metadata=metadata,
+                agents_words=unseen,
+                confirms=confirms,
+                waits=waits,
             )
         )
         if settled.changed:

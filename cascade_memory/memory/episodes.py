@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 from cascade_memory.cycle.retain import is_worth_retaining
-from cascade_memory.domain.episode import Episode, check_source
+from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
-from cascade_memory.errors import InvalidInput, UnknownEpisode
+from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
@@ -34,6 +34,7 @@ class EpisodeVerbs(Handle):
         metadata: Mapping[str, MetadataValue] | None = None,
         namespace: str | None = None,
         overwrite: bool = False,
+        confirms: str | None = None,
     ) -> str | None:
         """Report how an episode ended; late, out of order, or from another process is fine. Durable when this returns.
 
@@ -43,12 +44,14 @@ class EpisodeVerbs(Handle):
         Args:
             episode_id: As returned by ``recall``.
             value: Between 0 and 1; booleans count as 0 and 1.
-            solution: What solved the task: text, a ``Trajectory``, or its steps; what ``finish`` noted, if left out.
+            solution: What solved the task: text, a ``Trajectory``, or its steps; what ``finish`` noted, if left out. What an
+                agent reported becomes a case only where ``confirms`` says that it was seen.
             source: Who judged: "host", "human", "env", "judge" or "agent". An agent's own report is kept but, by default,
                 neither learned from nor retained.
-            metadata: Kept with the case; what ``where=`` filters by.
+            metadata: Kept with the case, beside what its recall was given; what ``where=`` filters by.
             namespace: Refuse an episode of another namespace than this one; the memory's own by default.
             overwrite: Replace an outcome that was reported before.
+            confirms: The ``fingerprint`` of the episode as it was seen; ``ContentChanged`` if it says something else by now.
         """
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")
@@ -56,6 +59,7 @@ class EpisodeVerbs(Handle):
         checked = None if solution is None else check_solution(solution)
         source = check_source(source)
         fields = check_metadata(metadata)
+        confirms = None if confirms is None else check_id(confirms, "confirms")
         if engine.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
         keep = is_worth_retaining(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
@@ -68,6 +72,8 @@ class EpisodeVerbs(Handle):
             case_text=self._case_text if keep else None,
             metadata=fields,
             overwrite=overwrite,
+            confirms=confirms,
+            waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
         )
         return settled.case_id
 
@@ -152,7 +158,12 @@ class EpisodeVerbs(Handle):
     def _conclude(self, episode: Episode, value: float | bool | None, status: str, solution: Solution | None) -> float | None:
         if value is not None and self._reward_fn is not None:
             source = source_of(self._reward_fn)
-            self.reward(episode.id, value, solution=solution, source=source, namespace=episode.namespace)
+            seen = episode.fingerprint if solution is None else None
+            try:
+                self.reward(episode.id, value, solution=solution, source=source, namespace=episode.namespace, confirms=seen)
+            except ContentChanged as error:  # its agent has said something else meanwhile, which nobody has judged
+                self.note_failure("reward", error)
+                return None
             return float(value)
         if episode.status != "open":
             return None  # its agent's own word stands until somebody else's comes
@@ -170,7 +181,8 @@ class EpisodeVerbs(Handle):
     def reported(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that have nobody's word but the agent's own, oldest first: nothing is learned from them.
 
-        ``reward(episode.id, episode.reward, source="human")`` confirms one: what the agent said solved it is kept.
+        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms one: what the agent said solved it
+        is kept, unless the agent has said something else by then.
         """
         ledger = self._open().parts.ledger
         return ledger.episodes(self._number(namespace), status="settled", source="agent")
@@ -195,13 +207,19 @@ class EpisodeVerbs(Handle):
         engine.learn_soon()
         return bool(closed)
 
-    def expire(self, older_than: float | timedelta, *, namespace: str | None = None) -> int:
-        """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many."""
+    def expire(self, older_than: float | timedelta, *, namespace: str | None = None, reported: bool = False) -> int:
+        """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many.
+
+        With ``reported`` also those that have nobody's word but their agent's, and drop what it said.
+        """
         engine = self._open()
         seconds = check_seconds(older_than)
         ledger = engine.parts.ledger
         old = ledger.episodes(self._number(namespace), status="open", before=time.time() - seconds)
-        closed = ledger.close_episodes([episode.id for episode in old], "expired")
+        if reported:
+            waiting = self.reported(namespace=namespace)
+            old += [episode for episode in waiting if episode.opened_at < time.time() - seconds]
+        closed = ledger.close_episodes([episode.id for episode in old], "expired", reported=reported)
         engine.learn_soon()
         return len(closed)
 
@@ -211,4 +229,5 @@ def _checked(verdict: float | bool | None) -> float | None:
 
 
 def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Episode:
-    return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=solution)
+    judged = episode.solution if solution is None else solution  # what a verdict is about is what is kept
+    return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=judged)

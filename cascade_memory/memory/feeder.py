@@ -12,8 +12,10 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, PURGED
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, RETOLD
 from cascade_memory.errors import StoreError
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -289,21 +291,33 @@ class MirrorFeeder:
         seq = changes[-1].seq if changes else self._mark.seq
         gone = [change for change in known if change.kind in (CASE_REMOVED, EVICTED) and change.id is not None]
         wiped = [change for change in known if change.kind == FORGOTTEN and not change.ref]
-        if not (rows or gone or wiped):
+        retold = [change.ref for change in known if change.kind == RETOLD and change.ref <= self._mark.key]
+        if not (rows or gone or wiped or retold):
             self._mark = replace(self._mark, seq=seq)
             return len(changes) == 10_000
         if not self._soil():
             return self._built()
         for namespace in {change.namespace for change in gone}:
             self._mirror.delete(names[namespace], [str(one.id) for one in gone if one.namespace == namespace])
+        self._tell_anew(retold)
         if wiped:
             self._wipe([change.namespace for change in wiped], names, seq)
             return True
+        self._upsert(rows)
+        self._fed(Mark(rows[-1][0].key if rows else self._mark.key, seq, clean=self._mirror.shared))
+        return True
+
+    def _upsert(self, rows: list[tuple[Case, NDArray[np.float32]]]) -> None:
         for namespace in dict.fromkeys(case.namespace for case, _ in rows):
             some = [(case, vector) for case, vector in rows if case.namespace == namespace]
             self._mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
-        self._fed(Mark(rows[-1][0].key if rows else self._mark.key, seq, clean=self._mirror.shared))
-        return True
+
+    def _tell_anew(self, keys: list[int]) -> None:
+        """Replace cases that are somebody else's word now: what is merely put over them would leave old metadata."""
+        rows = [row for key in dict.fromkeys(keys) for row in self._parts.ledger.cases_after(key - 1, 1) if row[0].key == key]
+        for namespace in dict.fromkeys(case.namespace for case, _ in rows):
+            self._mirror.delete(namespace, [case.id for case, _ in rows if case.namespace == namespace])
+        self._upsert(rows)
 
     def _fed(self, mark: Mark) -> None:
         self._serving, self.last_error, self._failures_in_a_row = True, None, 0

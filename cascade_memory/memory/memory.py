@@ -17,6 +17,7 @@ from cascade_memory.domain.validation import (
     MetadataValue,
     check_id,
     check_k,
+    check_metadata,
     check_query,
 )
 from cascade_memory.errors import (
@@ -25,6 +26,7 @@ from cascade_memory.errors import (
     MemoryClosed,
     MemoryForked,
     MissingExtra,
+    QuotaExceeded,
     UnknownCase,
     UnknownEpisode,
 )
@@ -53,6 +55,7 @@ class Memory(EpisodeVerbs):
         where: Mapping[str, Any] | None = None,
         episode_id: str | None = None,
         thread_id: str | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Recall:
         """Return the cases that are expected to help with a task, and open an episode for it.
 
@@ -63,13 +66,21 @@ class Memory(EpisodeVerbs):
             where: Metadata that a case must have, with Chroma's operators.
             episode_id: Recall once more within an open episode, or open one under your own id (a run id, say).
             thread_id: The conversation that a new episode belongs to; see ``latest``.
+            metadata: Whose task it is, say: kept with the episode, and with what comes of it; ``forget(where=...)`` finds it.
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``.
             If the memory itself fails, no cases and ``.error``: a failing memory does not stop the agent.
         """
         return self._recall(
-            query, k=k, namespace=namespace, where=where, episode_id=episode_id, thread_id=thread_id, search=False
+            query,
+            k=k,
+            namespace=namespace,
+            where=where,
+            episode_id=episode_id,
+            thread_id=thread_id,
+            metadata=metadata,
+            search=False,
         )
 
     def search(
@@ -81,7 +92,9 @@ class Memory(EpisodeVerbs):
         where: Mapping[str, Any] | None = None,
     ) -> Recall:
         """Return the most similar cases, whatever was learned. Opens no episode, takes no reward, is logged as a search."""
-        return self._recall(query, k=k, namespace=namespace, where=where, episode_id=None, thread_id=None, search=True)
+        return self._recall(
+            query, k=k, namespace=namespace, where=where, episode_id=None, thread_id=None, metadata=None, search=True
+        )
 
     def _recall(
         self,
@@ -92,6 +105,7 @@ class Memory(EpisodeVerbs):
         where: Mapping[str, Any] | None,
         episode_id: str | None,
         thread_id: str | None,
+        metadata: Mapping[str, MetadataValue] | None,
         search: bool,
     ) -> Recall:
         engine = self._open()
@@ -100,6 +114,7 @@ class Memory(EpisodeVerbs):
         namespace = self._in(namespace)
         episode_id = None if episode_id is None else check_id(episode_id, "episode_id")
         thread_id = None if thread_id is None else check_id(thread_id, "thread_id")
+        fields = check_metadata(metadata)
         try:
             chosen = engine.recall(
                 query,
@@ -108,6 +123,7 @@ class Memory(EpisodeVerbs):
                 where=where,
                 episode_id=episode_id,
                 thread_id=thread_id,
+                metadata=fields,
                 showing=self._showing,
                 search=search,
             )
@@ -123,10 +139,16 @@ class Memory(EpisodeVerbs):
             return failed
 
     def episode(
-        self, query: str, *, k: int | None = None, namespace: str | None = None, where: Mapping[str, Any] | None = None
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        namespace: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Session:
         """Recall for a task and reward it at the end of a ``with`` block; see ``Session``."""
-        return Session(self, self.recall(query, k=k, namespace=namespace, where=where))
+        return Session(self, self.recall(query, k=k, namespace=namespace, where=where, metadata=metadata))
 
     # -- async twins -------------------------------------------------------------------------------------------------
 
@@ -187,22 +209,34 @@ class Memory(EpisodeVerbs):
         cases = [curation.unpacked(case) for case in query]
         return curation.add(engine, cases, namespace=name, source=source, case_text=self._case_text, progress=progress)
 
-    def propose(self, query: str, solution: Solution | Sequence[Step], *, namespace: str | None = None) -> str:
+    def propose(
+        self,
+        query: str,
+        solution: Solution | Sequence[Step],
+        *,
+        namespace: str | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> str:
         """Note a task that an agent solved without recalling; it becomes a case once somebody vouches for it.
 
-        Returns the id of its episode, which ``reported()`` lists.
+        Returns the id of its episode, which ``reported()`` lists. A namespace holds 1,000 of such, or 32 MiB of their text.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
         >>> episode_id = memory.propose("cool some mug", "put it into the fridge")
-        >>> case_id = memory.reward(episode_id, 1.0, source="human")
+        >>> (seen,) = memory.reported()
+        >>> case_id = memory.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint)
         >>> memory.get(case_id).solution
         'put it into the fridge'
         """
         engine, name = self._open(), self._in(namespace)
-        checked = check_solution(solution)
-        episode_id = curation.propose(engine, check_query(query), namespace=name)
-        self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
+        checked, fields = check_solution(solution), check_metadata(metadata)
+        episode_id = curation.propose(engine, check_query(query), checked, namespace=name, metadata=fields)
+        try:
+            self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
+        except QuotaExceeded:  # others were faster
+            engine.parts.ledger.forget_episode(episode_id)
+            raise
         return episode_id
 
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
@@ -223,15 +257,15 @@ class Memory(EpisodeVerbs):
         everything: bool = False,
         purge: bool = False,
     ) -> Receipt:
-        """Delete cases (by id or metadata), an episode, or ``everything`` of a namespace; return what went.
+        """Delete cases by id, what somebody said (by metadata), an episode, or ``everything`` of a namespace; return what went.
 
-        A case takes the episode that made it along: its text says the same; so does metadata with an episode that was rewarded
-        with it and made no case. What was learned is then learned afresh from what remains.
+        What was learned is then learned afresh from what remains, and what was counted is taken back.
 
         Args:
-            case_ids: One case, or several.
-            where: All with such metadata, with Chroma's operators.
-            episode_id: An episode, and the case that came of it.
+            case_ids: One case, or several, with every episode that ended in it: their text says the same.
+            where: All that was recalled, rewarded or added with such metadata, with Chroma's operators. A case stays, without
+                them, while somebody else vouches for the same solution of the same task.
+            episode_id: An episode, and the case that came of it, unless somebody else vouches for that.
             namespace: Where; the memory's own namespace by default.
             everything: All cases and episodes of the namespace.
             purge: Return only when no file of the memory holds a byte of it any more: rewrites the ledger, the snapshots and

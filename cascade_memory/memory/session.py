@@ -50,8 +50,9 @@ class Session:
         solution: Solution | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
+        confirms: str | None = None,
     ) -> None:
-        """Report the outcome."""
+        """Report the outcome; see ``CascadeMemory.reward``."""
         self._memory.reward(
             self.id,
             value,
@@ -59,6 +60,7 @@ class Session:
             source=source,
             metadata=metadata,
             namespace=self.recall.namespace,
+            confirms=confirms,
         )
         self._rewarded = True
 

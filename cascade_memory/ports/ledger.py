@@ -88,8 +88,12 @@ class Ledger(Protocol):
         """Record an outcome, its labels and its case: all at once; survives a power cut."""
         ...
 
-    def close_episodes(self, ids: Sequence[str], status: str) -> list[str]:
-        """Close episodes without a label; return those that were open."""
+    def close_episodes(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:
+        """Close episodes without a label; return those that were open, or ``reported`` by their agents and nobody else."""
+        ...
+
+    def check_room(self, namespace: int, size: int) -> None:
+        """Refuse one more report of an agent where too much waits for somebody's word."""
         ...
 
     def episodes(
@@ -203,7 +207,7 @@ class Ledger(Protocol):
         ...
 
     def forget_where(self, namespace: int, where: object) -> dict[str, int]:
-        """Delete the cases and the rewarded episodes with such metadata."""
+        """Delete what was said with such metadata; a case goes when nobody else vouches for it."""
         ...
 
     def scrub(self, namespace: int) -> tuple[int, bool]:
@@ -211,7 +215,7 @@ class Ledger(Protocol):
         ...
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
-        """Delete an episode and the case it made."""
+        """Delete an episode, and the case it made unless somebody else vouches for it."""
         ...
 
     def forget_namespace(self, namespace: int) -> dict[str, int]:

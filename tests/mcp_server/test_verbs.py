@@ -41,7 +41,8 @@ def test_an_agents_word_is_kept_but_neither_learned_from_nor_retained(memory):
 def test_a_host_confirms_it_and_then_it_counts(memory):
     episode_id = Verbs(memory).recall_cases(TASK)["episode_id"]
     Verbs(memory).report_outcome(episode_id, 1, "microwave it first")
-    memory.reward(episode_id, 1.0, source="human")
+    (seen,) = memory.reported()
+    memory.reward(episode_id, 1.0, source="human", confirms=seen.fingerprint)
     memory.sync()
     assert (memory.stats().cases, memory.reported()) == (2, [])
     assert memory.recall(TASK).explain().rewards == 1
@@ -67,7 +68,7 @@ def test_what_an_agent_adds_waits_as_well_and_credits_no_case(memory):
     assert memory.stats().cases == 1
     (waiting,) = memory.reported()
     assert (waiting.id, waiting.cases) == (answer["episode_id"], ())
-    memory.reward(waiting.id, 1.0, source="human")
+    memory.reward(waiting.id, 1.0, source="human", confirms=waiting.fingerprint)
     memory.sync()
     assert memory.stats().cases == 2
     assert memory.stats().shown == 0
@@ -77,7 +78,8 @@ def test_twenty_additions_say_nothing_about_tasks_without_a_case(memory):
     before = memory.recall("something else entirely").explain().baseline
     for number in range(20):
         answer = Verbs(memory).add_case(f"cool mug {number}", f"put it into fridge {number}")
-        memory.reward(answer["episode_id"], 1.0, source="human")
+        seen = memory.get_episode(answer["episode_id"])
+        memory.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint)
     memory.sync()
     assert memory.recall("something else entirely").explain().baseline == before
     assert memory.stats().cases == 21
@@ -90,7 +92,7 @@ def test_what_an_agent_added_travels_with_an_export(memory, tmp_path):
         other.import_(tmp_path / "all.jsonl")
         (waiting,) = other.reported()
         assert (waiting.id, waiting.answer) == (answer["episode_id"], "put it into the fridge")
-        assert other.reward(waiting.id, 1.0, source="human") is not None
+        assert other.reward(waiting.id, 1.0, source="human", confirms=waiting.fingerprint) is not None
 
 
 def test_the_same_report_twice_is_one_and_another_is_refused(memory):
@@ -173,7 +175,8 @@ def test_a_word_is_confirmed_where_nothing_is_learned_as_well(folder):
     with CascadeMemory(folder, learn="off") as memory:
         episode_id = Verbs(memory).recall_cases(TASK)["episode_id"]
         Verbs(memory).report_outcome(episode_id, 1, "microwave it first")
-        assert memory.reward(episode_id, 1.0, source="human") is not None
+        (seen,) = memory.reported()
+        assert memory.reward(episode_id, 1.0, source="human", confirms=seen.fingerprint) is not None
         assert memory.reported() == []
 
 

@@ -221,7 +221,8 @@ def test_a_trusted_word_takes_the_place_of_the_agent_s_own(ram: CascadeMemory):
     episode = ram.recall("task").episode_id
     assert ram.reward(episode, 1.0, solution="s", source="agent") is None
     assert ram.stats().cases == 0
-    assert ram.reward(episode, 1.0, source="human") is not None  # with the solution that the agent reported
+    (seen,) = ram.reported()
+    assert ram.reward(episode, 1.0, source="human", confirms=seen.fingerprint) is not None  # with what the agent reported
     assert ram.stats().cases == 1
     with pytest.raises(AlreadyRewarded):
         ram.reward(episode, 0.0, source="agent")

@@ -1,0 +1,166 @@
+"""Forgetting: whoever is named goes wholly, and takes nobody else along."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cascade_memory.domain.records import FORGOTTEN
+from cascade_memory.ledger import cases
+from cascade_memory.ledger.compaction import offering, take_out
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, OUTCOMES, Filtered, compile_where
+from cascade_memory.ledger.recalls import count_use
+from cascade_memory.ledger.verifications import reconsider, verified_by
+
+_AT_ONCE = 2_000  # recalls that are looked at in one go
+_PART = 50  # recalls that are written in one transaction
+_FREE = 0.001  # seconds in which others may write
+
+Naming = Callable[[sqlite3.Connection], "Named"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What is to be forgotten, by key. Of ``told`` the metadata says so; they go, or are told as somebody else's word."""
+
+    cases: frozenset[int] = frozenset()
+    told: frozenset[int] = frozenset()
+    episodes: frozenset[int] = frozenset()
+    additions: frozenset[int] = frozenset()
+
+
+def by_ids(connection: sqlite3.Connection, keys: Sequence[int]) -> Named:
+    """Name cases, with every episode that ever ended in one of them: their queries say the same."""
+    episodes = {
+        episode for key in keys for (episode,) in connection.execute("SELECT episode FROM outcome WHERE cases_key = ?", (key,))
+    }
+    return Named(cases=frozenset(keys), episodes=frozenset(episodes))
+
+
+def by_where(connection: sqlite3.Connection, namespace: int, where: object) -> Named:
+    """Name everything that somebody said with such metadata: episodes, open or not, and additions."""
+
+    def matching(of: Filtered) -> frozenset[int]:
+        return frozenset(key for (key,) in connection.execute(*compile_where(where, namespace, of)))
+
+    judged = {
+        connection.execute("SELECT episode FROM outcome WHERE key = ?", (outcome,)).fetchone()[0]
+        for outcome in matching(OUTCOMES)
+    }
+    return Named(told=matching(CASES), episodes=matching(EPISODES) | judged, additions=matching(ADDITIONS))
+
+
+def by_episode(connection: sqlite3.Connection, episode_id: str) -> Named:
+    """Name an episode."""
+    rows = connection.execute("SELECT key FROM episode WHERE id = ?", (episode_id,)).fetchall()
+    return Named(episodes=frozenset(key for (key,) in rows))
+
+
+def going(connection: sqlite3.Connection, named: Named) -> set[int]:
+    """Return the keys of the cases that nobody will vouch for any more, those that were evicted before among them."""
+    return set(named.cases) | {key for key in _touched(connection, named) if _is_left_alone(connection, key, named)}
+
+
+def _touched(connection: sqlite3.Connection, named: Named) -> set[int]:
+    made = "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL"
+    touched = {key for episode in named.episodes for (key,) in connection.execute(made, (episode,))}
+    added = "SELECT cases_key FROM addition WHERE key = ?"
+    touched |= {key for addition in named.additions for (key,) in connection.execute(added, (addition,))}
+    return touched | named.told
+
+
+def _is_left_alone(connection: sqlite3.Connection, key: int, named: Named) -> bool:
+    if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:
+        return True
+    episodes, additions = verified_by(connection, key)
+    return episodes <= named.episodes and additions <= named.additions
+
+
+def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
+    """Delete what is named, and the cases that nobody else vouches for. Their places among logged candidates stay."""
+    gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
+    touched = _touched(connection, named)
+    for episode in sorted(named.episodes):
+        forget_episode(connection, episode, gone)
+    for addition in named.additions:
+        connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
+        connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
+    for key in sorted(named.cases):
+        if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
+            cases.delete(connection, key)
+            gone["cases"] += 1
+    for key in sorted(touched - named.cases):
+        gone["cases"] += reconsider(connection, key)
+    return gone
+
+
+def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
+    """Delete an episode with all that belongs to it, and take back what it counted. The case it made is not looked at."""
+    (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
+    standing = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
+    if standing is not None:
+        count_use(connection, episode, standing[0], sign=-1)
+    connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
+    connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
+    gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
+    for table, column in (("attempt", "episode"), ("episode_vector", "key"), ("episode_field", "episode")):
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (episode,))
+    gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
+    gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
+    cases.note(connection, namespace, FORGOTTEN, episode)
+
+
+class Forgetting:
+    """The part of the ledger that forgets. Others write while it looks through what was logged."""
+
+    connections: Connections
+
+    def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
+        """Delete cases, and every episode that ended in one of them; return how many rows went."""
+        return self._forget(namespace, lambda connection: by_ids(connection, keys))
+
+    def forget_where(self, namespace: int, where: object) -> dict[str, int]:
+        """Delete what was said with such metadata; a case goes when nobody else vouches for it."""
+        return self._forget(namespace, lambda connection: by_where(connection, namespace, where))
+
+    def forget_episode(self, episode_id: str) -> dict[str, int]:
+        """Delete an episode, and the case it made unless somebody else vouches for it."""
+        with self.connections.read() as connection:
+            row = connection.execute("SELECT namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
+        return self._forget(0 if row is None else row[0], lambda connection: by_episode(connection, episode_id))
+
+    def _forget(self, namespace: int, naming: Naming) -> dict[str, int]:
+        early, until = self._take_out_early(namespace, naming)
+        with self.connections.write(durable=True) as connection:
+            named = naming(connection)
+            keys = sorted(going(connection, named))
+            gone = forget(connection, named)
+            # What came in the meantime is little, unless somebody ceased to vouch in the meantime as well.
+            after = until if early.issuperset(keys) else 0
+            while keys and (found := offering(connection, namespace, keys, after, _AT_ONCE)).looked_at:
+                take_out(connection, found.recalls, keys)
+                after = found.last
+        return gone
+
+    def _take_out_early(self, namespace: int, naming: Naming) -> tuple[set[int], int]:
+        """Take cases that are about to go out of what was logged, a few recalls a transaction: others need not wait for it.
+
+        Return them, and the key of the last recall that was looked at. Whoever dies here has forgotten nothing yet.
+        """
+        with self.connections.read() as connection:
+            keys = going(connection, naming(connection))
+        until = 0
+        while keys:
+            with self.connections.read() as connection:
+                found = offering(connection, namespace, sorted(keys), until, _AT_ONCE)
+            for start in range(0, len(found.recalls), _PART):
+                with self.connections.write(durable=False) as connection:
+                    take_out(connection, found.recalls[start : start + _PART], sorted(keys))
+                time.sleep(_FREE)
+            until = max(until, found.last)
+            if found.looked_at < _AT_ONCE:
+                break
+        return keys, until

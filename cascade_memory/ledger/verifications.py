@@ -1,0 +1,92 @@
+"""Who vouches for a case: the outcomes that ended in it, and those who put it in by hand. Each knows its own metadata."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any, NamedTuple
+
+from cascade_memory.domain.records import RETOLD
+from cascade_memory.domain.trajectory import gist
+from cascade_memory.ledger import cases
+from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
+from cascade_memory.ledger.packing import solution_of
+
+_OUTCOMES = "FROM outcome WHERE cases_key = ? AND withdrawn_at IS NULL"
+_ADDITIONS = "FROM addition WHERE cases_key = ?"
+
+
+class _First(NamedTuple):
+    """The oldest verification that is left of a case; ``solution`` is None where it is written as the case's is."""
+
+    at: float
+    source: str
+    episode: int | None
+    metadata: dict[str, Any]
+    solution: str | None
+
+
+def verified_by(connection: sqlite3.Connection, key: int) -> tuple[set[int], set[int]]:
+    """Return the episodes and the additions that vouch for a case."""
+    episodes = connection.execute(f"SELECT episode {_OUTCOMES}", (key,)).fetchall()
+    additions = connection.execute(f"SELECT key {_ADDITIONS}", (key,)).fetchall()
+    return {row[0] for row in episodes}, {row[0] for row in additions}
+
+
+def reconsider(connection: sqlite3.Connection, key: int) -> int:
+    """Count anew who vouches for a case, after somebody ceased to; return 1 if nobody is left, and the case is gone.
+
+    If it was told as the word of somebody who is gone, it is told as that of the first who is left.
+    """
+    row = connection.execute("SELECT episode, created_at, metadata FROM cases JOIN case_text USING (key) WHERE key = ?", (key,))
+    case = row.fetchone()
+    if case is None:
+        return 0
+    outcomes, last_outcome = connection.execute(f"SELECT count(*), max(at) {_OUTCOMES}", (key,)).fetchone()
+    additions, last_addition = connection.execute(f"SELECT count(*), max(at) {_ADDITIONS}", (key,)).fetchone()
+    if not outcomes + additions:
+        cases.delete(connection, key)
+        return 1
+    last = max(last_outcome or 0.0, last_addition or 0.0)
+    connection.execute("UPDATE cases SET copies = ?, verified_at = ? WHERE key = ?", (outcomes + additions, last, key))
+    first = _first(connection, key)
+    by_episode = first.episode is not None and first.episode == case[0]
+    by_hand = first.episode is None and case[0] is None and (first.at, first.metadata) == (case[1], json.loads(case[2]))
+    if not (by_episode or by_hand):
+        _retell(connection, key, first)
+    return 0
+
+
+def _first(connection: sqlite3.Connection, key: int) -> _First:
+    outcome = connection.execute(
+        f"SELECT at, source, episode, metadata, solution, key {_OUTCOMES} ORDER BY at, key LIMIT 1", (key,)
+    ).fetchone()
+    addition = connection.execute(
+        f"SELECT at, source, NULL, metadata, solution {_ADDITIONS} ORDER BY at, key LIMIT 1", (key,)
+    ).fetchone()
+    if outcome is None or (addition is not None and addition[0] <= outcome[0]):
+        at, source, episode, told, solution = addition
+        return _First(at, source, episode, json.loads(told), solution)
+    at, source, episode, told, solution, number = outcome
+    metadata = kept_fields(connection, OUTCOMES, number) if told is None else json.loads(told)
+    return _First(at, source, episode, metadata, solution)
+
+
+def _retell(connection: sqlite3.Connection, key: int, first: _First) -> None:
+    """Tell a case as the word of somebody else; nothing stays of whoever it was before."""
+    namespace, case_id, kind, text = connection.execute(
+        "SELECT namespace, id, solution_kind, case_text.solution FROM cases JOIN case_text USING (key) WHERE key = ?", (key,)
+    ).fetchone()
+    if first.solution is not None and first.solution != text:
+        # Those who wrote it as it stands there now wrote it themselves.
+        connection.execute("UPDATE addition SET solution = ? WHERE cases_key = ? AND solution IS NULL", (text, key))
+        text = first.solution
+    connection.execute(
+        "UPDATE cases SET source = ?, episode = ?, created_at = ?, head = ? WHERE key = ?",
+        (first.source, first.episode, first.at, gist(solution_of(kind, text), cases.HEAD_CHARS), key),
+    )
+    metadata = json.dumps(first.metadata, ensure_ascii=False)
+    connection.execute("UPDATE case_text SET solution = ?, metadata = ? WHERE key = ?", (text, metadata, key))
+    connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
+    keep_fields(connection, CASES, namespace, key, first.metadata)
+    cases.note(connection, namespace, RETOLD, key, case_id)
