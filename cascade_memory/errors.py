@@ -2,6 +2,7 @@
 
     CascadeError
     ├── InvalidInput (ValueError)        an argument cannot be used; nothing was changed
+    │   └── EmbedderFailed               the embedder raised, or returned what are no vectors; nothing was changed
     ├── UnknownEpisode (LookupError)     no episode with this id in this namespace
     ├── UnknownCase (LookupError)        no case with this id in this namespace
     ├── EpisodeClosed                    the episode was settled, discarded or has expired
@@ -32,6 +33,10 @@ class CascadeError(Exception):
 
 class InvalidInput(CascadeError, ValueError):
     """An argument cannot be used. Nothing was changed."""
+
+
+class EmbedderFailed(InvalidInput):
+    """The embedder raised, or returned what are no vectors of its dimension. Nothing was changed."""
 
 
 class UnknownEpisode(CascadeError, LookupError):

@@ -57,6 +57,7 @@ class CascadeMemory(Memory):
         policy_scope: Literal["namespace", "shared"] = "namespace",
         credit: CreditName | Credit = "matched",
         case_text: CaseText | None = None,
+        deadline: float | timedelta | None = 2.0,
     ) -> None:
         """Open a folder (made if it is not there), or a memory in RAM without one.
 
@@ -93,6 +94,9 @@ class CascadeMemory(Memory):
                 outcome that returns positions.
             case_text: Turns a task and its solution into the text under which the case is kept and found; the task alone if
                 not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
+            deadline: How long a recall may take (seconds, or a timedelta), whatever hangs: then it fails open, without cases.
+                The embedder is asked on a thread of the memory's own. Loading a model or a namespace for the first time does
+                not count. None: as long as it takes, on the caller's thread.
         """
         showing = Showing(abstain=abstain, holdout=holdout, explore=explore)
         settings = folder.Settings(
@@ -119,6 +123,7 @@ class CascadeMemory(Memory):
                 retain_at=retain_at,
                 retain_from=retain_from,
                 case_text=case_text,
+                deadline=deadline,
             )
         except BaseException:
             folder.release(engine, self)

@@ -13,7 +13,7 @@ from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import EpisodeClosed, InvalidInput, UnknownEpisode
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.views import Health, Stats
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Door:
 
     async def areward(self, *args: Any, **options: Any) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
-        return await in_thread(functools.partial(self.reward, *args, **options))
+        return await in_reward_thread(functools.partial(self.reward, *args, **options))
 
     def add(self, *args: Any, **options: Any) -> Any:
         """Store known-good cases; see ``cascade_memory.CascadeMemory.add``."""

@@ -12,6 +12,7 @@ from cascade_memory.encoders import minilm
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder
 from cascade_memory.errors import EncoderMismatch, InvalidInput, MissingExtra
+from cascade_memory.memory.embedding import NothingToEmbedWith
 from cascade_memory.ports.embedder import Embedder
 
 
@@ -24,7 +25,7 @@ class StoredVectors:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Refuse."""
         del texts
-        raise InvalidInput(f"this folder was opened without its embedder {self.identity!r}, so nothing can be embedded")
+        raise NothingToEmbedWith(f"this folder was opened without its embedder {self.identity!r}, so nothing can be embedded")
 
 
 def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -> Embedder:

@@ -20,6 +20,7 @@ from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.validation import check_k
+from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.sqlite import SQLiteLedger
@@ -37,6 +38,7 @@ from cascade_memory.stores.tiered import TieredIndex
 
 CHROMA, LOCK = "chroma", "owner.lock"
 RESTORING = f"{LEDGER}.restoring"
+_IDENTITY = "identity"
 
 Matcher = SolutionMatcher | Callable[[Any, Any], "float | bool | None"] | None
 
@@ -198,6 +200,7 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
             fallback=SimilarityPolicy(),
             matcher=_matcher(settings.matcher),
             hindsight=hindsight,
+            direct=_is_direct(embedder, settings),
             index=lambda dimension, _: TieredIndex(dimension),
             snapshots=SnapshotStore(None),
         )
@@ -211,6 +214,8 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
 
 def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
     server = settings.chroma
+    if server is not None and parts.ledger.read_only is not None and parts.ledger.meta(_IDENTITY) is None:
+        server = None  # nothing was ever fed there, nor can it be: not in somebody's name that is forgotten again
     mirror = ChromaFolder(folder / CHROMA) if server is None else ChromaServer(server, _identity(parts.ledger))
     engine: Engine | None = None
 
@@ -229,6 +234,7 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
             fallback=parts.fallback,
             matcher=parts.matcher,
             hindsight=parts.hindsight,
+            direct=parts.direct,
             index=index,
             snapshots=SnapshotStore(folder / SNAPSHOTS),
             mirror=mirror,
@@ -255,9 +261,9 @@ def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
 
 def _identity(ledger: Ledger) -> str:
     """Return what tells this memory's collections from others on the same Chroma server."""
-    known = ledger.meta("identity")
+    known = ledger.meta(_IDENTITY)
     if known is None:
-        ledger.set_meta("identity", known := uuid.uuid4().hex[:12])
+        ledger.set_meta(_IDENTITY, known := uuid.uuid4().hex[:12])
     return known
 
 
@@ -283,6 +289,12 @@ def _ledger_path(folder: Path) -> Path:
             f"{path} is missing or empty although {folder} was in use; restore it from a backup, or move the folder away"
         )
     return path
+
+
+def _is_direct(embedder: Embedder, settings: Settings) -> bool:
+    """Say whether a recall calls nothing that could hang: no model, no object of the user's."""
+    rankers = (settings.ranker, settings.shadow or "auto")
+    return type(embedder) is HashingEmbedder and all(one in ("auto", "light", "similarity", "random") for one in rankers)
 
 
 def _matcher(matcher: Matcher | str) -> SolutionMatcher:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_worth import novelty
+from cascade_memory.domain.digests import digest
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ports.ledger import Ledger
@@ -22,9 +23,14 @@ def hindsight(
     That is the free lesson of a success: K labels instead of one. A solution that was forgotten meanwhile is unknown (nan).
     """
     groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
-    stored = ledger.solutions(groups)
-    judged = matcher.agreement(verified, list(stored.values()))
-    agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
+    by_key = getattr(matcher, "by_key", None)
+    if by_key is None:
+        stored = ledger.solutions(groups)
+        judged = matcher.agreement(verified, list(stored.values()))
+        agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
+    else:  # what tells solutions apart is known of each: no text has to be read, which may be long
+        wanted, known = digest(matcher.key(verified)), ledger.told_apart(groups)
+        agreement = {group: by_key(verified, kind, equal=one == wanted) for group, (one, kind) in known.items()}
     return {
         recall: np.array([agreement.get(int(group), np.nan) for group in of_recall], np.float32)
         for recall, of_recall in episode.groups.items()

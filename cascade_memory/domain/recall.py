@@ -136,7 +136,7 @@ class Recall:
     cases: tuple[RecalledCase, ...]
     abstained: bool  # cases were found, and none was expected to help
     arm: str = "live"  # or "holdout": drawn to run without memory, whatever it knows
-    error: str | None = None  # why recall came back empty, if something failed
+    error: str | None = None  # what failed: finding cases, or, where there are some, writing down that they are shown
     template: Callable[[Sequence[RecalledCase]], str]
     explainer: Callable[[], Explanation]  # most recalls are never explained: the table is made when asked for
 
@@ -154,7 +154,8 @@ class Recall:
 
     def __repr__(self) -> str:
         """Return one short line: the cases themselves may be long, and are not to be trusted."""
-        state = f"{len(self.cases)} cases" if self.error is None else f"failed: {self.error}"
+        found = f"{len(self.cases)} cases"
+        state = found if self.error is None else f"{found}, unrecorded: {self.error}" if self.cases else f"failed: {self.error}"
         return f"Recall({state}, episode_id={self.episode_id!r})"
 
     def _repr_html_(self) -> str:
@@ -166,5 +167,5 @@ class Recall:
         title = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
         notes = [why.summary, f"episode {self.episode_id}"]
         if self.error is not None:
-            notes.insert(0, f"recall failed: {self.error}")
+            notes.insert(0, f"recall {'was not written down' if self.cases else 'failed'}: {self.error}")
         return html_table(title, ("query", "solution", "similarity", "utility"), rows, notes=notes)

@@ -118,7 +118,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         # The id of the outermost run, or else one that the caller chose for this one, is the id of the episode too.
         wanted = self._handler.claim(run_id, fields) or getattr(info, "run_id", None)
         recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted)
-        if recall.error is not None:
+        if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session:
             self._handler.adopt(run_id, fields, recall.episode_id, namespace)

@@ -16,7 +16,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.memory.counted import counted
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -49,7 +49,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
         recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread))
-        if recall.error is not None:
+        if recall.error is not None and not recall.cases:
             return {}
         callbacks: Any = config.get("callbacks")
         handler.adopt(getattr(callbacks, "parent_run_id", None), {}, recall.episode_id, None)
@@ -99,7 +99,7 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:
-        return await in_thread(lambda: node(state))
+        return await in_reward_thread(lambda: node(state))
 
     return RunnableLambda(node, anode, name="learn")
 

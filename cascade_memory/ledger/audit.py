@@ -17,7 +17,6 @@ from cascade_memory.ledger import rules
 Check: TypeAlias = Callable[[rules.Row], object]
 
 
-
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A row that cannot be used, and why."""

@@ -45,13 +45,18 @@ def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> 
     return int(connection.execute(query, (namespace, digest)).fetchone()[0])
 
 
-def insert(connection: sqlite3.Connection, case: NewCase) -> tuple[int, str, bool]:
-    """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead."""
+def insert(
+    connection: sqlite3.Connection, case: NewCase, packed: tuple[str | None, str | None] | None = None
+) -> tuple[int, str, bool]:
+    """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead.
+
+    ``packed`` is its solution, where that was packed before.
+    """
     known = connection.execute(
         "UPDATE cases SET copies = copies + 1, verified_at = ? WHERE namespace = ? AND pair = ? RETURNING key, id",
         (case.created_at or time.time(), case.namespace, case.pair_key),
     ).fetchone()
-    kind, text = pack_solution(case.solution)
+    kind, text = packed or pack_solution(case.solution)
     if known is not None:
         _note_addition(connection, int(known[0]), case, text)
         return int(known[0]), str(known[1]), False
@@ -202,6 +207,20 @@ def solutions(connection: sqlite3.Connection, groups: Sequence[int]) -> dict[int
             part,
         )
         found.update(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
+    return found
+
+
+def told_apart(connection: sqlite3.Connection, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Return (digest of the key, kind) of one stored solution for each group that still has a case, without its text."""
+    found: dict[int, tuple[str, str]] = {}
+    for part in _parts(groups):
+        rows = connection.execute(
+            f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
+                ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                WHERE solution.id IN ({_marks(part)})""",
+            part,
+        )
+        found.update((group, (digest, kind)) for group, digest, kind in rows)
     return found
 
 

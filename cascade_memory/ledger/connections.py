@@ -12,16 +12,22 @@ from collections import deque
 from collections.abc import Generator
 from pathlib import Path
 
+from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging
+from cascade_memory.ledger.read_only import State, opened_for_reading, state_of
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from cascade_memory.ledger.structure import check_structure
 from cascade_memory.ledger.untrusted import harden, private_ledger
 from cascade_memory.ledger.upgrade import check_version, upgrade
+from cascade_memory.ledger.vacuum import vacuum_elsewhere
 
 _BUSY_MS = 30_000
 _ATTEMPTS = 3  # to open a file that somebody is replacing
+_STEP_MS = 50
+_TRY_AGAIN = 0.5  # seconds between two attempts to write what could not be written
+_TRY_FOR = 0.1  # seconds that such an attempt waits for others
 
 
 class Connections:
@@ -33,29 +39,51 @@ class Connections:
         self._lock = threading.RLock()  # one writer at a time: SQLite would make them wait anyway, less fairly
         self._idle: deque[sqlite3.Connection] = deque()  # readers waiting for work; append and pop are atomic
         self._readers: list[sqlite3.Connection] = []  # all there are
-        self._joining = threading.Lock()  # held while a reader is made, and while the process forks
+        self._joining = threading.Lock()  # held while readers are made or let go of, and while the process forks
         self._paused: list[sqlite3.Connection] = []
         self._entered: list[threading.Lock | threading.RLock] = []
         self._closed = True  # until there is something open
         self.born = 0
         self._check_version()
         self.belonging = Belonging(path)
+        self._writers: list[sqlite3.Connection] = []  # for quick and for durable commits; none while the file cannot be written
+        self._waits: dict[sqlite3.Connection, int] = {}  # milliseconds that a writer waits for other processes
+        self.read_only: str | None = None  # why nothing can be written
+        self._unchanged: State | None = None  # of a file that is read as if nobody wrote it
+        self._next_try = 0.0
+        self._openings = 0  # how often: a reader of before is not used any more
         forking.let_go_of_inherited(self.place())
         forking.watch(self)
-        with self._lock, _explained(path):
-            self._quick, self._durable = self._opened()
+        with self._lock:
+            try:
+                self._open_writers()
+            except StoreUnwritable as error:
+                if path is None or not path.exists() or not path.stat().st_size:
+                    raise
+                self._fall_back(path, error)
             self._closed = False
         # A memory in RAM may be dropped without being closed, and Python 3.13 warns of a connection that dies open. A __del__
         # here would come too late: in a cycle, the collector finalises in any order.
-        self._close_all = weakref.finalize(self, _close, self._pid, (self._quick, self._durable), self._idle)
+        self._close_all = weakref.finalize(self, _close, self._pid, self._writers, self._idle)
         self._close_all.atexit = False  # a learner may still be at work then; what was committed stays
 
-    @staticmethod
-    def _check_version() -> None:
-        if sqlite3.sqlite_version_info < (3, 35):
-            raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
+    @property
+    def _quick(self) -> sqlite3.Connection:
+        return self._writers[0]
 
-    def _opened(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    @property
+    def _durable(self) -> sqlite3.Connection:
+        return self._writers[-1]
+
+    def _open_writers(self) -> None:
+        if self.path is not None and self.path.exists():
+            for place in (self.path, self.path.parent):  # SQLite would open it all the same, and refuse every write
+                if not os.access(place, os.W_OK):
+                    raise StoreUnwritable(f"{place} cannot be written; check its permissions and its disk")
+        with _explained(self.path):
+            self._writers += self._two_writers()
+
+    def _two_writers(self) -> list[sqlite3.Connection]:
         """Return the two that write. Of a file that changes meanwhile nobody knows which one they have: once more, then."""
         for _ in range(_ATTEMPTS):
             before = self.belonging.before_opening()
@@ -63,13 +91,68 @@ class Connections:
             try:
                 durable = quick if self.path is None else self._connect("FULL")
                 if self.belonging.opened(before, durable):
-                    return quick, durable
+                    return [quick] if durable is quick else [quick, durable]
             except BaseException:
                 quick.close()
                 raise
             durable.close()
             quick.close()
         raise StoreReplaced(f"{self.path} is being replaced at this moment; open it again when that is done")
+
+    def _fall_back(self, path: Path, error: Exception) -> None:
+        """Read what cannot be written. That is tried again at the next write, and when somebody else has written."""
+        with _explained(path):
+            connection, untouched = opened_for_reading(path)
+        self._start_over()
+        with self._joining:
+            self._readers.append(connection)
+        self._idle.append(connection)
+        self._unchanged = state_of(path) if untouched else None
+        self.read_only, self._next_try = str(error), time.monotonic() + _TRY_AGAIN
+
+    def _start_over(self) -> None:
+        """Let go of all readers; of those at work, when they are done."""
+        self._openings += 1
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                self._let_go(self._idle.pop())
+
+    def _let_go(self, reader: sqlite3.Connection) -> None:
+        with self._joining:
+            self._readers.remove(reader)
+            reader.close()
+
+    def _try_to_write(self) -> None:
+        """See whether the file can be written again; raise if not."""
+        assert self.read_only is not None
+        if time.monotonic() >= self._next_try:
+            self._next_try = time.monotonic() + _TRY_AGAIN
+            try:
+                with patience(_TRY_FOR):
+                    self._open_writers()
+            except StoreError as error:
+                self.read_only = str(error)
+            else:
+                self._start_over()
+                self.read_only = self._unchanged = None
+                return
+        raise StoreUnwritable(f"the memory can only be read at the moment: {self.read_only}")
+
+    def _look_again(self, path: Path) -> None:
+        """Somebody has written a file that was read as if nobody did: read it anew."""
+        with self._lock:
+            if self._unchanged is None or self._unchanged == state_of(path):
+                return
+            self._next_try = 0.0
+            try:
+                self._try_to_write()
+            except StoreUnwritable as error:
+                self._fall_back(path, error)
+
+    @staticmethod
+    def _check_version() -> None:
+        if sqlite3.sqlite_version_info < (3, 35):
+            raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
 
     def _connect(self, synchronous: str, *, first: bool = False) -> sqlite3.Connection:
         if first and self.path is not None:
@@ -78,7 +161,7 @@ class Connections:
             self.belonging.path or ":memory:",
             check_same_thread=False,
             isolation_level=None,
-            timeout=_BUSY_MS / 1000,
+            timeout=_patience(),
             cached_statements=256,
         )
         try:
@@ -91,13 +174,15 @@ class Connections:
             if self.path is not None:
                 _enter_wal(connection)
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
+                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")  # another process may be creating the file at this moment
+        # Another process may be creating the file at this moment. Where there is nothing to do nobody is waited for.
+        connection.execute("BEGIN" if _is_ready(connection) else "BEGIN IMMEDIATE")
         try:
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -135,28 +220,37 @@ class Connections:
             with self._lock, _explained(self.path):
                 yield self._quick
             return
+        if self._unchanged is not None and self._unchanged != state_of(self.path):
+            self._look_again(self.path)
         forking.give_way()
+        openings = self._openings
         with _explained(self.path):
             try:
                 connection = self._idle.pop()
             except IndexError:
-                connection = self._reader()
+                connection = self._reader(self.path)
             try:
                 yield connection
             finally:
-                self._idle.append(connection)
+                if openings == self._openings:
+                    self._idle.append(connection)
+                else:
+                    self._let_go(connection)
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self, path: Path) -> sqlite3.Connection:
         with self._joining:
             with contextlib.suppress(IndexError):
                 return self._idle.pop()  # a fork had it
-            self.belonging.check()  # another file may stand there by now, or none, and SQLite would make one
-            connection = self._connect("NORMAL")
-            try:
-                self.belonging.check()
-            except BaseException:
-                connection.close()
-                raise
+            if self.read_only is not None:
+                connection, _ = opened_for_reading(path)
+            else:
+                self.belonging.check()  # another file may stand there by now, or none, and SQLite would make one
+                connection = self._connect("NORMAL")
+                try:
+                    self.belonging.check()
+                except BaseException:
+                    connection.close()
+                    raise
             self._readers.append(connection)
             return connection
 
@@ -168,9 +262,12 @@ class Connections:
         still the folder's.
         """
         self.check()
-        connection = self._durable if durable else self._quick
         forking.give_way()
-        with self._lock, _explained(self.path):
+        with self._alone(), _explained(self.path):
+            if self.read_only is not None:
+                self._try_to_write()
+            connection = self._durable if durable else self._quick
+            self._wait_for_others(connection)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self.belonging.check_facts(connection)
@@ -182,13 +279,35 @@ class Connections:
                 raise
             self.belonging.check()
 
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[None, None, None]:
+        """Wait for this process's other writers, for as long as the running code may."""
+        left = seconds_left()
+        if not self._lock.acquire(timeout=-1 if left is None else left):
+            raise StoreError(f"{self.path or 'the memory'} is being written by another thread, which takes its time")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _wait_for_others(self, connection: sqlite3.Connection) -> None:
+        left = seconds_left()
+        # In steps: SQLite is told anew only when somebody with another patience comes.
+        wait = _BUSY_MS if left is None else min(_BUSY_MS, -(-int(1000 * left) // _STEP_MS) * _STEP_MS)
+        if self._waits.get(connection, _BUSY_MS) != wait:
+            connection.execute(f"PRAGMA busy_timeout = {wait}")
+            self._waits[connection] = wait
+
     def vacuum(self) -> bool:
         """Write the file anew, without the pages that are free, and empty the write-ahead log; say if that could be done."""
         self.check()
-        with self._lock, _explained(self.path):
-            self._durable.execute("VACUUM")
+        with self._alone(), _explained(self.path):
+            if self.read_only is not None:
+                self._try_to_write()
             if self.path is None:
+                self._quick.execute("VACUUM")
                 return True
+            vacuum_elsewhere(self.path)
             self._durable.execute("PRAGMA busy_timeout = 2000")  # whoever reads an old state now may do so for long
             try:
                 busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -205,7 +324,7 @@ class Connections:
 
     def all_connections(self) -> list[sqlite3.Connection]:
         """Return every connection that is open."""
-        return [] if self._closed else [*{self._quick, self._durable}, *self._readers]
+        return [] if self._closed else [*self._writers, *self._readers]
 
     def pause(self, deadline: float) -> bool:
         """Keep everybody out of SQLite; return False if somebody is still inside by then."""
@@ -222,7 +341,7 @@ class Connections:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.0005)
-        return not (self._quick.in_transaction or self._durable.in_transaction)  # of the thread that forks
+        return not any(writer.in_transaction for writer in self._writers)  # of the thread that forks
 
     def resume(self) -> None:
         """Let everybody in again."""
@@ -240,9 +359,21 @@ class Connections:
             self._close_all()
 
 
+def _patience() -> float:
+    left = seconds_left()
+    return _BUSY_MS / 1000 if left is None else left
+
+
+def _is_ready(connection: sqlite3.Connection) -> bool:
+    (application,), (version,) = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    return (application, version) == (APPLICATION_ID, SCHEMA_VERSION)
+
+
 def _enter_wal(connection: sqlite3.Connection) -> None:
     """Switch to a write-ahead log. SQLite does not wait here for another process that is about to do the same."""
-    deadline = time.monotonic() + _BUSY_MS / 1000
+    deadline = time.monotonic() + _patience()
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -253,7 +384,7 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _close(pid: int, held: tuple[sqlite3.Connection, ...], idle: deque[sqlite3.Connection]) -> None:
+def _close(pid: int, held: list[sqlite3.Connection], idle: deque[sqlite3.Connection]) -> None:
     if os.getpid() == pid:
         for connection in {*held, *idle}:
             connection.close()
@@ -271,7 +402,7 @@ def _explained(path: Path | None) -> Generator[None, None, None]:
         if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
             raise StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk") from error
         if "locked" in text:
-            raise StoreError(f"{path} stayed locked for {_BUSY_MS // 1000} s by another process; is one stuck?") from error
+            raise StoreError(f"{path} stayed locked by another process; is one stuck?") from error
         raise StoreError(f"the ledger {path} failed: {text}") from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.IntegrityError):

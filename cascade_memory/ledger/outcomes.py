@@ -73,9 +73,10 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     if standing is not None:
         _withdraw(connection, new.namespace, new.at, standing["key"])
     case_key, case_id = None, None
+    kind, text = packed = pack_solution(new.solution)
     if new.case is not None:
-        case_key, case_id, _ = cases.insert(connection, dataclasses.replace(new.case, metadata=metadata))
-    kind, text = pack_solution(new.solution)
+        case = dataclasses.replace(new.case, metadata=metadata)
+        case_key, case_id, _ = cases.insert(connection, case, packed if case.solution is new.solution else None)
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = connection.execute(
         """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key, metadata,

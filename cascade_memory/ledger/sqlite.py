@@ -60,6 +60,11 @@ class SQLiteLedger(Looking, Forgetting):
         """Raise if what is written now would not be in the folder: its ledger was replaced, deleted or embedded anew."""
         self.connections.belonging.check()
 
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing can be written at the moment; None where it can."""
+        return self.connections.read_only
+
     # -- small facts -------------------------------------------------------------------------------------------------
 
     def meta(self, key: str) -> str | None:
@@ -319,6 +324,11 @@ class SQLiteLedger(Looking, Forgetting):
         """Return one stored solution for each group."""
         with self.connections.read() as connection:
             return cases.solutions(connection, groups)
+
+    def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return (digest of the key, kind) of one stored solution for each group, without reading its text."""
+        with self.connections.read() as connection:
+            return cases.told_apart(connection, groups)
 
     def scrub(self, namespace: int) -> tuple[int, bool]:
         """Leave no byte of what was deleted in the file; return the line of the log about it, and whether the file is clean.

@@ -17,7 +17,7 @@ from cascade_memory.llama_index.instrumentation import status_of, told_by
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.counted import counted
 from cascade_memory.memory.current import Current, within
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -55,7 +55,7 @@ async def arun(
         if told:
             await memory.aend(entry.episode_id, solution=solution)
         else:
-            await in_thread(lambda: memory.finish(entry.episode_id))
+            await in_reward_thread(lambda: memory.finish(entry.episode_id))
     episode = await in_thread(lambda: memory.get_episode(entry.episode_id))
     if episode is None:  # the recall failed, and was counted
         episode = Episode(id=entry.episode_id, namespace=memory.namespace, query=query, status="censored")

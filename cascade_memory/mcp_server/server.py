@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from cascade_memory.domain import recall_tool
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, tool_annotations
 from cascade_memory.mcp_server.verbs import Verbs, compact
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread
 
 INSTRUCTIONS = (
     "A memory of solved tasks that learns from outcomes. Before a task call recall_cases; when you know how it went, call "
@@ -86,23 +86,30 @@ def _writing(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "") -> str:
         """Report how the task of an episode went. Report failures too: they are learned from as well."""
-        return await _told(verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution)), ToolError)
+        return await _told(
+            verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution)), ToolError, in_reward_thread
+        )
 
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def add_case(query: Query, solution: Solution) -> str:
         """Store a task that was solved without recall_cases."""
-        return await _told(verbs, lambda: compact(verbs.add_case(query, solution)), ToolError)
+        return await _told(verbs, lambda: compact(verbs.add_case(query, solution)), ToolError, in_reward_thread)
 
     @server.tool(structured_output=False, annotations=tool_annotations(destructive=True))
     async def forget_cases(case_ids: CaseIds) -> str:
         """Delete cases for good."""
-        return await _told(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError)
+        return await _told(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError, in_reward_thread)
 
 
-async def _told(verbs: Verbs, verb: Callable[[], str], refusal: type[Exception]) -> str:
+async def _told(
+    verbs: Verbs,
+    verb: Callable[[], str],
+    refusal: type[Exception],
+    thread: Callable[[Callable[[], str]], Awaitable[str]] = in_thread,
+) -> str:
     """Return what a verb returns; what it refuses is told to the client, what fails is told to the host."""
     try:
-        return await in_thread(verb)
+        return await thread(verb)
     except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a sentence and no traceback
         raise refusal(_sentence(verbs, error)) from None
 

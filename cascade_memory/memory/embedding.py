@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.errors import InvalidInput, StoreCorrupt
+from cascade_memory.errors import EmbedderFailed, InvalidInput, MissingExtra, StoreCorrupt, StoreError
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 
@@ -19,17 +19,33 @@ _SAMPLE = 16  # of the newest cases, and as many of all
 _SAME = 0.99  # cosine of two vectors of one text: threads and batches round differently
 
 
+class NothingToEmbedWith(InvalidInput):
+    """The memory was opened to look at it, without its embedder."""
+
+
 def embed_with(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return unit vectors, or say what is wrong with what the embedder returned."""
-    vectors = np.asarray(embedder.embed(texts), np.float32)
-    if vectors.shape != (len(texts), embedder.dimension):
+    try:
+        raw = np.asarray(embedder.embed(texts))
         expected = (len(texts), embedder.dimension)
-        raise InvalidInput(f"embedder {embedder.identity!r} returned shape {vectors.shape}, expected {expected}")
-    if not np.isfinite(vectors).all():
-        raise InvalidInput(f"embedder {embedder.identity!r} returned nan or infinity; nothing was stored")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    except (MissingExtra, StoreError, NothingToEmbedWith):
+        raise
+    except Exception as error:
+        raise EmbedderFailed(f"embedder {embedder.identity!r} failed with {type(error).__name__}: {error}") from error
+    if raw.shape != expected:
+        raise EmbedderFailed(f"embedder {embedder.identity!r} returned shape {raw.shape}, expected {expected}")
+    if raw.dtype.kind not in "fiu":
+        raise EmbedderFailed(f"embedder {embedder.identity!r} returned {raw.dtype} values, expected numbers")
+    with np.errstate(over="ignore"):
+        vectors = np.asarray(raw, np.float32)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        if not np.isfinite(vectors).all():
+            raise EmbedderFailed(f"embedder {embedder.identity!r} returned nan or infinity; nothing was stored")
+        vectors = vectors / np.abs(vectors).max(axis=1, keepdims=True)  # so large that their squares are not numbers any more
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if (norms == 0).any():
-        raise InvalidInput(f"embedder {embedder.identity!r} returned a zero vector, which is similar to nothing")
+        raise EmbedderFailed(f"embedder {embedder.identity!r} returned a zero vector, which is similar to nothing")
     return vectors / norms
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -19,12 +19,24 @@ from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES, fingerprint
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.records import NewCase, Settled, Settlement
+from cascade_memory.domain.patience import patience, seconds_left
+from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.errors import (
+    ContentChanged,
+    EncoderMismatch,
+    EpisodeClosed,
+    InvalidInput,
+    MemoryClosed,
+    MemoryForked,
+    StoreReplaced,
+    UnknownEpisode,
+)
+from cascade_memory.memory.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
 from cascade_memory.memory.embedding import embed_with, named, stored_embedder
@@ -36,6 +48,8 @@ from cascade_memory.memory.pool import Pool
 from cascade_memory.ports.pair_encoder import Query
 
 _log = logging.getLogger(__name__)
+
+_IMPATIENT = 0.05  # seconds
 
 Learning = Literal["inline", "background", "off"]
 
@@ -53,6 +67,9 @@ class Engine:
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
         self._unopened: deque[str] = deque(maxlen=1024)
+        self.attempts = Attempts(direct=parts.direct)
+        self._prepared = not hasattr(parts.embedder, "prepare")
+        self._impatient = False  # the last recall waited in vain to be written down: the next ones hardly wait
         self._partitions: dict[str, Partition] = {}
         self._loading = threading.Lock()
         self._following = threading.Lock()
@@ -103,15 +120,26 @@ class Engine:
 
     # -- namespaces --------------------------------------------------------------------------------------------------
 
+    def is_loaded(self, namespace: str) -> bool:
+        """Say whether a recall has nothing to load first."""
+        return self._prepared and namespace in self._partitions
+
+    def load(self, namespace: str) -> None:
+        """Load the embedder's model, if it has one, and a namespace."""
+        if not self._prepared:
+            getattr(self.parts.embedder, "prepare", lambda: None)()
+            self._prepared = True
+        self.partition(namespace)
+
     def partition(self, namespace: str) -> Partition:
         """Return what is known of a namespace, loading it at first use."""
         found = self._partitions.get(namespace)
         if found is None:
+            number = self.parts.ledger.namespace(namespace, create=True)  # may wait, and nobody is to wait for that
+            assert number is not None
             with self._loading:
                 found = self._partitions.get(namespace)
                 if found is None:
-                    number = self.parts.ledger.namespace(namespace, create=True)
-                    assert number is not None
                     keep = self.learning != "off"
                     found = Partition(
                         namespace, number, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
@@ -139,7 +167,10 @@ class Engine:
 
     def follow(self) -> bool:
         """Take in what happened in the ledger since the last look, by whichever process; return whether anything did."""
-        with self._following:
+        left = seconds_left()
+        if not self._following.acquire(timeout=-1 if left is None else left):
+            return False  # another thread takes in a great deal: a recall goes on with what is known
+        try:
             changes = self.parts.ledger.tail(self._seq)
             news = bool(changes)
             while changes:
@@ -150,6 +181,8 @@ class Engine:
                     self._pool.note(changes, outcomes=self.learning != "off")
                 self._seq = changes[-1].seq  # not before: what failed on the way is looked at again
                 changes = self.parts.ledger.tail(self._seq)
+        finally:
+            self._following.release()
         return news
 
     def reload(self) -> None:
@@ -240,6 +273,8 @@ class Engine:
     def recall(
         self,
         query: str,
+        attempt: Attempt,
+        view: Callable[[Chosen], Recall],
         *,
         namespace: str,
         k: int,
@@ -249,12 +284,17 @@ class Engine:
         search: bool = False,
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
-    ) -> Chosen:
-        """Find, choose, and record the choice before it is handed out."""
+    ) -> Recall:
+        """Find, choose, and record the choice before it is handed out; if it cannot be recorded in time, without that.
+
+        ``view`` makes of what was chosen what is handed out.
+        """
         self._last_used = time.monotonic()
         self.parts.ledger.check()  # what is known here may be of a ledger that is gone, or of another embedder
         partition = self.partition(namespace)
+        attempt.doing = f"the embedder {self.parts.embedder.identity!r}"
         vector = self.embed([query])[0]
+        attempt.doing = "the memory"
         self.learn_soon()  # from what other processes did
         if partition.overdue:
             self._learn_from_news()
@@ -269,10 +309,9 @@ class Engine:
             episode_id=name,
             arm="live" if search else self._arm(name, showing, known=episode_id is not None),
         )
-        selection = chosen.selection
-        if selection.failure is not None:
+        if chosen.selection.failure is not None:
             self.failures["rank"] += 1
-            self.last_error = f"rank: {selection.failure}"
+            self.last_error = f"rank: {chosen.selection.failure}"
         entry = recall_record(
             chosen,
             partition.number,
@@ -285,12 +324,30 @@ class Engine:
             with_features=self.parts.ranker.writes_features,
             metadata=metadata or {},
         )
-        key = self.parts.ledger.record(entry)
-        would_learn = selection.failure is None and not search and self.learning != "off"
-        showed = selection.choice is not None and not selection.choice.abstained and chosen.arm == "live"
-        if selection.choice is not None and showed and would_learn:
-            partition.policy.expect(key, selection.slate, selection.choice)
-        return chosen
+        found = view(chosen)
+        attempt.show(found)
+        failure = self._record(entry, chosen, partition, attempt.left())
+        return found if failure is None or search else unrecorded(found, failure)
+
+    def _record(self, entry: RecallRecord, chosen: Chosen, partition: Partition, most: float | None) -> Exception | None:
+        """Write a recall down; return what kept it from that, which is counted, and no reason to withhold the cases."""
+        with patience(most if most is None or not self._impatient else min(most, _IMPATIENT)):
+            try:
+                key = self.parts.ledger.record(entry)
+            except (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is: the cases are known
+                self._impatient = True
+                self.note_failure("record", error)
+                if entry.episode_id is not None:
+                    self.note_unopened(entry.episode_id)
+                return error
+        self._impatient = False
+        choice = chosen.selection.choice
+        would_learn = chosen.selection.failure is None and entry.kind == "recall" and self.learning != "off"
+        if choice is not None and chosen.shows and would_learn:
+            partition.policy.expect(key, chosen.selection.slate, choice)
+        return None
 
     def _arm(self, episode_id: str, showing: Showing, *, known: bool) -> str:
         """Return the arm that an episode was opened in, or will be."""

@@ -15,7 +15,7 @@ from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.handle import Handle
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
 
 
@@ -145,7 +145,7 @@ class EpisodeVerbs(Handle):
             if self._reward_fn is not None and status != "cancelled":
                 value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
         finally:
-            reward = await in_thread(functools.partial(self._conclude, episode, value, status, checked))
+            reward = await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
         return reward
 
     def _ending(self, episode_id: str, status: str, namespace: str | None) -> Episode | None:

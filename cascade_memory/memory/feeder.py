@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
+from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, RETOLD
-from cascade_memory.errors import StoreError
+from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
@@ -28,6 +29,7 @@ _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single 
 _QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
 _LATEST = 20.0  # seconds after which it is fed all the same
 _LONGEST_BACKOFF = 60.0
+_OPENING = 1.0  # seconds that opening a folder waits for somebody who writes
 _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
 _WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
@@ -99,7 +101,8 @@ class MirrorFeeder:
         self.owner = False
         self.failures = self._failures_in_a_row = 0
         self.last_error: str | None = None
-        self._try_to_own()
+        with patience(_OPENING):
+            self._try_to_own()
         self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
         self._thread.start()
 
@@ -130,14 +133,19 @@ class MirrorFeeder:
 
     def _try_to_own(self) -> None:
         lock = self._parts.lock
-        if self.owner or lock is None or not lock.try_acquire():
-            return
+        try:
+            if self.owner or lock is None or not lock.try_acquire():
+                return
+        except StoreUnwritable:
+            return  # the folder can only be read: there is nothing to feed either
         try:
             self._mark = Mark.read(self._parts.ledger.meta(self._meta))
             if not self._mirror.shared and not (self._mark.trusted and self._mirror.exists()):
                 self._start_over()
-        except BaseException:
+        except BaseException as error:
             lock.release()
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                return  # nothing can be written at the moment: it is tried again
             raise
         self.owner = True
 
@@ -387,6 +395,9 @@ class MirrorFeeder:
             return not self.owner or self._mirror.shared or not self._mark.trusted or self._mirror.is_sealed(self._mark.seal)
 
     def _check_owner(self) -> None:
+        self._try_to_own()
+        if not self.owner and (why := self._parts.ledger.read_only) is not None:
+            raise StoreUnwritable(f"Chroma is not fed while the memory can only be read: {why}")
         if not self.owner:
             raise StoreError("another process owns this folder and feeds Chroma; do this there, or close it there first")
 

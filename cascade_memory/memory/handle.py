@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cycle.reuse import Template, render
@@ -11,7 +12,7 @@ from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.showing import Showing
-from cascade_memory.domain.validation import check_callable, check_k, check_namespace, check_reward
+from cascade_memory.domain.validation import check_callable, check_duration, check_k, check_namespace, check_reward
 from cascade_memory.errors import CascadeError, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.engine import Engine
@@ -40,6 +41,7 @@ class Handle:
         retain_at: float,
         retain_from: Collection[str],
         case_text: CaseText | None,
+        deadline: float | timedelta | None,
     ) -> None:
         check_callable(reward_fn, "reward_fn")
         if reward_fn is not None:
@@ -55,6 +57,7 @@ class Handle:
         self._retain_from = tuple(check_source(source) for source in retain_from)
         check_callable(case_text, "case_text")
         self._case_text = case_text or task_alone
+        self._deadline = None if deadline is None else check_duration(deadline, "deadline")
         self._closed = False
 
     @property
@@ -74,8 +77,8 @@ class Handle:
     def warm(self, *, namespace: str | None = None) -> None:
         """Load the embedder and the namespace's cases now, rather than at the first recall."""
         engine = self._open()
+        engine.load(self._in(namespace))
         engine.embed(["warm"])
-        engine.partition(self._in(namespace))
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -103,17 +106,18 @@ class Handle:
         failures = dict(engine.failures)
         if feeder is not None and feeder.failures:
             failures["chroma"] = feeder.failures
-        gone = _gone(engine)
+        gone, read_only = _gone(engine), engine.parts.ledger.read_only
         if gone is not None:
             failures["ledger"] = 1
         return Health(
-            ok=not failures,
+            ok=not failures and read_only is None,
             failures=failures,
             last_error=gone or engine.last_error or (feeder.last_error if feeder is not None else None),
             chroma="none (in RAM)" if feeder is None else feeder.state,
             chroma_lag=0 if feeder is None else feeder.lag,
             learning=engine.learning,
             free_disk_bytes=None if path is None or not path.parent.exists() else shutil.disk_usage(path.parent).free,
+            read_only=read_only,
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:

@@ -21,6 +21,7 @@ from cascade_memory.domain.validation import (
     check_query,
 )
 from cascade_memory.errors import (
+    EmbedderFailed,
     EpisodeClosed,
     InvalidInput,
     MemoryClosed,
@@ -31,10 +32,12 @@ from cascade_memory.errors import (
     UnknownEpisode,
 )
 from cascade_memory.memory import curation, transfer
+from cascade_memory.memory.attempt import Attempt
 from cascade_memory.memory.backup import backup
+from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.episodes import EpisodeVerbs
 from cascade_memory.memory.session import Session
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.view import failed_recall, recall_view
 from cascade_memory.memory.views import Receipt
 
@@ -70,7 +73,8 @@ class Memory(EpisodeVerbs):
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``.
-            If the memory itself fails, no cases and ``.error``: a failing memory does not stop the agent.
+            If the memory itself fails, or does not answer within its deadline, no cases and ``.error``: a failing memory does
+            not stop the agent. If it only cannot be written, the cases and ``.error``.
         """
         return self._recall(
             query,
@@ -115,28 +119,45 @@ class Memory(EpisodeVerbs):
         episode_id = None if episode_id is None else check_id(episode_id, "episode_id")
         thread_id = None if thread_id is None else check_id(thread_id, "thread_id")
         fields = check_metadata(metadata)
+        attempt = Attempt(self._deadline)
         try:
-            chosen = engine.recall(
-                query,
-                namespace=namespace,
-                k=k,
-                where=where,
-                episode_id=episode_id,
-                thread_id=thread_id,
-                metadata=fields,
-                showing=self._showing,
-                search=search,
+            if not engine.is_loaded(namespace):
+                engine.attempts.load(self._deadline, lambda: engine.load(namespace), f"namespace {namespace!r} or the embedder")
+                attempt = Attempt(self._deadline)
+            found = engine.attempts.make(
+                attempt,
+                lambda: engine.recall(
+                    query,
+                    attempt,
+                    lambda chosen: recall_view(engine, chosen, query=query, namespace=namespace, template=self._template),
+                    namespace=namespace,
+                    k=k,
+                    where=where,
+                    episode_id=episode_id,
+                    thread_id=thread_id,
+                    metadata=fields,
+                    showing=self._showing,
+                    search=search,
+                ),
             )
-            return recall_view(engine, chosen, query=query, namespace=namespace, template=self._template)
-        except _MISUSE:
-            raise
+        except _MISUSE as error:
+            if not isinstance(error, EmbedderFailed):
+                raise
+            found = self._failed(engine, error, query, namespace, episode_id)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            engine.note_failure("recall", error)
-            message = f"{type(error).__name__}: {error}"
-            warnings.warn(f"cascade_memory could not recall ({message}); going on without cases", RuntimeWarning, stacklevel=3)
-            failed = failed_recall(query, namespace, episode_id, message, self._template)
-            engine.note_unopened(failed.episode_id)
-            return failed
+            found = self._failed(engine, error, query, namespace, episode_id)
+        if found.error is not None:
+            failed = "write a recall down" if found.cases else "recall"
+            going_on = "" if found.cases else "; going on without cases"
+            message = f"cascade_memory could not {failed} ({found.error}){going_on}"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return found
+
+    def _failed(self, engine: Engine, error: Exception, query: str, namespace: str, episode_id: str | None) -> Recall:
+        engine.note_failure("recall", error)
+        failed = failed_recall(query, namespace, episode_id, f"{type(error).__name__}: {error}", self._template)
+        engine.note_unopened(failed.episode_id)
+        return failed
 
     def episode(
         self,
@@ -158,7 +179,7 @@ class Memory(EpisodeVerbs):
 
     async def areward(self, episode_id: str, value: float | bool, **options: Any) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
-        return await in_thread(functools.partial(self.reward, episode_id, value, **options))
+        return await in_reward_thread(functools.partial(self.reward, episode_id, value, **options))
 
     # -- cases -------------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,7 @@ class Parts:
     fallback: Policy
     matcher: SolutionMatcher
     hindsight: bool
+    direct: bool = False  # embedder and ranker are a few lines of ours, which cannot hang: no thread is needed to call them
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)
     snapshots: SnapshotStore
     mirror: CaseMirror | None = None

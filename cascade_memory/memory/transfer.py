@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
@@ -16,6 +17,7 @@ from cascade_memory.memory.progress import progress_bar
 
 FORMAT = "cascade-memory export"
 VERSION = 1
+_IN_RAM = 8 * 2**20  # characters of an import; what is longer waits in a file without a name
 
 
 def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | None) -> int:
@@ -37,7 +39,10 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
 
 
 def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: bool | None) -> int:
-    """Read a header and records, from a path or line by line; all or nothing."""
+    """Read a header and records, from a path or line by line; all or nothing.
+
+    They are read to the end before the first is stored: whoever provides them may be slow, and others want to write meanwhile.
+    """
     if isinstance(source, (str, Path)):
         with _opened(source, "r") as file:
             return import_(engine, file, progress=progress)
@@ -51,8 +56,19 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
             f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
             "import it into a memory with the former"
         )
-    records = (_parsed(line, number) for number, line in enumerate(lines, start=2))
-    return engine.parts.ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
+    ledger = engine.parts.ledger
+    with SpooledTemporaryFile(_IN_RAM, "w+", encoding="utf-8", newline="\n", dir=_spool_folder(engine)) as spool:
+        for number, line in enumerate(lines, start=2):
+            spool.write(json.dumps(_parsed(line, number)) + "\n")
+        spool.seek(0)
+        records = (json.loads(line) for line in spool)
+        return ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
+
+
+def _spool_folder(engine: Engine) -> str | None:
+    """Return where an import waits: in the memory's own folder, rather than where temporary files of all users are."""
+    path = engine.parts.ledger.path
+    return None if path is None else str(path.parent)
 
 
 def read_header(line: str) -> dict[str, Any]:

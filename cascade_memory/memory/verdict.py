@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
 from cascade_memory.domain.episode import Episode
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread
 
 Verdict: TypeAlias = "float | bool | None"
 RewardFn: TypeAlias = "Callable[[Episode], Verdict | Awaitable[Verdict]]"
@@ -35,7 +35,7 @@ async def aask(reward_fn: RewardFn, episode: Episode) -> Verdict:
     """Return the verdict without blocking the event loop, also of a plain function, which may take its time."""
     if inspect.iscoroutinefunction(reward_fn) or inspect.iscoroutinefunction(getattr(reward_fn, "__call__", None)):  # noqa: B004
         return await cast("Awaitable[Verdict]", reward_fn(episode))
-    return await in_thread(lambda: ask(reward_fn, episode))
+    return await in_reward_thread(lambda: ask(reward_fn, episode))
 
 
 def _finished(awaitable: Awaitable[Verdict]) -> Verdict:

@@ -70,6 +70,7 @@ class Health:
     chroma_lag: int = 0
     learning: str = "background"
     free_disk_bytes: int | None = None
+    read_only: str | None = None  # why nothing can be written
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -86,6 +87,7 @@ class Health:
             ("chroma", f"{self.chroma}, {self.chroma_lag:,} changes behind"),
             ("learning", self.learning),
             ("disk", free),
+            *([] if self.read_only is None else [("read-only", self.read_only)]),
         ]
 
     def __str__(self) -> str:

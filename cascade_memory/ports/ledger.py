@@ -32,6 +32,11 @@ class Ledger(Protocol):
         """Raise if what is written now would not be in the folder; microseconds."""
         ...
 
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing can be written at the moment; None where it can."""
+        ...
+
     def meta(self, key: str) -> str | None:
         """Return a fact about the folder."""
         ...
@@ -200,6 +205,10 @@ class Ledger(Protocol):
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
         """Return one stored solution for each group."""
+        ...
+
+    def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return (digest of the key, kind) of one stored solution for each group, without reading its text."""
         ...
 
     def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:

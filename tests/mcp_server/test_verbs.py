@@ -188,7 +188,7 @@ def test_what_could_not_be_written_is_not_said_to_be(memory, monkeypatch):
     with pytest.warns(RuntimeWarning, match="disk on fire"):
         answer = Verbs(memory).recall_cases(TASK)
     assert "episode_id" not in answer
-    assert "go on without it" in answer["about"]
+    assert answer["cases"]
     with pytest.raises(OSError, match="on fire"):
         Verbs(memory).add_case(TASK, "fridge")
 

@@ -16,6 +16,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import (
     AlreadyRewarded,
     EncoderMismatch,
+    EmbedderFailed,
     EpisodeClosed,
     InvalidInput,
     MemoryClosed,
@@ -127,15 +128,25 @@ class _Bad(HashingEmbedder):
         (np.full((1, 4), np.nan), "nan"),
         (np.array([[1.0, np.inf, 0, 0]]), "nan or infinity"),
         (np.zeros((1, 4)), "zero vector"),
+        (np.ones((1, 4), complex), "expected numbers"),
+        (np.full((1, 4), "1"), "expected numbers"),
+        (None, "shape"),
+        ([[1.0, 2.0], [3.0]], "ValueError"),
     ],
 )
-def test_vectors_that_cannot_be_compared_are_refused(vectors: object, word: str):
+def test_vectors_that_cannot_be_compared_are_the_embedders_failure(vectors: object, word: str):
     with CascadeMemory(embedder=_Bad(vectors)) as memory:
-        with pytest.raises(InvalidInput, match=word):
-            memory.recall("task")
-        with pytest.raises(InvalidInput, match=word):
+        with pytest.warns(RuntimeWarning, match="without cases"):
+            assert word in str(memory.recall("task").error)
+        with pytest.raises(EmbedderFailed, match=word):
             memory.add("task", "solution")
         assert _state(memory) == (0, 0, 0, 0, 0)
+
+
+def test_vectors_too_large_to_be_squared_are_vectors_all_the_same():
+    with CascadeMemory(embedder=_Bad(np.full((1, 4), 1e30))) as memory:
+        memory.add("task", "solution")
+        assert memory.recall("task").cases[0].similarity == pytest.approx(1.0)
 
 
 def test_another_embedder_than_the_one_that_wrote_the_folder_is_refused(on_disk):

@@ -320,8 +320,9 @@ def test_after_a_recall_that_failed_open_nothing_breaks(ram: CascadeMemory, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(ram._engine.parts.ledger, "record", fail)
-        with pytest.warns(RuntimeWarning, match="could not recall"):
+        with pytest.warns(RuntimeWarning, match="could not write a recall down"):
             recall = ram.recall("task")
+    assert recall.cases[0].solution == "s"
     assert ram.reward(recall.episode_id, 1.0, solution="s") is None
     with pytest.raises(UnknownEpisode):
         ram.reward("made up", 1.0)

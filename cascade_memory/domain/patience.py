@@ -1,0 +1,31 @@
+"""How long the code that runs now may wait for a lock: a recall has a deadline, a reward would rather wait than fail."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Generator
+from contextvars import ContextVar
+
+_until: ContextVar[float | None] = ContextVar("cascade_memory_patience", default=None)  # by the monotonic clock
+
+
+@contextlib.contextmanager
+def patience(seconds: float | None) -> Generator[None, None, None]:
+    """Let the code inside wait for so long at most, all its waits together; None: as long as it likes.
+
+    >>> with patience(0.0):
+    ...     seconds_left()
+    0.0
+    """
+    token = _until.set(None if seconds is None else time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def seconds_left() -> float | None:
+    """Return for how long the running code may still wait; None: nobody has said."""
+    until = _until.get()
+    return None if until is None else max(0.0, until - time.monotonic())

@@ -1,0 +1,148 @@
+"""Threads of our own: beside the host's, grown on demand, used again, and no reason for an interpreter to stay alive."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import queue
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast
+
+_REST = 30.0  # seconds without work after which a thread ends
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """A call that a worker makes, with the caller's context variables. ``told`` is called when it is over."""
+
+    def __init__(self, call: Callable[[], T], told: Callable[[], object] | None = None) -> None:
+        self._call: Callable[[], T] | None = call
+        self._context: contextvars.Context | None = contextvars.copy_context()
+        self._told = told
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+        self.over = False
+
+    def run(self) -> None:
+        """Make the call. Whatever it raises belongs to whoever waits."""
+        call, context, self._call, self._context = self._call, self._context, None, None
+        assert call is not None
+        assert context is not None
+        try:
+            self._value = context.run(call)
+        except BaseException as error:  # noqa: BLE001 - see above
+            self._error = error
+
+    def finish(self) -> None:
+        """Let the result go to whoever waits."""
+        self.over = True
+        self._done.release()
+        if self._told is not None:
+            self._told()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end; say whether it has come. For one caller, who does not ask again."""
+        return self._done.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
+
+    def result(self) -> T:
+        """Return what the call returned, or raise what it raised."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it holds this frame
+        return cast("T", self._value)
+
+
+class Workers:
+    """Daemon threads that make calls: at most ``most`` at a time, the others wait for their turn.
+
+    >>> workers = Workers("example")
+    >>> job = Job(lambda: 6 * 7)
+    >>> workers.give(job)
+    >>> job.wait(10), job.result()
+    (True, 42)
+    """
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self._name, self._most = name, most
+        self._reset()
+        _all.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: deque[queue.SimpleQueue[Job[object]]] = deque()  # the one that rested for the shortest time last
+        self._waiting: deque[Job[object]] = deque()
+        self._threads = 0
+
+    def give(self, job: Job[T]) -> None:
+        """Let a thread make a call: one that rests, a new one, or the next that is free."""
+        work = cast("Job[object]", job)
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+            hire = inbox is None and (self._most is None or self._threads < self._most)
+            if hire:
+                self._threads += 1
+            elif inbox is None:
+                self._waiting.append(work)
+        if inbox is not None:
+            inbox.put(work)
+        elif hire:
+            self._hire(work)
+
+    def _hire(self, job: Job[object]) -> None:
+        thread = threading.Thread(target=self._work, args=(queue.SimpleQueue(), job), name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more of them, or the interpreter is ending: it is done here, then
+            with self._lock:
+                self._threads -= 1
+            job.run()
+            job.finish()
+
+    def _work(self, inbox: queue.SimpleQueue[Job[object]], job: Job[object] | None) -> None:
+        while True:
+            while job is not None:
+                job.run()
+                following = self._next(inbox)  # before whoever waits goes on: the next call finds this thread at rest
+                job.finish()
+                job = following
+            try:
+                job = inbox.get(timeout=_REST)
+            except queue.Empty:
+                if self._ends(inbox):
+                    return
+
+    def _next(self, inbox: queue.SimpleQueue[Job[object]]) -> Job[object] | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._idle.append(inbox)
+        return None
+
+    def _ends(self, inbox: queue.SimpleQueue[Job[object]]) -> bool:
+        with self._lock, contextlib.suppress(ValueError):
+            self._idle.remove(inbox)  # not there: it was given something at this moment
+            self._threads -= 1
+            return True
+        return False
+
+
+_all: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+def _start_over_in_child() -> None:
+    for workers in list(_all):
+        workers._reset()  # pyright: ignore[reportPrivateUsage] - threads do not survive a fork, nor does what their lock meant
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over_in_child)
