@@ -115,17 +115,15 @@ def is_open(path: Path) -> bool:
 
 def release(engine: Engine, holder: object) -> None:
     """Give a handle back; the last one closes the engine."""
-    path = engine.parts.ledger.path
-    if path is None:
+    if engine.parts.ledger.path is None:
         engine.close()
         return
     with _opening:
-        key = os.path.realpath(path.parent)
-        known = _open.get(key)
-        if known is not None and known.engine is engine:
-            known.holders.discard(holder)
-            if not known.holders:
-                _close(key)
+        for key, known in list(_open.items()):  # not by the path: it may be relative, and the working directory another by now
+            if known.engine is engine:
+                known.holders.discard(holder)
+                if not known.holders:
+                    _close(key)
 
 
 def _is_lost(engine: Engine) -> bool:
@@ -213,6 +211,7 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
 
 
 def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
+    folder = Path(os.path.abspath(folder))  # the working directory may change
     server = settings.chroma
     if server is not None and parts.ledger.read_only is not None and parts.ledger.meta(_IDENTITY) is None:
         server = None  # nothing was ever fed there, nor can it be: not in somebody's name that is forgotten again

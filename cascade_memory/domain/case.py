@@ -29,3 +29,15 @@ class Case:
     shown: int = 0
     succeeded: float = 0.0
     key: int = 0  # the ledger's row number: ascending with age, never reused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredCase:
+    """A case that was not verified for so long that it went, and that can still be brought back."""
+
+    id: str
+    namespace: str
+    query: str
+    solution: Solution
+    expired_at: float  # by the wall clock
+    seconds_left: float  # of running time, until it is deleted for good

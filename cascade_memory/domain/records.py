@@ -142,10 +142,20 @@ class Change:
     id: str | None = None  # of a case that is gone
 
 
-CASE_ADDED, CASE_REMOVED, EVICTED, RETOLD, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN, PURGED = CHANGES = (
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiring:
+    """What one look at the age of cases has done, and in how many seconds there is something to do again."""
+
+    expired: int
+    deleted: int
+    look_again: float
+
+
+CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN, PURGED = CHANGES = (
     "case+",
     "case-",
     "evicted",
+    "expired",
     "retold",
     "settled",
     "withdrawn",
@@ -153,3 +163,4 @@ CASE_ADDED, CASE_REMOVED, EVICTED, RETOLD, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN
     "forgotten",
     "purged",
 )
+GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case is not there any more, for whichever reason

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.records import CHANGES
-from cascade_memory.domain.validation import check_id, check_namespace
+from cascade_memory.domain.validation import check_id, check_namespace, check_query
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
 
@@ -94,6 +94,9 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
         ("outcome_field", "outcome", rules.field),
         ("addition_field", "addition", rules.field),
         ("episode_field", "episode", rules.field),
+        ("expired", "key", _expired),
+        ("expired_vector", "key", case_vector),
+        ("expired_field", "expired", rules.field),
         ("change", "seq", _change),
         ("event", "key", _event),
     )
@@ -130,7 +133,7 @@ class _Later(dict[str, Any]):
     """A row; columns that a ledger of an older version does not have yet are as after an upgrade."""
 
     def __missing__(self, name: str) -> Any:
-        return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "agents_words": 0}.get(name)
+        return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0}.get(name)
 
 
 def _dimension(connection: sqlite3.Connection) -> int | None:
@@ -236,6 +239,27 @@ def _addition(row: rules.Row) -> None:
     rules.whole(row["cases_key"], "cases_key", 1)
     rules.addition(row)
     rules.metadata_of(row["metadata"])
+
+
+def _expired(row: rules.Row) -> None:
+    _numbered(row)
+    check_id(row["id"], "id")
+    check_query(row["query"])
+    rules.hex_of(row["pair"], "pair")
+    rules.whole(row["copies"], "copies", 1)
+    rules.moment(row["expired_at"], "expired_at")
+    rules.moment(row["until_run"], "until_run")
+    try:
+        rest = json.loads(row["record"]) if type(row["record"]) is str else None
+    except (ValueError, RecursionError):
+        rest = None
+    if not isinstance(rest, dict):
+        raise InvalidInput("the record is no JSON object")
+    known = cast("dict[str, Any]", rest)
+    rules.case(_Later({**known, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
+    rules.solution(known.get("kind"), known.get("text"), needed=True)
+    rules.metadata_of(known.get("metadata"))
+    rules.hex_of(known.get("digest"), "digest")
 
 
 def _change(row: rules.Row) -> None:

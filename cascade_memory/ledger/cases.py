@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, CaseRecords, NewCase
+from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
+from cascade_memory.ledger import running, set_aside
 from cascade_memory.ledger.filters import ADDITIONS, CASES, compile_where, keep_fields
 from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
 from cascade_memory.ledger.reading import fetched, usable
@@ -23,7 +24,6 @@ from cascade_memory.ports.pair_encoder import Candidates
 HEAD_CHARS = 240
 TEXT_CHARS = 2_000  # of a query, for comparing words
 _CHUNK = 500  # host parameters a statement
-_STILL = "SELECT key FROM cases WHERE key IN ({}) AND verified_at < ?"
 _KEY = 11  # of _COLUMNS
 _SCANNED = (int, int, str, str, bytes)  # what scan reads; an edited row may hold anything
 _NORM_TOLERANCE = 4e-3  # of the square
@@ -52,20 +52,24 @@ def insert(
 
     ``packed`` is its solution, where that was packed before.
     """
+    run = running.now(connection)
     known = connection.execute(
-        "UPDATE cases SET copies = copies + 1, verified_at = ? WHERE namespace = ? AND pair = ? RETURNING key, id",
-        (case.created_at or time.time(), case.namespace, case.pair_key),
+        """UPDATE cases SET copies = copies + 1, verified_at = ?, verified_run = max(verified_run, ?)
+           WHERE namespace = ? AND pair = ? RETURNING key, id""",
+        (case.created_at or time.time(), run, case.namespace, case.pair_key),
     ).fetchone()
     kind, text = packed or pack_solution(case.solution)
     if known is not None:
         _note_addition(connection, int(known[0]), case, text)
         return int(known[0]), str(known[1]), False
+    set_aside.displace(connection, case.namespace, case.pair_key, case.id)
     episode = None
     if case.episode_id is not None:
         episode = connection.execute("SELECT key FROM episode WHERE id = ?", (case.episode_id,)).fetchone()[0]
     key = connection.execute(
-        """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
+             verified_run)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             case.id,
             case.namespace,
@@ -78,12 +82,13 @@ def insert(
             case.created_at,
             case.novelty,
             case.created_at,
+            run,
         ),
     ).lastrowid
     assert key is not None
-    metadata = json.dumps(dict(case.metadata), ensure_ascii=False)
-    connection.execute("INSERT INTO case_text VALUES (?, ?, ?, ?)", (key, kind, text, metadata))
-    connection.execute("INSERT INTO case_vector VALUES (?, ?)", (key, pack_floats(case.vector)))
+    metadata = json.dumps(dict(case.metadata), ensure_ascii=False)  # below, a row that belonged to nothing makes way
+    connection.execute("INSERT OR REPLACE INTO case_text VALUES (?, ?, ?, ?)", (key, kind, text, metadata))
+    connection.execute("INSERT OR REPLACE INTO case_vector VALUES (?, ?)", (key, pack_floats(case.vector)))
     keep_fields(connection, CASES, case.namespace, key, case.metadata)
     _note_addition(connection, key, case, text)
     note(connection, case.namespace, CASE_ADDED, key)
@@ -111,9 +116,8 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
         return
     namespace, solution, case_id = row
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
-    mine = "SELECT key FROM addition WHERE cases_key = ?"
-    connection.execute(f"DELETE FROM addition_field WHERE addition IN ({mine})", (key,))
-    connection.execute("DELETE FROM addition WHERE cases_key = ?", (key,))
+    if kind != EXPIRED:  # those who vouch for an expired case still do, when it is brought back
+        set_aside.drop_additions(connection, key)
     connection.execute("DELETE FROM case_text WHERE key = ?", (key,))
     connection.execute("DELETE FROM case_vector WHERE key = ?", (key,))
     connection.execute("DELETE FROM cases WHERE key = ?", (key,))
@@ -122,22 +126,27 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
     note(connection, namespace, kind, key, case_id)
 
 
-def evict(connection: sqlite3.Connection, keys: Sequence[int], verified_before: float) -> int:
-    """Remove cases to make room, unless they were verified meanwhile; their episodes stay. Return how many went."""
-    there = [
-        key for part in _parts(keys) for (key,) in connection.execute(_STILL.format(_marks(part)), [*part, verified_before])
-    ]
-    for key in there:
+def evict(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
+    """Remove cases to make room; their episodes stay."""
+    for key in keys:
         delete(connection, key, EVICTED)
-    return len(there)
 
 
 def behind(connection: sqlite3.Connection, key: int, seq: int) -> int:
     """Return how many cases came after a key, and how many lines of the log after another took away what came before it."""
     (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
     (gone,) = connection.execute(
-        "SELECT count(*) FROM change WHERE seq > ? AND kind IN (?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)",
-        (seq, CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, FORGOTTEN, key),  # FORGOTTEN of an episode says nothing of cases
+        "SELECT count(*) FROM change WHERE seq > ? AND kind IN (?, ?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)",
+        (
+            seq,
+            CASE_REMOVED,
+            EVICTED,
+            EXPIRED,
+            FORGOTTEN,
+            PURGED,
+            FORGOTTEN,
+            key,
+        ),  # an episode's FORGOTTEN says nothing of cases
     ).fetchone()
     return int(new + gone)
 
@@ -149,17 +158,6 @@ def records(connection: sqlite3.Connection, namespace: int) -> CaseRecords:
     ).fetchall()
     table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53
     return CaseRecords(keys=table[:, 0].astype(np.int64), novelty=table[:, 1], shown=table[:, 2], succeeded=table[:, 3])
-
-
-def verified_before(connection: sqlite3.Connection, namespace: int, moment: float) -> list[int]:
-    """Return the keys of cases whose last verification is older."""
-    query = "SELECT key FROM cases WHERE namespace = ? AND verified_at < ?"
-    return [key for (key,) in connection.execute(query, (namespace, moment))]
-
-
-def oldest_verified(connection: sqlite3.Connection, namespace: int) -> float | None:
-    """Return when the case was verified whose verification is the oldest."""
-    return connection.execute("SELECT min(verified_at) FROM cases WHERE namespace = ?", (namespace,)).fetchone()[0]
 
 
 def by_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Case]:

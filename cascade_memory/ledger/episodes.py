@@ -95,8 +95,10 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
 def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str, int]:
     """Delete everything of a namespace except its name, which recall may be using at this moment."""
     gone: dict[str, int] = {}
-    for table in ("field", "outcome_field", "addition_field", "episode_field", "addition"):
+    for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
         connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
+    connection.execute("DELETE FROM expired_vector WHERE key IN (SELECT key FROM expired WHERE namespace = ?)", (namespace,))
+    expired = connection.execute("DELETE FROM expired WHERE namespace = ?", (namespace,)).rowcount
     keys = "(SELECT key FROM cases WHERE namespace = ?)"
     for table in ("case_text", "case_vector"):
         connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
@@ -105,6 +107,7 @@ def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str
         connection.execute(mine, (namespace,))
     for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
         gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
+    gone["cases"] += expired
     connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
     cases.note(connection, namespace, FORGOTTEN, 0)
     return gone

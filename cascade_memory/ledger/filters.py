@@ -46,6 +46,7 @@ class Filtered:
 
 
 CASES = Filtered("field", "cases_key", "SELECT key FROM cases WHERE namespace = ?")
+EXPIRED_CASES = Filtered("expired_field", "expired", "SELECT key FROM expired WHERE namespace = ?")
 OUTCOMES = Filtered(
     "outcome_field",
     "outcome",

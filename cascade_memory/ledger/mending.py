@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, rules, soundness
+from cascade_memory.ledger import cases, rules, set_aside, soundness
 from cascade_memory.ledger.audit import Fault, as_stored, embedder_of, faults
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
@@ -33,6 +33,8 @@ _PLAIN = {
     "episode_field": "episode",
     "addition": "key",
     "addition_field": "addition",
+    "expired_vector": "key",
+    "expired_field": "expired",
 }  # deleted as they are
 _SEQUENCES = {
     **{"change": "seq", "solution": "id"},
@@ -78,7 +80,10 @@ def _cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
     cure = _CURES.get(table)
     if cure is None:
         return "left"
-    return cure(connection, key, embed)
+    try:
+        return cure(connection, key, embed)
+    except LookupError:  # it went with another one
+        return "left"
 
 
 def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
@@ -122,11 +127,11 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
         rules.counts(row)
     except InvalidInput:
         fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)
-    for name in ("created_at", "verified_at"):
+    for name, anew in (("created_at", time.time()), ("verified_at", time.time()), ("verified_run", 0.0)):
         try:
             rules.moment(row[name], name)
         except InvalidInput:
-            fixed[name] = time.time()
+            fixed[name] = anew
     try:
         rules.one_of(row["source"], rules.SOURCES, "source")
     except InvalidInput:
@@ -194,6 +199,14 @@ def _outcome(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     return "outcomes removed"
 
 
+def _expired(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+    del embed
+    set_aside.drop_additions(connection, key)
+    for table, column in (("expired_field", "expired"), ("expired_vector", "key"), ("expired", "key")):
+        connection.execute(f"DELETE FROM {table} WHERE {column} IS ?", (key,))
+    return "expired cases removed"
+
+
 def _outcome_field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     del embed
     connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
@@ -210,7 +223,12 @@ def _field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     """Give a solution a digest that no other has: which cases share it stays known."""
     del embed
-    connection.execute("UPDATE solution SET digest = lower(hex(randomblob(16))) WHERE id = ?", (key,))
+    whose = connection.execute("SELECT namespace FROM cases WHERE solution = ? LIMIT 1", (key,)).fetchone()
+    if whose is None:
+        connection.execute("DELETE FROM solution WHERE id = ?", (key,))
+        return "solutions removed"
+    anew = "UPDATE solution SET digest = lower(hex(randomblob(16))), namespace = ? WHERE id = ?"
+    connection.execute(anew, (whose[0], key))
     return "solutions mended"
 
 
@@ -250,5 +268,6 @@ _CURES: dict[str, Callable[[sqlite3.Connection, Any, Embed], str]] = {
     "case_vector": _case,
     "field": _field,
     "outcome": _outcome,
+    "expired": _expired,
     "outcome_field": _outcome_field,
 }

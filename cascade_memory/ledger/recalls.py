@@ -85,7 +85,7 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
             (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
         ).lastrowid
         assert key is not None
-        connection.execute("INSERT INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
+        connection.execute("INSERT OR REPLACE INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
         keep_metadata(connection, entry.namespace, key, entry.metadata)
         return key, entry.query
     key, query, namespace, status = row

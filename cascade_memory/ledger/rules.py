@@ -129,7 +129,7 @@ def solution(kind: object, text: object, *, needed: bool = False) -> Solution | 
 def metadata_of(text: object) -> dict[str, MetadataValue]:
     """Return metadata that was stored as JSON."""
     try:
-        found = json.loads(cast("str", text)) if type(text) is str else None
+        found = json.loads(text) if type(text) is str else None
     except (ValueError, RecursionError) as error:
         raise InvalidInput("the metadata is not JSON") from error
     if not isinstance(found, dict):
@@ -173,6 +173,7 @@ def case(row: Row) -> None:
     counts(row)
     moment(row["created_at"], "created_at")
     moment(row["verified_at"], "verified_at")
+    moment(row["verified_run"], "verified_run")
 
 
 def counts(row: Row) -> None:

@@ -103,11 +103,12 @@ CREATE TABLE cases (
   shown INTEGER NOT NULL DEFAULT 0,
   succeeded REAL NOT NULL DEFAULT 0,
   novelty REAL NOT NULL DEFAULT 1,    -- how little its neighbours knew of its solution when it came
-  verified_at REAL NOT NULL DEFAULT 0,  -- when it was last verified: what ttl counts from
+  verified_at REAL NOT NULL DEFAULT 0,  -- when it was last verified by the wall clock: what hides it
+  verified_run REAL NOT NULL DEFAULT 0,  -- and by the running time of the folder: what lets it go
   UNIQUE (namespace, pair)
 );
 CREATE INDEX cases_namespace ON cases(namespace, key);
-CREATE INDEX cases_verified ON cases(namespace, verified_at);
+CREATE INDEX cases_verified ON cases(namespace, verified_run);
 CREATE INDEX cases_solution ON cases(solution);
 CREATE INDEX cases_episode ON cases(episode) WHERE episode IS NOT NULL;
 
@@ -131,6 +132,25 @@ CREATE INDEX addition_case ON addition(cases_key);
 CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, cases_key INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
 CREATE INDEX field_case ON field(cases_key);
+
+-- Cases that were not verified for too long: kept for a while, so that they can be brought back.
+CREATE TABLE expired (
+  key INTEGER PRIMARY KEY,            -- of the case that it was
+  id TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespace(id),
+  query TEXT NOT NULL,
+  pair TEXT NOT NULL,
+  copies INTEGER NOT NULL,
+  expired_at REAL NOT NULL,           -- by the wall clock, for people
+  until_run REAL NOT NULL,            -- the running time at which it is deleted for good
+  record TEXT NOT NULL,               -- all the rest of it, as JSON
+  UNIQUE (namespace, pair)
+);
+CREATE INDEX expired_until ON expired(namespace, until_run);
+CREATE TABLE expired_vector (key INTEGER PRIMARY KEY REFERENCES expired(key), vector BLOB NOT NULL);
+CREATE TABLE expired_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, expired INTEGER NOT NULL,
+  PRIMARY KEY (namespace, name, value, expired)) WITHOUT ROWID;
+CREATE INDEX expired_field_case ON expired_field(expired);
 
 -- The same of outcomes, so that their episodes can be found and forgotten, whatever becomes of the case.
 CREATE TABLE outcome_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, outcome INTEGER NOT NULL,

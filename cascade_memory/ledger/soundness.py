@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from cascade_memory.ledger import cases
+
 _TIMES = (
     ("cases", "created_at"),
     ("cases", "verified_at"),
@@ -12,6 +14,7 @@ _TIMES = (
     ("recall", "at"),
     ("outcome", "at"),
     ("addition", "at"),
+    ("expired", "expired_at"),
 )
 _ORPHANS = {
     "case_text": "key NOT IN (SELECT key FROM cases)",
@@ -20,13 +23,18 @@ _ORPHANS = {
     "attempt": "episode NOT IN (SELECT key FROM episode)",
     "episode_vector": "key NOT IN (SELECT key FROM episode)",
     "outcome_field": "outcome NOT IN (SELECT key FROM outcome)",
-    "addition": "cases_key NOT IN (SELECT key FROM cases)",
+    "addition": "cases_key NOT IN (SELECT key FROM cases) AND cases_key NOT IN (SELECT key FROM expired)",
     "addition_field": "addition NOT IN (SELECT key FROM addition)",
     "episode_field": "episode NOT IN (SELECT key FROM episode)",
     "outcome": "episode NOT IN (SELECT key FROM episode)",
     "recall": "episode IS NOT NULL AND episode NOT IN (SELECT key FROM episode)",
+    "expired_vector": "key NOT IN (SELECT key FROM expired)",
+    "expired_field": "expired NOT IN (SELECT key FROM expired)",
+    "expired": "key NOT IN (SELECT key FROM expired_vector)",
     "cases": "key NOT IN (SELECT key FROM case_text) OR key NOT IN (SELECT key FROM case_vector)",
 }
+
+_WHOLE = ("cases", "expired")  # first: what they leave belongs to nothing then
 
 
 def verdict(connection: sqlite3.Connection) -> str:
@@ -46,7 +54,9 @@ def orphans(connection: sqlite3.Connection) -> dict[str, int]:
 def remove_orphans(connection: sqlite3.Connection) -> None:
     """Delete what belongs to nothing, a case without its text or its vector included."""
     connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
-    for table in ("cases", *(table for table in _ORPHANS if table != "cases")):
+    for (key,) in connection.execute(f"SELECT key FROM cases WHERE {_ORPHANS['cases']}").fetchall():
+        cases.delete(connection, key)  # which tells the log: it may be in an index
+    for table in (*_WHOLE, *(table for table in _ORPHANS if table not in _WHOLE)):
         connection.execute(f"DELETE FROM {table} WHERE {_ORPHANS[table]}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.case import Case
+from cascade_memory.domain.case import Case, ExpiredCase
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.records import (
     FORGOTTEN,
@@ -20,6 +19,7 @@ from cascade_memory.domain.records import (
     WITHDRAWN,
     CaseRecords,
     Change,
+    Expiring,
     NewCase,
     RecallRecord,
     Settled,
@@ -27,7 +27,7 @@ from cascade_memory.domain.records import (
     Unsettled,
 )
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import cases, compaction, copying, episodes, history, outcomes, recalls, transfer, vectors
+from cascade_memory.ledger import cases, compaction, copying, episodes, expiry, history, outcomes, recalls, transfer, vectors
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.forgetting import Forgetting
 from cascade_memory.ledger.looking import Looking
@@ -200,7 +200,8 @@ class SQLiteLedger(Looking, Forgetting):
 
     def last_outcome(self) -> int:
         """Return the key of the newest outcome there ever was: one that was forgotten counts."""
-        query = "SELECT coalesce(max(key), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'outcome') FROM outcome"
+        ever = "SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'outcome'"
+        query = f"SELECT coalesce(max(key), 0), ({ever}) FROM outcome"
         with self.connections.read() as connection:
             return max(int(key or 0) for key in connection.execute(query).fetchone())
 
@@ -262,20 +263,30 @@ class SQLiteLedger(Looking, Forgetting):
         with self.connections.read() as connection:
             return cases.records(connection, namespace)
 
-    def evict(self, keys: Sequence[int], verified_before: float = math.inf) -> int:
-        """Remove cases to make room, unless they were verified meanwhile; their episodes stay. Return how many went."""
+    def evict(self, keys: Sequence[int]) -> None:
+        """Remove cases to make room; their episodes stay."""
         with self.connections.write(durable=False) as connection:
-            return cases.evict(connection, keys, verified_before)
+            cases.evict(connection, keys)
 
-    def verified_before(self, namespace: int, moment: float) -> list[int]:
-        """Return the keys of cases whose last verification is older."""
-        with self.connections.read() as connection:
-            return cases.verified_before(connection, namespace, moment)
+    def expire(self, namespace: int, ttl: float | None) -> Expiring:
+        """Set some of the cases aside that were not verified for so long, delete those that were set aside for long."""
+        with self.connections.write(durable=False) as connection:
+            return expiry.expire(connection, namespace, ttl, time.time())
 
-    def oldest_verified(self, namespace: int) -> float | None:
-        """Return the time of the oldest last verification of a case; None without cases."""
+    def expired(self, namespace: int) -> list[ExpiredCase]:
+        """Return the cases that were set aside, oldest first."""
         with self.connections.read() as connection:
-            return cases.oldest_verified(connection, namespace)
+            return expiry.listed(connection, namespace)
+
+    def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
+        """Bring back cases that were set aside, or all of them, durably; return their ids."""
+        with self.connections.write(durable=True) as connection:
+            return expiry.bring_back(connection, namespace, ids, time.time())
+
+    def expired_keys(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
+        """Return the keys of cases that were set aside by id."""
+        with self.connections.read() as connection:
+            return expiry.keys_of(connection, namespace, ids)
 
     def cases(self, keys: Sequence[int]) -> dict[int, Case]:
         """Return whole cases by key."""

@@ -19,6 +19,8 @@ from cascade_memory.ledger import rules
 from cascade_memory.ledger.cases import HEAD_CHARS, note, solution_id
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.packing import pack_floats, pack_ints, pack_solution, unpack_ints
+from cascade_memory.ledger.running import now
+from cascade_memory.ledger.set_aside import displace
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
 _EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata"]
@@ -145,9 +147,7 @@ class _Reader:
         self._new_episodes: dict[str, tuple[int, int]] = {}  # id -> (key, namespace)
         self._settled: set[str] = set()  # of these, by their status
         self._judged: set[str] = set()  # of these, by an outcome that stands
-        self._known_cases: dict[
-            tuple[int, str], int
-        ] = {}  # of the export -> key of the case that stands here for the same pair
+        self._known_cases: dict[tuple[int, str], int] = {}  # of the export -> key of the case here with the same pair
         self._digests: dict[tuple[int, str], str] = {}  # of the export -> of the same solution here
 
     def take(self, record: dict[str, Any]) -> int:
@@ -226,7 +226,12 @@ class _Reader:
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
-        record = {"novelty": 1.0, "verified_at": record["created_at"], **record}  # exports of 0.1 do not say
+        record = {
+            "novelty": 1.0,
+            "verified_at": record["created_at"],
+            **record,
+            "verified_run": 0.0,
+        }  # exports of 0.1 do not say
         rules.case(record)
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
         assert solution is not None
@@ -240,6 +245,7 @@ class _Reader:
                 self._known_cases[namespace, record["id"]] = same
             return 0
         additions = _checked_additions(record)
+        displace(self._connection, namespace, pair, record["id"])
         key = self._insert(
             "cases",
             {
@@ -247,6 +253,7 @@ class _Reader:
                 "head": gist(solution, HEAD_CHARS),
                 "pair": pair,
                 "novelty": min(max(float(record["novelty"]), 0.0), 1.0),
+                "verified_run": now(self._connection),  # that of another folder says nothing here
                 "namespace": namespace,
                 "solution": solution_id(self._connection, namespace, here),
                 "episode": self._key("episode", record["episode"], namespace),

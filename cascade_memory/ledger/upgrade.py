@@ -55,6 +55,18 @@ STEPS: dict[int, tuple[str, ...]] = {
              WHERE copies > (SELECT count(*) FROM outcome WHERE cases_key = cases.key AND withdrawn_at IS NULL)""",
         """INSERT INTO addition_field SELECT field.namespace, name, value, addition.key
              FROM field JOIN addition USING (cases_key)""",
+        "ALTER TABLE cases ADD COLUMN verified_run REAL NOT NULL DEFAULT 0",  # running time begins here
+        "DROP INDEX cases_verified",
+        "CREATE INDEX cases_verified ON cases(namespace, verified_run)",
+        """CREATE TABLE expired (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+             namespace INTEGER NOT NULL REFERENCES namespace(id), query TEXT NOT NULL, pair TEXT NOT NULL,
+             copies INTEGER NOT NULL, expired_at REAL NOT NULL, until_run REAL NOT NULL, record TEXT NOT NULL,
+             UNIQUE (namespace, pair))""",
+        "CREATE INDEX expired_until ON expired(namespace, until_run)",
+        "CREATE TABLE expired_vector (key INTEGER PRIMARY KEY REFERENCES expired(key), vector BLOB NOT NULL)",
+        """CREATE TABLE expired_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, expired INTEGER NOT NULL,
+             PRIMARY KEY (namespace, name, value, expired)) WITHOUT ROWID""",
+        "CREATE INDEX expired_field_case ON expired_field(expired)",
     ),
 }
 

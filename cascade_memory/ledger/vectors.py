@@ -14,7 +14,7 @@ from cascade_memory.ledger.packing import pack_floats
 Embed = Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]]
 
 # Table of the texts, table of their vectors.
-_PLACES = (("cases", "case_vector"), ("episode", "episode_vector"))
+_PLACES = (("cases", "case_vector"), ("episode", "episode_vector"), ("expired", "expired_vector"))
 
 
 def texts(connection: sqlite3.Connection) -> list[str]:

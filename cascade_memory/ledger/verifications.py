@@ -6,9 +6,9 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
-from cascade_memory.domain.records import RETOLD
+from cascade_memory.domain.records import CASE_REMOVED, RETOLD
 from cascade_memory.domain.trajectory import gist
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import cases, set_aside
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.packing import solution_of
 
@@ -41,7 +41,7 @@ def reconsider(connection: sqlite3.Connection, key: int) -> int:
     row = connection.execute("SELECT episode, created_at, metadata FROM cases JOIN case_text USING (key) WHERE key = ?", (key,))
     case = row.fetchone()
     if case is None:
-        return 0
+        return _reconsider_expired(connection, key)
     outcomes, last_outcome = connection.execute(f"SELECT count(*), max(at) {_OUTCOMES}", (key,)).fetchone()
     additions, last_addition = connection.execute(f"SELECT count(*), max(at) {_ADDITIONS}", (key,)).fetchone()
     if not outcomes + additions:
@@ -55,6 +55,16 @@ def reconsider(connection: sqlite3.Connection, key: int) -> int:
     if not (by_episode or by_hand):
         _retell(connection, key, first)
     return 0
+
+
+def _reconsider_expired(connection: sqlite3.Connection, key: int) -> int:
+    row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
+    if row is None or any(verified_by(connection, key)):
+        return 0
+    gone = set_aside.remove(connection, [key])
+    for _, case_id in gone:
+        cases.note(connection, row[0], CASE_REMOVED, key, case_id)
+    return len(gone)
 
 
 def _first(connection: sqlite3.Connection, key: int) -> _First:

@@ -135,7 +135,23 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
 def _keys(engine: Engine, case_ids: str | Iterable[str], number: int, namespace: str) -> list[int]:
     ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
     found = engine.parts.ledger.cases_by_id(ids, number)
-    missing = sorted(set(ids) - {case.id for case in found})
+    expired = engine.parts.ledger.expired_keys(number, ids)
+    missing = sorted(set(ids) - {case.id for case in found} - set(expired))
     if missing:
         raise UnknownCase(f"there is no case {missing[0]!r} in namespace {namespace!r}; nothing was forgotten")
-    return [case.key for case in found]
+    return [*(case.key for case in found), *expired.values()]
+
+
+def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespace: str) -> list[str]:
+    """Make cases of expired ones again, all or none of those that are named; return their ids."""
+    ids = None
+    if case_ids is not None:
+        ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
+    number = engine.number(namespace)
+    there = {case.id for case in engine.parts.ledger.expired(number)}
+    missing = sorted(set(ids or ()) - there)
+    if missing:
+        raise UnknownCase(f"no case {missing[0]!r} of namespace {namespace!r} has expired that could be brought back")
+    back = engine.parts.ledger.revive(number, ids)
+    engine.learn_soon()
+    return back

@@ -93,7 +93,12 @@ def _orphans(engine: Engine) -> Check:
     ledger = engine.parts.ledger
     found = ledger.orphans()
     detail = ", ".join(f"{count:,} in {table}" for table, count in found.items()) or "none"
-    return Check("rows that belong to nothing", not found, detail, ledger.remove_orphans)
+
+    def fix() -> None:
+        ledger.remove_orphans()
+        engine.learn_soon()  # a case that was one of them is in the index
+
+    return Check("rows that belong to nothing", not found, detail, fix)
 
 
 def _clock(engine: Engine) -> Check:

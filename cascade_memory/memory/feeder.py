@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.patience import patience
-from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, PURGED, RETOLD
+from cascade_memory.domain.records import FORGOTTEN, GONE, PURGED, RETOLD
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -34,6 +34,7 @@ _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mi
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
 _WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
+_CHANGED = "Chroma was changed, or only opened, by another program while no memory had it open"
 _log = logging.getLogger(__name__)
 
 
@@ -177,7 +178,9 @@ class MirrorFeeder:
         if not self.owner:
             self._try_to_own()
         if self._serving and not self._mirror.answers:
-            self._stumbled(StoreError(self._mirror.trouble))
+            self._serving = False
+            if self._mirror.trouble:
+                self._stumbled(StoreError(self._mirror.trouble))
         if time.monotonic() < self._not_before:
             return
         if not self.owner:
@@ -271,9 +274,7 @@ class MirrorFeeder:
         if not self._mark.clean or self._mirror.shared:
             return True
         if self._mark.key and not self._mirror.is_sealed(self._mark.seal):
-            self._count(
-                StoreError("Chroma was changed, or only opened, by another program while no memory had it open: made anew")
-            )
+            self._count(StoreError(_CHANGED), "made anew from the ledger")
             self._start_over()
             return False
         if not self._mark.key and self._mirror.exists():
@@ -297,7 +298,7 @@ class MirrorFeeder:
         names = {number: name for name, number in ledger.namespaces().items()}
         known = [change for change in changes if change.namespace in names]
         seq = changes[-1].seq if changes else self._mark.seq
-        gone = [change for change in known if change.kind in (CASE_REMOVED, EVICTED) and change.id is not None]
+        gone = [change for change in known if change.kind in GONE and change.id is not None]
         wiped = [change for change in known if change.kind == FORGOTTEN and not change.ref]
         retold = [change.ref for change in known if change.kind == RETOLD and change.ref <= self._mark.key]
         if not (rows or gone or wiped or retold):
@@ -355,10 +356,10 @@ class MirrorFeeder:
         self._failures_in_a_row += 1
         self._not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
 
-    def _count(self, error: Exception) -> None:
+    def _count(self, error: Exception, then: str = "tried again") -> None:
         self.failures += 1
         self.last_error = f"{type(error).__name__}: {error}"
-        _log.warning("feeding the mirror failed (%s); it will be tried again", self.last_error)
+        _log.warning("feeding the mirror failed (%s); it will be %s", self.last_error, then)
 
     # -- at once -----------------------------------------------------------------------------------------------------
 

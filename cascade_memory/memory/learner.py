@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, unlearns
-from cascade_memory.domain.records import CASE_REMOVED, EVICTED, FORGOTTEN, SETTLED, Change
+from cascade_memory.domain.records import CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, SETTLED, Change
 from cascade_memory.memory.lessons import lessons_for
 from cascade_memory.memory.parts import Lookup, Parts
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
@@ -135,7 +135,7 @@ class Learner:
 
         ``remaining`` yields all cases that are left, ``cases`` of them, for an encoder that must forget some.
         """
-        self._evicted += sum(change.kind == EVICTED for change in todo)
+        self._evicted += sum(change.kind in (EVICTED, EXPIRED) for change in todo)
         forgotten = any(change.kind in _FORGETS for change in todo)
         self._recount_due = self._recount_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
         self._afresh = self._afresh or unlearns(todo)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
 
-from cascade_memory.domain.case import Case
+from cascade_memory.domain.case import Case, ExpiredCase
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step, check_solution
@@ -301,6 +301,28 @@ class Memory(EpisodeVerbs):
             namespace=self._in(namespace),
             purge=purge,
         )
+
+    def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
+        """Return the cases that were not verified for the ``ttl`` of the memory, and that can still be brought back."""
+        engine = self._open()
+        return engine.parts.ledger.expired(engine.number(self._in(namespace)))
+
+    def bring_back(self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None) -> list[str]:
+        """Make cases of expired ones again (all, or those of these ids), verified now; return their ids.
+
+        >>> import time
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", learn="inline", ttl=0.5)
+        >>> case_id = memory.add("cool some mug", "put it into the fridge")
+        >>> time.sleep(0.6)
+        >>> memory.recall("cool some mug").cases
+        ()
+        >>> memory.bring_back() == [case_id]
+        True
+        >>> memory.recall("cool some mug").cases[0].solution
+        'put it into the fridge'
+        """
+        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace))
 
     # -- moving ------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, FORGOTTEN, Change
+from cascade_memory.domain.records import CASE_ADDED, FORGOTTEN, GONE, Change
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.memory.learner import Learner
 from cascade_memory.memory.parts import Parts
@@ -21,8 +21,7 @@ from cascade_memory.ports.policy import Policy
 
 _SCAN = 4_096  # cases read at once
 _EVICTED_AT_ONCE = 200  # in one transaction
-_LOOK_AGAIN = 60.0  # seconds between finding a case too old and deleting it
-_STEADY = 5.0  # seconds by which the clock may jump in between
+_log = logging.getLogger(__name__)
 
 
 class Partition:
@@ -41,8 +40,9 @@ class Partition:
         self.name, self.number, self._parts = name, number, parts
         self.index = parts.index(parts.embedder.dimension, name)
         self.limits = limits
-        self._next_expiry = 0.0  # nothing is too old before
-        self._seen_old: tuple[float, float] | None = None  # when, by wall and by monotonic clock
+        # There may be cases that go, or some that went and whose time is over, if only by an earlier limit.
+        self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expired(number))
+        self._next_look = 0.0  # by the monotonic clock; nothing is too old before
         self._learner = Learner(name, number, parts, self.index.vectors, keep=keep)
         self.shadow: Shadow | None = None
         if parts.shadow is not None:
@@ -129,7 +129,7 @@ class Partition:
             self._start_over()
         else:
             self._add([change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key])
-        removed = [change.ref for change in changes if change.kind in (CASE_REMOVED, EVICTED)]
+        removed = [change.ref for change in changes if change.kind in GONE]
         if removed:
             self.index.remove(removed)
         with self._noting:
@@ -145,7 +145,6 @@ class Partition:
                 self._last_key = max(keys)
                 if len(rows):
                     self._new_cases.append(rows)
-                self._next_expiry = 0.0  # they may be old: imported ones are
 
     def reload(self) -> None:
         """Read all cases again: the ledger was put right. Called by one thread at a time."""
@@ -172,7 +171,7 @@ class Partition:
                 new, self._new_cases = self._new_cases, []
                 seq, last_key = self.seq, self._last_key
             if not outcomes:
-                todo = [change for change in todo if change.kind in (CASE_REMOVED, EVICTED, FORGOTTEN)]
+                todo = [change for change in todo if change.kind in (*GONE, FORGOTTEN)]
             try:
                 self._learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
             finally:
@@ -205,12 +204,10 @@ class Partition:
 
     @property
     def overdue(self) -> bool:
-        """True when there are more or older cases than there may be."""
-        limits = self.limits
-        if limits is None:
-            return False
-        too_many = limits.max_cases is not None and self.index.count > limits.max_cases
-        return too_many or (limits.ttl is not None and time.time() >= self._next_expiry)
+        """True when there are more cases than there may be, or perhaps older ones."""
+        most = None if self.limits is None else self.limits.max_cases
+        too_many = most is not None and self.index.count > most
+        return too_many or (self._ages and time.monotonic() >= self._next_look)
 
     def verified_after(self) -> float:
         """Return the moment since which a case must have been verified to be recalled."""
@@ -219,33 +216,30 @@ class Partition:
     def tidy(self) -> None:
         """Let go of what is too old or too much; the log tells everybody, this partition included."""
         limits, ledger = self.limits, self._parts.ledger
-        if limits is None:
-            return
-        if limits.ttl is not None:
-            self._expire(limits.ttl)
-        if limits.max_cases is not None and ledger.case_count(self.number) > limits.max_cases:
+        if self._ages:
+            self._expire(None if limits is None else limits.ttl)
+        most = None if limits is None else limits.max_cases
+        if most is not None and ledger.case_count(self.number) > most:
             records = ledger.case_records(self.number)
-            going = surplus(records, max_cases=limits.max_cases, ledger=ledger, namespace=self.number, window=WINDOW)
-            self._evict(going, math.inf)
+            going = surplus(records, max_cases=most, ledger=ledger, namespace=self.number, window=WINDOW)
+            for start in range(0, len(going), _EVICTED_AT_ONCE):  # others write in between
+                ledger.evict(going[start : start + _EVICTED_AT_ONCE])
 
-    def _expire(self, ttl: float) -> None:
-        """Delete what is too old, on the second look: a clock that is ahead for a moment must not delete everything.
-
-        Such cases are not recalled from the first look on.
-        """
-        ledger, wall, running = self._parts.ledger, time.time(), time.monotonic()
-        old = ledger.verified_before(self.number, wall - ttl)
-        seen, self._seen_old = self._seen_old, None
-        if old and seen is not None and abs((wall - seen[0]) - (running - seen[1])) < _STEADY:
-            self._evict(old, wall - ttl)
-            old = []
-        if old:
-            self._seen_old, self._next_expiry = (wall, running), wall + _LOOK_AGAIN
-            return
-        oldest = ledger.oldest_verified(self.number)
-        self._next_expiry = (wall if oldest is None else oldest) + ttl
-
-    def _evict(self, keys: list[int], verified_before: float) -> None:
-        """Remove cases a few at a time: others write in between."""
-        for start in range(0, len(keys), _EVICTED_AT_ONCE):
-            self._parts.ledger.evict(keys[start : start + _EVICTED_AT_ONCE], verified_before)
+    def _expire(self, ttl: float | None) -> None:
+        """Set aside what was not verified for so long by running time: a clock that is ahead hides cases, and deletes none."""
+        expired = deleted = 0
+        while True:
+            looked = self._parts.ledger.expire(self.number, ttl)
+            expired, deleted = expired + looked.expired, deleted + looked.deleted
+            if not (looked.expired or looked.deleted):
+                break
+        self._next_look = time.monotonic() + looked.look_again
+        if expired:
+            _log.info(
+                "%d cases of namespace %r expired: not verified for %s seconds; bring_back() returns them for a while",
+                expired,
+                self.name,
+                ttl,
+            )
+        if deleted:
+            _log.info("%d expired cases of namespace %r are deleted: nobody brought them back", deleted, self.name)

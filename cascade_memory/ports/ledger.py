@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.case import Case
+from cascade_memory.domain.case import Case, ExpiredCase
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.records import CaseRecords, Change, NewCase, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import CaseRecords, Change, Expiring, NewCase, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ports.judged import Judged
 from cascade_memory.ports.pair_encoder import Candidates
@@ -167,16 +166,27 @@ class Ledger(Protocol):
         """Return novelty and use of all cases of a namespace."""
         ...
 
-    def evict(self, keys: Sequence[int], verified_before: float = math.inf) -> int:
-        """Remove cases to make room, unless verified meanwhile; their episodes stay. Return how many went."""
+    def evict(self, keys: Sequence[int]) -> None:
+        """Remove cases to make room; their episodes stay."""
         ...
 
-    def verified_before(self, namespace: int, moment: float) -> list[int]:
-        """Return the keys of cases whose last verification is older."""
+    def expire(self, namespace: int, ttl: float | None) -> Expiring:
+        """Set some of the cases aside that were not verified for so long, delete those that were set aside for long.
+
+        Both by running time, which no wall clock can push. Without ``ttl`` only the latter.
+        """
         ...
 
-    def oldest_verified(self, namespace: int) -> float | None:
-        """Return the time of the oldest last verification of a case; None without cases."""
+    def expired(self, namespace: int) -> list[ExpiredCase]:
+        """Return the cases that were set aside, oldest first."""
+        ...
+
+    def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
+        """Bring back cases that were set aside, or all of them; return their ids."""
+        ...
+
+    def expired_keys(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
+        """Return the keys of cases that were set aside by id."""
         ...
 
     def cases(self, keys: Sequence[int]) -> dict[int, Case]:

@@ -24,11 +24,12 @@ class BoundedTransport(httpx.BaseTransport):
     together, from connecting to the last byte: httpx's own timeouts begin anew with every byte that comes.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, tls: bool) -> None:
         self.seconds = seconds
         self._clock = _Clock()
+        context = ssl.create_default_context() if tls else None
         self._pool = httpcore.ConnectionPool(
-            ssl_context=ssl.create_default_context(), network_backend=_InTime(self._clock), keepalive_expiry=40.0
+            ssl_context=context, network_backend=_InTime(self._clock), keepalive_expiry=40.0, max_connections=None
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

@@ -40,7 +40,11 @@ def shown(said: object) -> str:
     >>> shown("\x1b[31mHa!\n" + "ha" * 200)[:8]
     '?[31mHa!'
     """
-    return shorten("".join(c if c.isprintable() or c.isspace() else "?" for c in str(said)[: 4 * _SHOWN]), _SHOWN)
+    try:
+        text = str(said)[: 4 * _SHOWN]
+    except Exception:  # noqa: BLE001 - lists in lists in lists, more than Python writes
+        text = "more than can be written"
+    return shorten("".join(c if c.isprintable() or c.isspace() else "?" for c in text), _SHOWN)
 
 
 def checked_collection(model: Any, name: str, namespace: str) -> UUID:
@@ -78,6 +82,8 @@ def _names_function(value: object) -> bool:
     while waiting:
         one = waiting.pop()
         if isinstance(one, Mapping):
+            if "type" in one and not _is_none(one):
+                return True
             for key, inner in cast("Mapping[object, object]", one).items():
                 if key == "embedding_function" and inner is not None and not _is_none(inner):
                     return True
@@ -99,7 +105,7 @@ def checked_count(said: object) -> int:
     3
     """
     if type(said) is not int or not 0 <= said < _MOST:
-        raise StoreError(f"Chroma gave {shown(repr(said))} as a number of cases")
+        raise StoreError(f"Chroma gave {shown(said)} as a number of cases")
     return said
 
 

@@ -76,7 +76,7 @@ class ChromaServer(Collections):
         settings.chroma_server_ssl_enabled = tls
         system = System(settings)
         api: Any = system.instance(ServerAPI)
-        transport, headers = BoundedTransport(min(self._timeout, _KNOCKING)), api._session.headers
+        transport, headers = BoundedTransport(min(self._timeout, _KNOCKING), tls=tls), api._session.headers
         api._session.close()
         api._session = httpx.Client(transport=transport, headers=headers, follow_redirects=False)
         try:

@@ -81,15 +81,16 @@ def _listed(folder: Path) -> dict[str, int]:
     waiting = [("", 0)]
     while waiting:
         place, depth = waiting.pop()
-        for entry in os.scandir(folder / place):
-            name, status = f"{place}{entry.name}", entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
-                found[name] = -1
-                waiting.append((f"{name}/", depth + 1))
-            elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                found[name] = status.st_size
-            else:
-                raise UnsealedError(f"{name} in {folder} is neither a file nor a folder of Chroma's")
+        with os.scandir(folder / place) as entries:
+            for entry in entries:
+                name, status = f"{place}{entry.name}", entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
+                    found[name] = -1
+                    waiting.append((f"{name}/", depth + 1))
+                elif stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
+                    found[name] = status.st_size
+                else:
+                    raise UnsealedError(f"{name} in {folder} is neither a file nor a folder of Chroma's")
     return dict(sorted(found.items()))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from forks import Child, say
+import numpy.random  # noqa: F401 - loaded lazily: a process that forks while a thread loads it leaves that lock to its child
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import CascadeError, StoreError
@@ -46,7 +48,7 @@ def write(memory: CascadeMemory, name: str, i: int) -> str:
     return str(memory.reward(recall.episode_id, 1.0, solution=f"solution {i}"))
 
 
-def attempt(memory: CascadeMemory, name: str, i: int, tell: Callable[[str], None]) -> bool:
+def attempt(memory: CascadeMemory, name: str, i: int, tell: Callable[[str], object]) -> bool:
     """Write once and tell; return whether it was acknowledged."""
     began = time.monotonic()
     try:
@@ -61,9 +63,9 @@ def attempt(memory: CascadeMemory, name: str, i: int, tell: Callable[[str], None
 class ThreadWriters:
     """Four threads on one memory."""
 
-    def __init__(self, folder: Path, **options: object) -> None:
+    def __init__(self, folder: Path, embedder: str = "hashing") -> None:
         self.said = Said()
-        self.memory = CascadeMemory(folder, **{"embedder": "hashing", **options})  # type: ignore[arg-type]
+        self.memory = CascadeMemory(folder, embedder=embedder)
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(f"thread{n}",), daemon=True) for n in range(WRITERS)]
         for thread in self._threads:
@@ -81,6 +83,9 @@ class ThreadWriters:
             assert time.monotonic() < deadline, self.said
             time.sleep(0.005)
 
+    def wait_until_all_write(self) -> None:
+        self.wait_for(acknowledged=3 * WRITERS)
+
     def stop(self) -> Said:
         self._stop.set()
         for thread in self._threads:
@@ -94,50 +99,55 @@ class ThreadWriters:
 class ProcessWriters:
     """Four processes, each with the folder open for itself."""
 
-    def __init__(self, folder: Path, **options: object) -> None:
+    def __init__(self, folder: Path, embedder: str = "hashing") -> None:
         self.said = Said()
         self._flag = folder.with_name("stop")
-        self._flag.unlink(missing_ok=True)
-        flag = self._flag
-
-        def work(pipe: int) -> None:
-            import warnings
-
-            warnings.simplefilter("ignore")
-            memory = CascadeMemory(folder, **{"embedder": "hashing", **options})  # type: ignore[arg-type]
-            for i in itertools.count():
-                if flag.exists():
-                    break
-                attempt(memory, f"process{pipe}-{id(memory)}-{time.time_ns()}", i, lambda line: say(pipe, line))
-            memory.close()
-
-        self._children = [Child(work) for _ in range(WRITERS)]
+        self._outputs = [folder.with_name(f"said{n}") for n in range(WRITERS)]
+        command = [sys.executable, "-W", "ignore", __file__, str(folder), str(self._flag), embedder]
+        self._processes = []
+        for output in self._outputs:
+            with output.open("wb") as file:
+                self._processes.append(subprocess.Popen([*command, output.name], stdout=file, stderr=subprocess.DEVNULL))
 
     def _read(self) -> None:
-        for child in self._children:
-            for line in child.lines():
-                assert not line.startswith("!"), line
-                self.said.take(line)
+        found = Said()
+        for output in self._outputs:
+            for line in output.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):
+                    found.take(line.strip())
+        self.said = found
 
     def wait_for(self, acknowledged: int, refused: int = 0) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 90
         while self._read() or len(self.said.acknowledged) < acknowledged or len(self.said.refused) < refused:
             assert time.monotonic() < deadline, self.said
-            time.sleep(0.005)
+            time.sleep(0.02)
+
+    def wait_until_all_write(self) -> None:
+        deadline = time.monotonic() + 90
+        while not all(output.read_text().count("yes ") >= 2 for output in self._outputs):
+            assert time.monotonic() < deadline, [output.read_text() for output in self._outputs]
+            time.sleep(0.02)
 
     def stop(self) -> Said:
         self._flag.touch()
-        deadline = time.monotonic() + 60
-        while not all([child.ended() for child in self._children]):
-            self._read()
-            assert time.monotonic() < deadline, "a writer does not end"
-            time.sleep(0.005)
+        assert [process.wait(timeout=90) for process in self._processes] == [0] * WRITERS
         self._read()
-        for child in self._children:
-            assert child.status == 0
-            child.close()
         return self.said
 
     def close(self) -> None:
-        for child in self._children:
-            child.kill()
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+def _main(folder: str, flag: str, embedder: str, name: str) -> None:
+    with CascadeMemory(folder, embedder=embedder) as memory:
+        for i in itertools.count():
+            if Path(flag).exists():
+                break
+            attempt(memory, name, i, lambda line: (sys.stdout.write(line + "\n"), sys.stdout.flush()))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -24,7 +24,7 @@ def writers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ThreadWr
     found = request.param(tmp_path / "memory")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a recall goes on without cases; that is not what is asked here
-        found.wait_for(acknowledged=3 * WRITERS)
+        found.wait_until_all_write()
         yield found
         found.stop()
         found.close()

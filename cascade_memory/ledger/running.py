@@ -1,0 +1,75 @@
+"""Running time: for how long a folder has certainly been there. No wall clock can push it.
+
+It is counted by the clock that a system starts at its boot, which nobody sets, and all processes share. The folder notes how
+much was counted, and when by the clock of which boot. Under the clock of another boot (or of another machine, whose boot was
+long ago) nothing is known of the time in between, and nothing is counted: running time never exceeds what has really passed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sqlite3
+import time
+import uuid
+from pathlib import Path
+
+_NOTE = "running"
+_EVERY = 60.0  # seconds: so much is lost at most when the machine is switched off
+
+
+def clock() -> float:
+    """Return the seconds since the boot, those asleep included where the system counts them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def boot() -> str:
+    """Return which clock that is; where the system does not tell, each process has its own."""
+    return _boot_of(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _boot_of(pid: int) -> str:
+    try:
+        number = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return f"process {pid} {uuid.uuid4().hex}"
+    try:
+        return f"{number} {os.readlink('/proc/self/ns/time')}"  # a container may have a clock of its own
+    except OSError:
+        return number
+
+
+def now(connection: sqlite3.Connection, *, note: bool = False) -> float:
+    """Return the running time, inside a transaction that writes; with ``note``, write down what was counted so far."""
+    counted, at, where = _noted(connection)
+    moment, here = clock(), boot()
+    if where != here:
+        _write(connection, counted, moment, here)  # what is verified now has no part in what was counted elsewhere
+        return counted
+    passed = max(0.0, moment - at)
+    if passed > _EVERY or (note and passed):
+        _write(connection, counted + passed, moment, here)
+    return counted + passed
+
+
+def seen(connection: sqlite3.Connection) -> float:
+    """Return the running time without writing anything."""
+    counted, at, where = _noted(connection)
+    return counted + max(0.0, clock() - at) if where == boot() else counted
+
+
+def _noted(connection: sqlite3.Connection) -> tuple[float, float, str]:
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_NOTE,)).fetchone()
+    if row is None:
+        return 0.0, 0.0, ""
+    try:
+        counted, at, where = json.loads(row[0])
+        return max(0.0, float(counted)), float(at), str(where)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return 0.0, 0.0, ""  # somebody has edited it: running time begins anew, and nothing goes too early
+
+
+def _write(connection: sqlite3.Connection, counted: float, at: float, where: str) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NOTE, json.dumps([counted, at, where])))

@@ -1,0 +1,34 @@
+"""Cases that have expired, as rows: they wait for a while in tables of their own, and can be forgotten there like any other."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+
+def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> list[tuple[int, str]]:
+    """Delete expired cases for good; return (key, id) of those that were there."""
+    gone: list[tuple[int, str]] = []
+    for key in keys:
+        if connection.execute("SELECT 1 FROM expired WHERE key = ?", (key,)).fetchone() is None:
+            continue
+        drop_additions(connection, key)
+        connection.execute("DELETE FROM expired_field WHERE expired = ?", (key,))
+        connection.execute("DELETE FROM expired_vector WHERE key = ?", (key,))
+        gone += connection.execute("DELETE FROM expired WHERE key = ? RETURNING key, id", (key,)).fetchall()
+    return gone
+
+
+def displace(connection: sqlite3.Connection, namespace: int, pair: str, case_id: str) -> None:
+    """Delete what a case takes the place of that is being stored: the same pair, or one of its id."""
+    rows = connection.execute(
+        "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (namespace, pair, case_id)
+    ).fetchall()
+    remove(connection, [key for (key,) in rows])
+
+
+def drop_additions(connection: sqlite3.Connection, key: int) -> None:
+    """Forget who put a case in by hand."""
+    mine = "SELECT key FROM addition WHERE cases_key = ?"
+    connection.execute(f"DELETE FROM addition_field WHERE addition IN ({mine})", (key,))
+    connection.execute("DELETE FROM addition WHERE cases_key = ?", (key,))

@@ -1,0 +1,187 @@
+"""A process that forks while its threads write: every child can open the folder, and nobody loses anything by it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ack_writers import WRITERS, ThreadWriters
+from forks import Child, say
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import MemoryForked
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+_SECONDS = 20.0
+
+
+def _ended(work: Callable[[int], None]) -> list[str]:
+    """Fork, and return what was reported; whoever is not done in time is killed, and says nothing."""
+    child, found, deadline = Child(work), [], time.monotonic() + _SECONDS
+    while not child.ended() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    child.kill()
+    found = list(child.lines())
+    child.close()
+    return found
+
+
+def _work_in(folder: Path, name: str) -> Callable[[int], None]:
+    def work(pipe: int) -> None:
+        warnings.simplefilter("ignore")
+        with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
+            case = memory.add(f"{name} task", f"{name} solution")
+            recall = memory.recall(f"{name} task")
+            assert recall.error is None, recall.error
+            memory.reward(recall.episode_id, 1.0, solution=f"{name} solution")
+        say(pipe, case)
+
+    return work
+
+
+def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
+    writers = ThreadWriters(tmp_path / "memory")
+    writers.wait_for(acknowledged=WRITERS)
+    cases = []
+    for i in range(25):
+        said = _ended(_work_in(tmp_path / "memory", f"child{i}"))
+        assert len(said) == 1, said
+        assert not said[0].startswith("!"), said
+        cases += said
+    said = writers.stop()
+    assert said.refused == []
+    writers.close()
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        for case in [*cases, *said.ids()]:
+            assert memory.get(case)
+        assert memory._engine.parts.ledger.integrity() == "ok"
+
+
+def test_a_child_forked_during_recalls_opens_the_folder(tmp_path: Path):
+    memory, stop = CascadeMemory(tmp_path / "memory", embedder="hashing"), threading.Event()
+    memory.add([(f"task {i}", f"solution {i}") for i in range(100)])
+
+    def read() -> None:
+        while not stop.is_set():
+            memory.stats()
+            memory.get(case)
+
+    case = memory.add("task", "solution")
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    said = [_ended(_work_in(tmp_path / "memory", f"child{i}")) for i in range(10)]
+    stop.set()
+    for reader in readers:
+        reader.join()
+    memory.close()
+    assert [len(one) for one in said] == [1] * 10, said
+    assert not any(line.startswith("!") for one in said for line in one), said
+
+
+def _forked(folder: Path) -> None:
+    with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
+        memory.add(f"task of {os.getpid()}", "solution")
+
+
+def test_workers_of_multiprocessing_that_are_forked_work(tmp_path: Path):
+    writers = ThreadWriters(tmp_path / "memory")
+    writers.wait_for(acknowledged=WRITERS)
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_forked, args=(tmp_path / "memory",)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(_SECONDS)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    writers.stop()
+    writers.close()
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        assert memory.search(f"task of {workers[0].pid}").cases
+
+
+def test_what_a_child_stored_is_there_when_its_parent_closed_first(tmp_path: Path):
+    """A lock of the parent's that the child only believed to hold would let the parent throw the child's log away."""
+    folder, go = tmp_path / "memory", tmp_path / "go"
+    memory = CascadeMemory(folder, embedder="hashing", learn="inline")
+    memory.add("task", "solution")
+
+    def work(pipe: int) -> None:
+        with CascadeMemory(folder, embedder="hashing", learn="inline") as mine:
+            say(pipe, mine.add("the child's first task", "solution"))
+            while not go.exists():
+                time.sleep(0.005)
+            say(pipe, *mine.add([(f"the child's task {i}", f"solution {i}") for i in range(20)]))
+            assert mine.health().ok, mine.health()
+
+    child = Child(work)
+    deadline = time.monotonic() + _SECONDS
+    lines: list[str] = []
+    while not lines and time.monotonic() < deadline:
+        lines += child.lines()
+        time.sleep(0.005)
+    memory.close()
+    go.touch()
+    while not child.ended() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    lines += child.lines()
+    child.kill()
+    child.close()
+    assert not any(line.startswith("!") for line in lines), lines
+    cases = [case for line in lines for case in line.split()]
+    assert len(cases) == 21
+    with CascadeMemory(folder, embedder="hashing") as again:
+        assert all(again.get(case) for case in cases)
+
+
+def test_the_parents_memory_is_refused_in_the_child_as_before(tmp_path: Path):
+    memory = CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline")
+
+    def work(pipe: int) -> None:
+        try:
+            memory.add("q", "s")
+        except MemoryForked as error:
+            say(pipe, "refused", error)
+
+    (line,) = _ended(work)
+    assert line.startswith("refused this memory was opened before fork()")
+    assert memory.add("q", "s")
+    memory.close()
+
+
+def test_a_writer_that_hangs_does_not_keep_a_fork_waiting_and_the_child_is_told(tmp_path: Path):
+    memory = CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline")
+    ledger, inside, go = memory._engine.parts.ledger, threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with ledger.connections.write(durable=True):
+            inside.set()
+            go.wait(30)
+
+    writer = threading.Thread(target=hang)
+    writer.start()
+    inside.wait(10)
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(10)
+        try:
+            CascadeMemory(tmp_path / "memory", embedder="hashing")
+        except MemoryForked as error:
+            os._exit(7 if "fork at another time" in str(error) else 8)
+        os._exit(9)
+    took = time.monotonic() - began
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    go.set()
+    writer.join()
+    assert took < 5
+    assert status == 7
+    assert memory.add("q", "s")
+    memory.close()

@@ -1,0 +1,303 @@
+"""A Chroma server says what it likes: nothing is run, nothing is believed that can be checked, and no recall waits or fails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chroma_mutations import CANARY, SCHEMA, SLOW, Canary, canary_known_to_chroma, twisted
+from imitated_chroma import FRESH, Collection, Imitation, honest, imitated, raw
+
+from cascade_memory import CascadeMemory
+from cascade_memory.domain.case import Case
+from cascade_memory.errors import StoreError
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.memory.feeder import Mark
+from cascade_memory.stores import bounded_http
+from cascade_memory.stores.chroma_server import ChromaServer
+
+HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "400"))  # .ci/matrix tries many more
+pytestmark = pytest.mark.timeout(300 + HOW_MANY)
+VECTOR = np.ones(384, np.float32) / np.sqrt(np.float32(384))
+CASES = [Case(id=f"case-{i}", namespace="default", query=f"q{i}", solution="s") for i in range(40)]
+
+
+@pytest.fixture
+def server() -> Iterator[Imitation]:
+    with imitated() as found:
+        yield found
+
+
+@pytest.fixture
+def canary() -> Iterator[type[Canary]]:
+    with canary_known_to_chroma() as found:
+        yield found
+
+
+@pytest.fixture
+def mirror(server: Imitation) -> Iterator[ChromaServer]:
+    found = ChromaServer(server.url, "0123456789ab", timeout=5.0)
+    found.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
+    found.prepare("default", VECTOR)
+    yield found
+    found.close()
+
+
+VERBS: dict[str, Callable[[ChromaServer], object]] = {
+    "upsert": lambda mirror: mirror.upsert("default", CASES[:3], np.eye(3, 384, dtype=np.float32)),
+    "count": lambda mirror: mirror.count("default"),
+    "delete": lambda mirror: mirror.delete("default", ["case-7"]),
+    "query": lambda mirror: mirror.nearest_ids("default", VECTOR, 8),
+    "prepare": lambda mirror: mirror.prepare("default", VECTOR),
+    "drop": lambda mirror: mirror.drop("default"),
+    "create": lambda mirror: mirror.collection("another"),
+    "list": lambda mirror: mirror.discard(),
+}
+
+
+def test_whatever_a_server_answers_only_a_store_error_comes_of_it(
+    server: Imitation, mirror: ChromaServer, canary: type[Canary]
+):
+    failed, messages = dict.fromkeys(VERBS, 0), list[str]()
+    for seed in range(HOW_MANY):
+        rng = random.Random(seed)
+        server.twist = lambda _, right: honest(right)
+        with contextlib.suppress(StoreError):
+            mirror.collection("default")
+            mirror._asking.collection("default")
+        verb = list(VERBS)[seed % len(VERBS)]
+        mirror._collections.pop("another", None)
+        server.twist = lambda _, right, rng=rng: twisted(right, rng)
+        try:
+            said = VERBS[verb](mirror)
+        except StoreError as error:
+            failed[verb] += 1
+            messages.append(str(error))
+        else:
+            _check(verb, said, seed)
+    assert all(message.isprintable() and len(message) < 600 for message in messages)
+    assert all(count for verb, count in failed.items() if verb not in ("upsert", "delete")), failed
+    assert canary.sung == 0
+
+
+def _check(verb: str, said: Any, seed: int) -> None:
+    if verb == "count":
+        assert type(said) is int, seed
+        assert said >= 0
+    if verb == "query":
+        assert isinstance(said, list), seed
+        assert len(said) <= 8
+        assert all(isinstance(one, str) for one in said)
+
+
+@pytest.mark.parametrize("where", ["configuration_json", "schema", "both"])
+def test_a_server_that_names_a_function_is_refused_and_nothing_is_built(
+    server: Imitation, mirror: ChromaServer, canary: type[Canary], where: str
+):
+    (kept,) = server.collections.values()
+    if where != "schema":
+        kept.said["configuration_json"] = {**FRESH, "embedding_function": CANARY}
+    if where != "configuration_json":
+        kept.said["schema"] = SCHEMA
+    mirror.close()
+    for verb in ("upsert", "count", "delete", "prepare"):
+        with pytest.raises(StoreError, match="names an embedding function"):
+            VERBS[verb](mirror)
+    mirror.discard()  # what rebuild does: it is deleted unread, and made anew
+    VERBS["upsert"](mirror)
+    assert mirror.count("default") == 3
+    assert canary.sung == 0
+
+
+@pytest.mark.parametrize("how", SLOW)
+def test_an_answer_that_does_not_end_is_cut_off(server: Imitation, how: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cascade_memory.stores.chroma_server._ASKING", 0.3)
+    mirror = ChromaServer(server.url, "0123456789ab", timeout=0.3)
+    mirror.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
+    mirror.prepare("default", VECTOR)
+    server.twist = lambda *_: SLOW[how]()
+    for verb in ("query", "count"):
+        began = time.perf_counter()
+        with pytest.raises(StoreError):
+            VERBS[verb](mirror)
+        assert time.perf_counter() - began < 1.5
+    mirror.close()
+
+
+def test_a_server_that_hangs_while_it_is_connected_to_is_given_up(server: Imitation):
+    server.twist = lambda *_: SLOW["headers a byte at a time"]()
+    began = time.perf_counter()
+    with pytest.raises(StoreError, match="no Chroma server answers"):
+        ChromaServer(server.url, "0123456789ab", timeout=0.3).open()
+    assert time.perf_counter() - began < 1.5
+
+
+def test_more_than_a_few_megabytes_are_not_read(server: Imitation, mirror: ChromaServer):
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n"
+        while sent < 10**9:
+            sent += 2**18
+            yield bytes(2**18)
+
+    server.twist = lambda *_: endless()
+    with pytest.raises(StoreError, match="more than 4,194,304 bytes"):
+        mirror.count("default")
+    assert sent < 20 * bounded_http.LARGEST
+
+
+def test_an_error_that_cannot_even_be_written_down_is_one(server: Imitation, mirror: ChromaServer):
+    deep = b"[" * 900 + b"]" * 900
+    for body in (
+        deep,
+        b'{"error": "NotFoundError", "message": ' + deep + b"}",
+        b'{"error": "AuthError", "message": "\\u001b[2J"}',
+    ):
+        for status in (200, 404, 500):
+            server.twist = lambda *_, body=body, status=status: raw(body, status, "Connection: close")
+            with pytest.raises(StoreError) as refused:
+                mirror.count("default")
+            assert str(refused.value).isprintable()
+
+
+def test_a_redirect_is_not_followed(server: Imitation, mirror: ChromaServer):
+    with imitated() as elsewhere:
+        for status in (301, 302, 303, 307, 308):
+            server.twist = lambda *_, status=status: raw(b"{}", status, f"Location: {elsewhere.url}/api/v2/heartbeat")
+            with pytest.raises(StoreError):
+                mirror.count("default")
+        assert elsewhere.asked == []
+
+
+def test_collections_are_deleted_by_name_only_and_only_ours(server: Imitation, mirror: ChromaServer):
+    names = ["ours-0123456789ab", "theirs-ba9876543210", "../../../../reset?-0123456789ab", "0123456789ab", 7, None]
+    names += [f"more-{i}-0123456789ab" for i in range(150)]  # on the second page
+    (kept,) = server.collections.values()
+    for name in names:
+        server.collections[str(name)] = Collection({**kept.said, "name": str(name)})
+    mirror.discard()
+    assert set(server.collections) == {"theirs-ba9876543210", "../../../../reset?-0123456789ab", "0123456789ab", "7", "None"}
+
+
+# -- a whole memory -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CascadeMemory]:
+    """A memory whose recalls ask the server; nothing happens in the background."""
+    monkeypatch.setattr("cascade_memory.memory.feeder._INTERVAL", 3600.0)
+    monkeypatch.setattr("cascade_memory.memory.feeder._WORTH_ASKING", 10)
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
+        memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(60)])
+        memory.add([(f"theirs {i}", "secret") for i in range(60)], namespace="a tenant")
+        memory.forget([case.id for case in memory.search("task 3 of kind 9", k=1).cases])
+        for name in ("default", "a tenant"):
+            memory._engine.partition(name).index._exact_limit = 10
+        memory.sync()
+        _ready(memory)
+        yield memory
+        server.twist = lambda _, right: honest(right)
+
+
+def _ready(memory: CascadeMemory) -> None:
+    """What the feeder does when it comes by and some time has gone by."""
+    feeder = memory._engine.feeder
+    assert feeder is not None
+    feeder._not_before = 0.0
+    feeder._tick()
+    assert feeder.covered
+
+
+def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
+    server: Imitation, asking: CascadeMemory, canary: type[Canary]
+):
+    ledger, number = asking._engine.parts.ledger, asking._engine.number("default")
+    foreign = [case.id for case in asking.search("theirs 1", k=60, namespace="a tenant").cases]
+    gone = ["00000000-0000-0000-0000-000000000000"] * 9
+    refused = 0
+    for seed in range(HOW_MANY):
+        rng = random.Random(seed)
+
+        def twist(verb: str, right: Any, rng: random.Random = rng) -> bytes:
+            if verb == "query" and rng.random() < 0.2:
+                ids = rng.sample([*foreign, *gone, *right["ids"][0]], len(right["ids"][0]))
+                return raw(json.dumps({**right, "ids": [ids]}).encode(), 200, "Connection: close")
+            return twisted(right, rng)
+
+        server.twist = twist
+        i = rng.choice([one for one in range(60) if one != 3])
+        failures = asking._engine.feeder.failures  # type: ignore[union-attr]
+        found = asking.search(f"task {i} of kind {i * i}", k=5).cases
+        assert len(found) == 5, seed
+        assert len(ledger.cases_by_id([case.id for case in found], number)) == 5
+        server.twist = lambda _, right: honest(right)
+        if not asking._engine.parts.mirror.answers:  # type: ignore[union-attr] - it was refused
+            refused += 1
+            assert found[0].solution == f"solution {i}", seed
+            asking._engine.feeder._tick()  # type: ignore[union-attr]
+            assert asking._engine.feeder.failures == failures + 1, seed  # type: ignore[union-attr]
+            assert asking.health().chroma == "failing"
+            _ready(asking)
+    assert refused > HOW_MANY / 4
+    assert canary.sung == 0
+
+
+def test_a_server_that_answers_with_cases_of_others_is_scanned_past(server: Imitation, asking: CascadeMemory):
+    foreign = [case.id for case in asking.search("theirs 1", k=60, namespace="a tenant").cases]
+    server.twist = lambda _, right: honest({**right, "ids": [foreign[:13]]})
+    assert asking.search("task 7 of kind 49", k=5).cases[0].solution == "solution 7"
+
+
+def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
+    server: Imitation, tmp_path: Path, canary: type[Canary], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("cascade_memory.memory.feeder._INTERVAL", 3600.0)
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
+        for seed in range(max(15, HOW_MANY // 20)):
+            rng = random.Random(seed)
+            server.twist = lambda _, right, rng=rng: twisted(right, rng) if rng.random() < 0.5 else honest(right)
+            memory.add(f"task {seed}", f"solution {seed}")
+            memory._engine.feeder._not_before = 0.0  # type: ignore[union-attr]
+            failures = memory._engine.feeder.failures  # type: ignore[union-attr]
+            with contextlib.suppress(StoreError):
+                memory.sync()
+            if memory._engine.feeder.failures > failures:  # type: ignore[union-attr]
+                assert memory.health().failures["chroma"] > failures
+            assert memory.search(f"task {seed}").cases[0].solution == f"solution {seed}"
+        assert memory.health().failures["chroma"]
+        server.twist = lambda _, right: honest(right)
+        memory.rebuild()
+        assert memory.health().chroma == "clean"
+        assert all(check.ok for check in memory.examine())
+    assert canary.sung == 0
+
+
+def test_collections_of_an_older_layout_are_deleted_and_fed_again(server: Imitation, tmp_path: Path):
+    folder = tmp_path / "memory"
+    with CascadeMemory(folder, embedder="hashing", learn="off", chroma=server.url) as memory:
+        memory.add("a", "b", namespace="tenant/42")
+        memory.sync()
+    (name,) = server.collections
+    owner = name.rsplit("-", 1)[1]
+    old = f"ns-tenant-42-48ccad1036ef-{owner}"
+    server.collections[old] = server.collections.pop(name)
+    server.collections[old].said["name"] = old
+    ledger = SQLiteLedger(folder / "ledger.sqlite3")
+    meta = f"mirror:{server.url}"
+    mark = Mark.read(ledger.meta(meta))
+    ledger.set_meta(meta, json.dumps({"key": mark.key, "seq": mark.seq, "clean": True}))
+    ledger.close()
+    with CascadeMemory(folder, embedder="hashing", learn="off", chroma=server.url) as memory:
+        memory.sync()
+        assert memory._engine.parts.mirror.count("tenant/42") == 1  # type: ignore[union-attr]
+    assert list(server.collections) == [name]
