@@ -56,8 +56,8 @@ def worked(agent: Callable[[str], None], desk: Desk, name: str) -> list[bool]:
     return solved
 
 
-def draw(results: dict[str, np.ndarray], agent: str, label: str, target: Path) -> None:
-    """Draw success over the last forty tickets."""
+def draw(results: dict[str, np.ndarray], agent: str, label: str, said: str, target: Path) -> None:
+    """Draw success over the last forty tickets; a PNG says itself what it was drawn from."""
     figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
     for name, runs in results.items():
         window = min(40, runs.shape[1])
@@ -67,7 +67,7 @@ def draw(results: dict[str, np.ndarray], agent: str, label: str, target: Path) -
         axes.fill_between(x, smooth.min(axis=0), smooth.max(axis=0), color=line.get_color(), alpha=0.15)
     axes.set(xlabel="ticket", ylabel="solved, of the last 40", ylim=(0, 1), title=f"{agent}: {label}")
     axes.legend(loc="upper left")
-    figure.savefig(target, dpi=120)
+    figure.savefig(target, dpi=120, metadata={"Description": said} if target.suffix == ".png" else None)
 
 
 def main() -> None:
@@ -94,11 +94,13 @@ def main() -> None:
         for name, chosen in METHODS.items()
     }
     desks = "1 desk" if seeds == 1 else f"{seeds} desks"
-    print(f"{options.agent}, {label}, {options.tasks} tickets, {desks}: solved, fifth by fifth")
+    lines = [f"{options.agent}, {label}, {options.tasks} tickets, {desks}: solved, fifth by fifth"]
     for name, runs in results.items():
         fifths = "  ".join(f"{part.mean():4.0%}" for part in np.array_split(runs, 5, axis=1))
-        print(f"  {name:18} {fifths}   all {runs.mean():.0%}")
-    draw(results, options.agent, label, options.plot)
+        lines.append(f"  {name:18} {fifths}   all {runs.mean():.0%}")
+    said = "\n".join(lines)
+    print(said)
+    draw(results, options.agent, label, said, options.plot)
     print(f"drawn: {options.plot}")
 
 

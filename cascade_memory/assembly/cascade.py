@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -56,6 +57,7 @@ class CascadeMemory(Memory):
         chroma: str | None = None,
         policy_scope: Literal["namespace", "shared"] = "namespace",
         credit: CreditName | Credit = "matched",
+        ranker_options: Mapping[str, Any] | None = None,
         case_text: CaseText | None = None,
         deadline: float | timedelta | None = 2.0,
     ) -> None:
@@ -87,11 +89,13 @@ class CascadeMemory(Memory):
             ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go.
             chroma: The address of a Chroma server ("http://host:8000") that takes the place of the folder's own Chroma: any
                 number of processes can then search it, and its writes do not hold this one up.
-            policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (five weights, never
+            policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (seven weights, never
                 cases, words or clusters), so that a new one does not begin at zero.
             credit: Which of several shown cases a reward speaks of: "matched" are those that agree with the verified solution
                 (the first one where nothing tells), "all" is the paper's rule, "first" the best one, or a function of the
                 outcome that returns positions.
+            ranker_options: For a ranker that is named by a string, such as ``{"alpha": 0}``; a wrong one is refused with a list
+                of those it takes.
             case_text: Turns a task and its solution into the text under which the case is kept and found; the task alone if
                 not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
             deadline: How long a recall may take (seconds, or a timedelta), whatever hangs: then it fails open, without cases.
@@ -110,6 +114,7 @@ class CascadeMemory(Memory):
             policy_scope=policy_scope,
             limits=Limits.of(max_cases, ttl),
             credit=credit,
+            ranker_options=copy.copy(ranker_options),
         )
         engine = folder.acquire(path, settings, self)
         try:

@@ -7,7 +7,7 @@ import os
 import threading
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
@@ -57,6 +57,7 @@ class Settings:
     policy_scope: str = "namespace"
     limits: Limits | None = None
     credit: Any = "matched"
+    ranker_options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,8 @@ def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
     for name in (field.name for field in fields(Settings)):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
-        if not alike and now != "auto" and not (name in ("limits", "shadow") and now is None):
+        optional = ("limits", "shadow", "ranker_options") if settings.ranker == "auto" else ("limits", "shadow")
+        if not alike and now != "auto" and not (name in optional and now is None):
             raise InvalidInput(
                 f"{folder} is open in this process with {name}={before!r}; open it with the same, or close it there first"
             )
@@ -192,7 +194,11 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
             ledger=ledger,
             embedder=embedder,
             ranker=resolve_ranker(
-                settings.ranker, hindsight=hindsight, shared=settings.policy_scope == "shared", credit=settings.credit
+                settings.ranker,
+                hindsight=hindsight,
+                shared=settings.policy_scope == "shared",
+                credit=settings.credit,
+                options=settings.ranker_options,
             ),
             shadow=resolve_shadow(settings.shadow, hindsight=hindsight, credit=settings.credit),
             fallback=SimilarityPolicy(),

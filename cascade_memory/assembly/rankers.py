@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.assembly.ranker_options import check_ranker_options
 from cascade_memory.bandit.credit import CREDITS, Credit
 from cascade_memory.bandit.light import COSINE_WEIGHT, LightPolicy
 from cascade_memory.bandit.neural_bandit import Schedule
@@ -185,7 +186,22 @@ _BY_NAME: Mapping[str, Callable[..., Ranker]] = {
 }
 
 
-def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = False, credit: str | Credit = "matched") -> Ranker:
+_TAKERS: Mapping[str, tuple[Callable[..., Any], ...]] = {
+    "auto": (LightPolicy,),
+    "light": (LightPolicy,),
+    "neural-logucb": (NeuralLogUCB,),
+    **dict.fromkeys(("neural-linlogucb", "linlogucb", "neural-linucb", "thompson"), (NeuralLinLogUCB,)),
+}
+
+
+def resolve_ranker(
+    ranker: str | Ranker,
+    *,
+    hindsight: bool,
+    shared: bool = False,
+    credit: str | Credit = "matched",
+    options: Mapping[str, Any] | None = None,
+) -> Ranker:
     """Return the ranker that the user asked for.
 
     >>> resolve_ranker("similarity", hindsight=True).name
@@ -194,6 +210,7 @@ def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = Fals
     if isinstance(ranker, Ranker):
         if shared and ranker.shared is None:
             raise InvalidInput(f'policy_scope="shared" needs a ranker with shared weights, and {ranker.name!r} has none')
+        _check_made(ranker, credit, options)
         return ranker
     known = isinstance(ranker, str) and ranker in _BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
     if not known and not _names_a_model(ranker):
@@ -203,18 +220,44 @@ def resolve_ranker(ranker: str | Ranker, *, hindsight: bool, shared: bool = Fals
         )
     if shared and ranker not in ("auto", "light"):
         raise InvalidInput(f'policy_scope="shared" needs the ranker "light": {ranker!r} has no weights to share')
-    if ranker in ("auto", "light"):
-        return light(hindsight=hindsight, shared=shared, credit=resolve_credit(credit))
+    takers = _TAKERS.get(ranker, () if known else (cross_encoder, NeuralLinLogUCB))
+    given = {} if options is None else check_ranker_options(ranker, options, takers)
+    if ranker in _CREDITED or not known:
+        given["credit"] = resolve_credit(credit)
     if not known:
-        return cross_encoder(ranker, credit=resolve_credit(credit))
-    return _BY_NAME[ranker](**({"credit": resolve_credit(credit)} if ranker in _CREDITED else {}))
+        return cross_encoder(ranker, **given)
+    if ranker in ("auto", "light"):
+        given |= {"hindsight": hindsight, "shared": shared}
+    made = _BY_NAME[ranker](**given)
+    if options:
+        _try_out(made)
+    return made
+
+
+def _try_out(ranker: Ranker) -> None:
+    """Make a policy now: what an option makes impossible would otherwise come to light in a recall, which fails open."""
+    try:
+        ranker.policy()
+    except Exception as error:
+        raise InvalidInput(f"the ranker {ranker.name!r} cannot be made with these ranker_options: {error}") from error
+
+
+def _check_made(ranker: Ranker, credit: str | Credit, options: Mapping[str, Any] | None) -> None:
+    """Refuse what comes too late for a ranker that was made already: it would be ignored."""
+    late = [name for name, given in (("credit", credit != "matched"), ("ranker_options", options is not None)) if given]
+    if late:
+        raise InvalidInput(
+            f"{late[0]}= goes with a ranker named by a string; {ranker.name!r} was made already: say it there, "
+            "such as cascade_memory.assembly.rankers.light(credit=...)"
+        )
 
 
 def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str | Credit = "matched") -> Ranker | None:
     """Return the ranker that is to watch: one that is quick, and chooses among what is similar."""
     if shadow is None:
         return None
-    ranker = resolve_ranker(shadow, hindsight=hindsight, credit=credit)
+    made = isinstance(shadow, Ranker)  # then whose credit this is was said there
+    ranker = resolve_ranker(shadow, hindsight=hindsight, credit="matched" if made else credit)
     if ranker.newest or ranker.shared is not None or not ranker.writes_features:
         raise InvalidInput(
             f"{ranker.name!r} cannot be a shadow, which sees the candidates of the ranker at every recall and must not keep it "

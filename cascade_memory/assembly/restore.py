@@ -41,7 +41,10 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
         raise InvalidInput(f"there is no backup in {str(backup)!r}")
     target = root / folder.LEDGER
     if target.exists() and not replace:
-        raise InvalidInput(f"there is a memory in {str(path)!r} already; pass replace=True to put the backup in its place")
+        raise InvalidInput(
+            f"there is a memory in {str(path)!r} already; "
+            "replace=True (on the command line --replace) puts the backup in its place"
+        )
     for place in (source, root):
         check_plain(place / folder.LEDGER)
     held = verified(source / folder.LEDGER)

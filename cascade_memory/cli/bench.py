@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli import bench_own, bench_report
 from cascade_memory.cli.tables import print_table
+from cascade_memory.cli.targets import check_writable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SUITES
 
@@ -79,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
         limit=suite.limit if options.limit is None else options.limit,
     )
     _check_embedder(Rows(options.out).rows, options.out)
+    check_writable(options.out, "--out")
     rows = run_all(list(suite.runs()), folder, options.out, jobs=options.jobs, progress=False if options.json else None)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))

@@ -16,7 +16,8 @@ from cascade_memory.assembly.folder import LEDGER, check_there
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.tables import LiveDemo, print_table
-from cascade_memory.domain.display import shorten
+from cascade_memory.cli.targets import check_picture, check_writable
+from cascade_memory.domain.display import no_namespace, shorten
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
 from cascade_memory.memory.transfer import read_header
@@ -28,6 +29,7 @@ def demo(options: argparse.Namespace) -> int:
     """Play the demonstration."""
     if options.tasks < 10:
         raise InvalidInput("--tasks must be at least 10")
+    check_picture(options.plot, "--plot")
     with LiveDemo(options.tasks, quiet=options.json) as live:
         result = run_demo(options.tasks, options.seed, live.update)
     rates = result.rates()
@@ -55,7 +57,7 @@ def demo(options: argparse.Namespace) -> int:
 
 def stats(options: argparse.Namespace) -> int:
     """Show counts."""
-    with _existing(options.path) as memory:
+    with _existing(options.path, options.namespace) as memory:
         found = memory.stats(namespace=options.namespace, everywhere=options.namespace is None)
     if options.json:
         _print_json(found.as_dict())
@@ -66,7 +68,7 @@ def stats(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Show what the memory is worth."""
-    with _existing(options.path) as memory:
+    with _existing(options.path, options.namespace) as memory:
         found = memory.report(namespace=options.namespace, everywhere=options.namespace is None)
     if options.json:
         _print_json(found.as_dict())
@@ -107,6 +109,9 @@ def reindex(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write JSON lines."""
+    if options.file != "-":
+        check_there(options.path)
+        check_writable(options.file, "the file")
     with _existing(options.path) as memory:
         if options.file == "-":
             memory.export(sys.stdout, progress=False)
@@ -157,7 +162,7 @@ def forget(options: argparse.Namespace) -> int:
             where = json.loads(options.where)
         except ValueError as error:
             raise InvalidInput(f"--where must be JSON: {error}") from error
-    with _existing(options.path) as memory:
+    with _existing(options.path, options.namespace) as memory:
         receipt = memory.forget(
             options.case,
             where=where,
@@ -181,7 +186,7 @@ def pending(options: argparse.Namespace) -> int:
     both = sorted(set(options.confirm) & set(options.reject))
     if both:
         raise InvalidInput(f"{both[0]} is to be confirmed and rejected at once")
-    with _existing(options.path) as memory:
+    with _existing(options.path, options.namespace) as memory:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
         for episode_id in [*options.confirm, *options.reject]:
             if episode_id not in waiting:
@@ -213,9 +218,15 @@ def _readable(file: str) -> IO[str]:
         raise InvalidInput(f"cannot read {file}: {error}") from error
 
 
-def _existing(path: str) -> CascadeMemory:
+def _existing(path: str, namespace: str | None = None) -> CascadeMemory:
+    """Open a memory that is there; refuse a namespace that is not, unless the memory is empty altogether."""
     check_there(path)
-    return CascadeMemory(path, embedder="stored")
+    memory = CascadeMemory(path, embedder="stored")
+    names = memory.namespaces()
+    if namespace is not None and namespace not in names and (names or namespace != "default"):
+        memory.close()
+        raise InvalidInput(no_namespace(namespace, names))
+    return memory
 
 
 def _done(options: argparse.Namespace, data: dict[str, Any], text: str) -> None:

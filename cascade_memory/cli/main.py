@@ -173,6 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read us has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # a full disk, a folder that cannot be read: nobody is helped by where in the program
+        code, message = 1, str(error)
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
     sys.stderr.write(f"cascade-memory {options.command}: {message}\n")

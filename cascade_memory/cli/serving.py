@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.assembly.folder import check_there
+from cascade_memory.domain.display import no_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
@@ -23,7 +24,12 @@ def serve(options: argparse.Namespace) -> int:
     """Serve until stopped. Nothing is written to standard output but the protocol itself."""
     if options.read_only:
         check_there(options.path)  # nothing may be written, so a folder must not be made either
+        with CascadeMemory(options.path, embedder="stored") as memory:
+            if (names := memory.namespaces()) and options.namespace not in names:
+                raise InvalidInput(no_namespace(options.namespace, names))
     listening = None
+    if options.transport == "stdio":
+        _check_stdio(options)
     if options.transport == "http":
         listening = Listening(
             host=options.host,
@@ -40,6 +46,15 @@ def serve(options: argparse.Namespace) -> int:
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)  # it is being closed already
     return 0
+
+
+def _check_stdio(options: argparse.Namespace) -> None:
+    """Refuse what would be ignored without a word."""
+    usual = Listening()
+    given = {"host": (options.host, usual.host), "port": (options.port, usual.port), "rate": (options.rate, usual.per_minute)}
+    ignored = [name for name, (value, default) in given.items() if value != default]
+    if ignored or options.token_file is not None:
+        raise InvalidInput(f"--{(*ignored, 'token-file')[0]} goes with --transport http")
 
 
 def _leave(*_: object) -> None:

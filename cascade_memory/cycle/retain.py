@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.case_worth import worth
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest, pair_key
-from cascade_memory.domain.records import CaseRecords, NewCase, Unsettled
+from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue, check_query
 from cascade_memory.ports.ledger import Ledger
@@ -21,13 +21,17 @@ from cascade_memory.ports.solution_matcher import SolutionMatcher
 _SLACK = 0.05  # of the limit that is cleared at once: judging all cases for each new one would cost more than it is worth
 
 
-def is_worth_retaining(value: float, source: str, *, retain_at: float, retain_from: Collection[str]) -> bool:
-    """Retain what was solved, in the eyes of somebody other than the agent itself.
+def why_unkept(value: float, source: str, *, retain_at: float, retain_from: Collection[str]) -> Unkept | None:
+    """Say why a reward makes no case, whatever was solved; None where it does, if it has a solution.
 
-    >>> is_worth_retaining(1.0, "agent", retain_at=1.0, retain_from=("host", "human"))
-    False
+    What is retained was solved, in the eyes of somebody other than the agent itself.
+
+    >>> why_unkept(1.0, "agent", retain_at=1.0, retain_from=("host", "human"))
+    'source'
     """
-    return value >= retain_at and source in retain_from
+    if source not in retain_from:
+        return "source"
+    return "below" if value < retain_at else None
 
 
 def found_by(

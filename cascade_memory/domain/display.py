@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import html
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+_NAMED = 5  # namespaces, where one was mistyped
 
 
 def number(value: float | None) -> str:
@@ -37,3 +41,17 @@ def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *
     after = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in notes)
     table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
     return f"<div><strong>{html.escape(title)}</strong>{table}{after}</div>"
+
+
+def no_namespace(name: str, names: Collection[str]) -> str:
+    """Say that there is no such namespace, and which there are; the most alike first.
+
+    >>> print(no_namespace("defualt", ["tenant-1", "default"]))
+    there is no namespace 'defualt' yet; there are 'default', 'tenant-1'
+    """
+    alike = difflib.get_close_matches(name, names, n=_NAMED, cutoff=0.6)
+    named = [*alike, *itertools.islice((one for one in names if one not in alike), _NAMED - len(alike))]
+    more = f" and {len(names) - len(named):,} more" if len(names) > len(named) else ""
+    verb = "are" if len(named) > 1 else "is only" if named else "is none at all"
+    there = f"there {verb} {', '.join(map(repr, named))}{more}".rstrip()
+    return f"there is no namespace {name!r} yet; {there}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 
 Vector = NDArray[np.float32]
+
+# Why a reward above 0 made no case: it lies below retain_at, came without a solution, or from whom retain_from leaves out.
+Unkept: TypeAlias = Literal["below", "solution", "source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,6 +124,7 @@ class Settlement:
     agents_words: bool = False  # the solution is what the agent reported, and nobody has confirmed it
     confirms: str | None = None  # the fingerprint that the episode must have
     waits: bool = False  # for somebody else's word: counts against what a namespace may hold of such
+    unkept: Unkept | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

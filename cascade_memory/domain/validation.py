@@ -22,6 +22,15 @@ MAX_ID_CHARS = 256
 RESERVED_PREFIX = "cascade_"  # our own keys beside the user's in Chroma
 _INT64 = 2**63
 
+# What an empty text should have been.
+_WANTED = {
+    "query": "the text of the task",
+    "solution": "what solved the task, or None where nothing is known",
+    "namespace": "whose cases these are: any name, such as 'default'",
+    "episode_id": "the id that recall() returned",
+    "case_id": "the id of a case",
+}
+
 # Tab, line feed and carriage return are text; the other control characters corrupt terminals, logs and prompts.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _CONTROL_BYTES = bytes(number for number in range(128) if _CONTROL.match(chr(number)))
@@ -47,7 +56,7 @@ def check_text(value: object, name: str, limit: int, *, allow_empty: bool = Fals
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be a string, not {type(value).__name__}")
     if not allow_empty and not value.strip():
-        raise InvalidInput(f"{name} is empty; pass the text of the task")
+        raise InvalidInput(f"{name} is empty; pass {_WANTED.get(name, 'some text')}")
     if len(value) > limit:
         raise InvalidInput(f"{name} has {len(value):,} characters, at most {limit:,} are kept; shorten it first")
     if _looks_plain(value):
@@ -104,8 +113,8 @@ def check_k(k: object, name: str = "k") -> int:
     return k
 
 
-def check_reward(value: object) -> float:
-    """Return a reward as a float in [0, 1]; booleans count as 0 and 1.
+def check_reward(value: object, name: str = "reward") -> float:
+    """Return a reward, or what is measured like one, as a float in [0, 1]; booleans count as 0 and 1.
 
     >>> check_reward(True)
     1.0
@@ -119,11 +128,11 @@ def check_reward(value: object) -> float:
         try:
             number = float(cast("Any", value).item())
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"reward must be one number in [0, 1], not {value!r}") from error
+            raise InvalidInput(f"{name} must be one number in [0, 1], not {value!r}") from error
     else:
-        raise InvalidInput(f"reward must be a number in [0, 1] or a bool, not {type(value).__name__}")
+        raise InvalidInput(f"{name} must be a number in [0, 1] or a bool, not {type(value).__name__}")
     if math.isnan(number) or not 0.0 <= number <= 1.0:
-        raise InvalidInput(f"reward must lie in [0, 1], not {number!r}; scale it first")
+        raise InvalidInput(f"{name} must lie in [0, 1], not {number!r}; scale it first")
     return number
 
 

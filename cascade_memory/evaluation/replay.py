@@ -17,6 +17,7 @@ from cascade_memory.bandit import intervals
 from cascade_memory.bandit.epsilon_mix import context_of
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
+from cascade_memory.domain.display import no_namespace
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.sqlite import SQLiteLedger
@@ -78,7 +79,7 @@ class Replay:
             *((name, _level(one)) for name, one in named if one is not None),
         ]
         if found.inverse is not None and found.robust is None:
-            rows.append(("doubly robust", "– (the ranker in charge predicted no success)"))
+            rows.append(("doubly robust", "– (not for every choice was success predicted)"))
         return rows
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,6 +92,8 @@ def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "defau
     ledger = SQLiteLedger(check_there(path) / LEDGER)
     try:
         number = ledger.namespace(check_namespace(namespace), create=False)
+        if number is None and (names := ledger.namespaces()):
+            raise InvalidInput(no_namespace(namespace, names))
         judged = [] if number is None else list(ledger.judged(number))
     finally:
         ledger.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -26,8 +27,22 @@ Text: TypeAlias = "str | Callable[[Any], Any] | None"
 Score: TypeAlias = "Callable[[Any], float | bool | None] | None"
 
 
+class _Once:
+    """Says, once a node, that there is nothing to work with, and where it could stand."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def missing(self, state: Any, what: str, remedy: str) -> None:
+        if not self._said:
+            self._said = True
+            keys = ", ".join(sorted(_keys(state))) or "no keys"
+            warnings.warn(f"{what} the state has {keys}; {remedy}", UserWarning, stacklevel=4)
+
+
 def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text, key: str, k: int) -> Runnable[Any, Any]:
     """Return the node that opens an episode."""
+    once = _Once()
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
         try:
@@ -44,6 +59,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
             abandon(memory, before["id"])
         task, anchor = _task(state, query)
         if not task:
+            _tell_no_task(once, state, query)
             return {}
         if (block := block_around(memory)) is not None:  # it has recalled, and ends the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
@@ -65,31 +81,34 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
     """Return the node that ends the episode."""
     if inspect.iscoroutinefunction(reward):
         raise InvalidInput("learn_node(reward=...) takes a plain function; a memory's reward_fn may be asynchronous")
+    once = _Once()
     if reward is not None:
-        return _scored(memory, solution=solution, reward=reward, key=key)
+        return _scored(memory, solution=solution, reward=reward, key=key, once=once)
 
     def node(state: Any) -> dict[str, Any]:
         with counted(memory, "reward"):  # the answer is there; the episode stays pending
-            if (ready := _ready(memory, state, solution, key)) is not None:
+            if (ready := _ready(memory, state, solution, key, once)) is not None:
                 memory.end(ready[0], solution=ready[1])
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:
         with counted(memory, "reward"):
-            if (ready := _ready(memory, state, solution, key)) is not None:
+            if (ready := _ready(memory, state, solution, key, once)) is not None:
                 await memory.aend(ready[0], solution=ready[1])
         return {key: {}}
 
     return RunnableLambda(node, anode, name="learn")
 
 
-def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | bool | None], key: str) -> Runnable[Any, Any]:
+def _scored(
+    memory: Memory, *, solution: Text, reward: Callable[[Any], float | bool | None], key: str, once: _Once
+) -> Runnable[Any, Any]:
     """Return the node that asks a function of the state; what that one raises is the graph's own error."""
 
     def node(state: Any) -> dict[str, Any]:
         value = reward(state)
         with counted(memory, "reward"):
-            ready = _ready(memory, state, solution, key)
+            ready = _ready(memory, state, solution, key, once)
             episode = None if ready is None else memory.get_episode(ready[0])
             if ready is not None and episode is not None and episode.status == "open":  # else it is a replay
                 if value is None:
@@ -104,7 +123,7 @@ def _scored(memory: Memory, *, solution: Text, reward: Callable[[Any], float | b
     return RunnableLambda(node, anode, name="learn")
 
 
-def _ready(memory: Memory, state: Any, solution: Text, key: str) -> tuple[str, Solution | None] | None:
+def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) -> tuple[str, Solution | None] | None:
     found = read(state, key)
     if found is None:
         raise InvalidInput(f"the graph's state holds no {key!r} from recall_node: declare `{key}: dict` in it")
@@ -112,10 +131,28 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str) -> tuple[str, S
     if not episode.get("id"):
         return None
     solved = _solved(state, solution, episode)
+    if solved is None:
+        where = "learn_node(solution=KEY), or a function of the state, says where it stands"
+        once.missing(state, f"learn_node found no solution{_under(solution)}, so nothing can be kept:", where)
     if episode.get("block") and (block := block_around(memory)) is not None:
         block.watched(solved)
         return None
     return str(episode["id"]), solved
+
+
+def _tell_no_task(once: _Once, state: Any, query: Text) -> None:
+    if query is not None or not messages_in(state):  # what was answered already is no new task
+        where = "recall_node(query=KEY), or a function of the state, says where it stands"
+        once.missing(state, f"recall_node found no task{_under(query)}, so nothing is recalled:", where)
+
+
+def _under(place: Text) -> str:
+    return f" under {place!r}" if isinstance(place, str) else ""
+
+
+def _keys(state: Any) -> list[str]:
+    found: Any = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
+    return [str(name) for name in found]
 
 
 def _task(state: Any, query: Text) -> tuple[str, str | None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.records import Unkept
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.packing import unpack_floats, unpack_ints
 from cascade_memory.ledger.reading import usable
@@ -86,6 +88,9 @@ def counts(connection: sqlite3.Connection, namespace: int | None) -> dict[str, f
     found["rewards"], found["mean_reward"] = connection.execute(
         f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {standing}", values
     ).fetchone()
+    found.update({f"unkept_{why}": 0 for why in get_args(Unkept)})
+    unkept = f"SELECT 'unkept_' || unkept, count(*) FROM outcome {standing} AND unkept IS NOT NULL GROUP BY unkept"
+    found.update(connection.execute(unkept, values).fetchall())
     return found
 
 

@@ -80,8 +80,8 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = connection.execute(
         """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key, metadata,
-             agents_words)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+             agents_words, unkept)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             episode,
             new.namespace,
@@ -94,6 +94,7 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
             case_key,
             json.dumps(metadata, ensure_ascii=False) if metadata else None,
             int((by_agent or new.agents_words) and text is not None),
+            new.unkept,
         ),
     ).lastrowid
     assert outcome is not None

@@ -79,7 +79,8 @@ CREATE TABLE outcome (
   cases_key INTEGER,                  -- the case that it retained
   withdrawn_at REAL,                  -- set when another outcome took its place
   metadata TEXT,                      -- JSON, or NULL
-  agents_words INTEGER NOT NULL DEFAULT 0  -- the solution is what the agent reported, and nobody has confirmed it
+  agents_words INTEGER NOT NULL DEFAULT 0,  -- the solution is what the agent reported, and nobody has confirmed it
+  unkept TEXT                         -- why a reward above 0 made no case: below, solution, source
 );
 CREATE INDEX outcome_episode ON outcome(episode);
 CREATE INDEX outcome_case ON outcome(cases_key) WHERE cases_key IS NOT NULL;

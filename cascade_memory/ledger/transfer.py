@@ -28,9 +28,9 @@ _RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encode
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _LATER = {  # not in exports of older versions
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
-    **{"fields": None, "agents_words": None, "additions": None},
+    **{"fields": None, "agents_words": None, "additions": None, "unkept": None},
 }
-_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words"]
+_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept"]
 _ADDITION = ["source", "at", "metadata", "solution"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500

@@ -67,6 +67,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         """CREATE TABLE expired_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, expired INTEGER NOT NULL,
              PRIMARY KEY (namespace, name, value, expired)) WITHOUT ROWID""",
         "CREATE INDEX expired_field_case ON expired_field(expired)",
+        "ALTER TABLE outcome ADD COLUMN unkept TEXT",
     ),
 }
 

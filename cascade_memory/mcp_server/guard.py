@@ -23,7 +23,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BYTES = 1_000_000
 _TOO_LARGE = f"a request may have {MAX_BYTES:,} bytes at most"
 _MOST_CLIENTS = 10_000
-_PATIENCE = 30  # seconds for the body of a request
+PATIENCE = 30  # seconds for the body of a request
+VOUCH = "cascade_memory.vouch"  # in the scope: called when a whole request was let in; says whether there is room for it
+_BUSY = (503, {"error": "too many requests are being answered; try again in a moment"})
 
 
 class Guard:
@@ -57,19 +59,25 @@ class Guard:
             await _answer(send, *refusal)
             return
         if scope["method"] != "POST":
-            await self._app(scope, receive, send)
+            await self._answered(scope, receive, send)
             return
         try:
-            body = await asyncio.wait_for(_body(receive), _PATIENCE)
+            body = await asyncio.wait_for(_body(receive), PATIENCE)
         except asyncio.TimeoutError:
-            await _answer(send, 408, {"error": f"the request did not arrive within {_PATIENCE} seconds"})
+            await _answer(send, 408, {"error": f"the request did not arrive within {PATIENCE} seconds"})
             return
         if body is None:
             await _answer(send, 413, {"error": _TOO_LARGE})
         elif not _is_json(body):
             await _answer(send, 400, {"error": "the body of a request must be JSON, and not nested without end"})
         else:
-            await self._app(scope, _once(body, receive), send)
+            await self._answered(scope, _once(body, receive), send)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope.get(VOUCH, _always)():
+            await _answer(send, *_BUSY)
+            return
+        await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, dict[str, str]] | None:
         headers = {name.lower(): value for name, value in scope["headers"]}
@@ -99,6 +107,10 @@ class Guard:
         except Exception:  # noqa: BLE001 - whatever it is: it is not well
             return False
         return True
+
+
+def _always() -> bool:
+    return True
 
 
 def _is_here(origin: str) -> bool:

@@ -11,8 +11,6 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
 from cascade_memory.memory.counted import counted
 
-_GRACE = 5  # seconds that requests under way are given
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
@@ -51,8 +49,7 @@ def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, 
             if not _client_left(error):
                 raise
         return
-    import uvicorn
-
+    from cascade_memory.mcp_server.connection import Server, settings
     from cascade_memory.mcp_server.sdk import http_app
 
     guarded = Guard(
@@ -61,12 +58,10 @@ def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, 
         per_minute=listening.per_minute,
         alive=lambda: memory.knows("any"),  # one look into the ledger
     )
-    config = uvicorn.Config(
-        guarded, host=host, port=listening.port, log_level="warning", timeout_graceful_shutdown=_GRACE, proxy_headers=False
-    )
+    config = settings(guarded, host=host, port=listening.port)
     bound = config.bind_socket()  # says so and ends the process where the port is taken
     sys.stderr.write(f"cascade-memory: http://{host}:{listening.port}/mcp ({memory!r}); stop with Ctrl-C\n")
-    uvicorn.Server(config).run(sockets=[bound])
+    Server(config).run(sockets=[bound])
 
 
 def _client_left(error: BaseException) -> bool:

@@ -39,21 +39,18 @@ def unpacked(case: object) -> tuple[Any, Any, Any]:
 
 def add(
     engine: Engine,
-    raw: Sequence[tuple[Any, Any, Any]],
+    cases: Sequence[tuple[str, Solution, dict[str, MetadataValue]]],
     *,
     namespace: str,
     source: str,
-    case_text: CaseText,
     progress: bool | None,
 ) -> list[str]:
-    """Check and embed all cases, then store them: all, or none. Return their ids."""
-    given = [(check_query(q), check_solution(s), check_metadata(m)) for q, s, m in raw]
-    checked = [(check_query(case_text(query, solution)), solution, metadata) for query, solution, metadata in given]
+    """Embed all cases, then store them: all, or none. Return their ids."""
     number = engine.partition(namespace).number
     new: list[NewCase] = []
-    batches = range(0, len(checked), _BATCH)
+    batches = range(0, len(cases), _BATCH)
     for start in progress_bar(batches, "adding cases", show=progress if len(batches) > 1 else False):
-        part = checked[start : start + _BATCH]
+        part = cases[start : start + _BATCH]
         vectors = engine.embed([query for query, _, _ in part])
         for (query, solution, metadata), vector in zip(part, vectors, strict=True):
             new.append(
@@ -70,6 +67,23 @@ def add(
     ids = engine.parts.ledger.add(new)
     engine.learn_soon()
     return ids
+
+
+def checked_all(cases: Iterable[object], case_text: CaseText) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
+    """Return many cases, checked; or say which one of them is wrong, counted from 1."""
+    found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
+    for number, case in enumerate(cases, start=1):
+        try:
+            found.append(checked(unpacked(case), case_text))
+        except InvalidInput as error:
+            raise InvalidInput(f"case {number:,}: {error}; nothing was stored") from error
+    return found
+
+
+def checked(case: tuple[Any, Any, Any], case_text: CaseText) -> tuple[str, Solution, dict[str, MetadataValue]]:
+    """Return a case as it is kept, under the text by which it is found."""
+    query, solution, metadata = check_query(case[0]), check_solution(case[1]), check_metadata(case[2])
+    return check_query(case_text(query, solution)), solution, metadata
 
 
 def propose(engine: Engine, query: str, solution: Solution, *, namespace: str, metadata: Mapping[str, MetadataValue]) -> str:
@@ -127,7 +141,7 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
     ]
     line, clean = engine.parts.ledger.scrub(namespace)
     if not clean:
-        left.append("the ledger's write-ahead log, which another process was reading: forget(purge=True) again")
+        left.append("the ledger's write-ahead log, which another process was reading: purge again")
     left += engine.parts.sweep()
     return (*left, *(() if engine.feeder is None else engine.feeder.purge(line)))
 

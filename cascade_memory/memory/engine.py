@@ -21,7 +21,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES, fingerprint
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement
+from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement, Unkept
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
@@ -362,20 +362,21 @@ class Engine:
         namespace: str,
         source: str,
         solution: Solution | None,
-        case_text: CaseText | None,
+        case_text: CaseText,
         metadata: dict[str, MetadataValue],
         overwrite: bool,
         confirms: str | None = None,
         waits: bool = False,
+        unkept: Unkept | None = None,
     ) -> Settled:
-        """Record an outcome and everything that follows from it; durable when this returns. No ``case_text``: no case."""
+        """Record an outcome and everything that follows from it; durable when this returns. ``unkept``: no case, and why."""
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(episode_id, self.number(namespace))
         unseen = solution is None and episode.agents_words and confirms is None
         if confirms is not None and confirms != fingerprint(episode_id, episode.query, episode.solution, episode.reward):
             raise ContentChanged.of(episode_id, confirms)
-        if unseen and case_text is not None and source in TRUSTED_SOURCES:
+        if unseen and unkept is None and source in TRUSTED_SOURCES:
             raise InvalidInput(
                 f"what solved episode {episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "
                 "episode as you saw it (get_episode, reported), or the solution="
@@ -383,7 +384,9 @@ class Engine:
         solution = episode.solution if solution is None else solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
-        if case_text is not None and solution is not None:
+        if solution is None:
+            unkept = unkept or "solution"
+        elif unkept is None:
             text, vector = found_by(episode, solution, case_text, self.embed, self.note_failure)
             if self.parts.hindsight:
                 agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
@@ -414,6 +417,7 @@ class Engine:
                 agents_words=unseen,
                 confirms=confirms,
                 waits=waits,
+                unkept=unkept if value > 0 else None,  # that a failure is not kept is no news
             )
         )
         if settled.changed:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from cascade_memory.cycle.retain import is_worth_retaining
+from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
+from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
+
+_LOOKS_SOLVED = 0.5  # a reward above it
 
 
 class EpisodeVerbs(Handle):
@@ -62,20 +66,39 @@ class EpisodeVerbs(Handle):
         confirms = None if confirms is None else check_id(confirms, "confirms")
         if engine.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
-        keep = is_worth_retaining(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
+        unkept = why_unkept(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
         settled = engine.reward(
             episode_id,
             number,
             namespace=self._in(namespace),
             source=source,
             solution=checked,
-            case_text=self._case_text if keep else None,
+            case_text=self._case_text,
             metadata=fields,
             overwrite=overwrite,
             confirms=confirms,
             waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
+            unkept=unkept,
         )
+        if settled.changed and settled.case_id is None:
+            self._tell_unkept(unkept or "solution", number)
         return settled.case_id
+
+    def _tell_unkept(self, why: Unkept, value: float) -> None:
+        """Say, once, that what looks like a success made no case. That an agent's own word makes none is the rule."""
+        if value <= _LOOKS_SOLVED or why == "source" or why in self._told:
+            return
+        self._told.add(why)
+        remedy = (
+            f"it lies below retain_at={self._retain_at:g}: open the memory with a lower retain_at= to keep what was solved so"
+            if why == "below"
+            else "it came without a solution: pass solution=, what solved the task, to keep that for tasks like it"
+        )
+        warnings.warn(
+            f"cascade_memory kept no case of a reward of {value:g}; {remedy} (said once; stats() counts them)",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def finish(
         self,

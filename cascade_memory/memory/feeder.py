@@ -419,7 +419,7 @@ class MirrorFeeder:
                         return ("the folder of Chroma, which cannot be deleted: is another program reading it?",)
         except Exception as error:  # noqa: BLE001 - whatever the mirror does: the rest has been purged
             self._failed(error)
-            return (f"Chroma, which could not be made anew yet ({self.last_error}): forget(purge=True) again",)
+            return (f"Chroma, which could not be made anew yet ({self.last_error}): purge again",)
         deadline = time.monotonic() + _PATIENCE
         while Mark.read(self._parts.ledger.meta(self._meta)).seq < line:
             if time.monotonic() > deadline:

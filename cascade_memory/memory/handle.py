@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.validation import check_callable, check_duration, check_k, check_namespace, check_reward
-from cascade_memory.errors import CascadeError, MemoryClosed
+from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.measuring import report_of
@@ -53,11 +54,12 @@ class Handle:
         self._reward_fn = reward_fn
         self._showing = showing
         self._template = template or render
-        self._retain_at = check_reward(retain_at)
-        self._retain_from = tuple(check_source(source) for source in retain_from)
+        self._retain_at = check_reward(retain_at, "retain_at")
+        self._retain_from = _sources(retain_from)
         check_callable(case_text, "case_text")
         self._case_text = case_text or task_alone
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
+        self._told: set[str] = set()  # which warnings were given
         self._closed = False
 
     @property
@@ -83,21 +85,31 @@ class Handle:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
-        """Return counts of a namespace (the memory's own by default), or of all."""
+        """Return counts of a namespace (the memory's own by default), or of all. Of one that there is not, it says so."""
         engine = self._open()
         ledger = engine.parts.ledger
         name = self._in(namespace)
         counts = ledger.counts(None if everywhere else engine.number(name))
+        missing = not everywhere and name != self._namespace and not engine.number(name)
         policy = engine.partition(name).policy if engine.number(name) else engine.parts.ranker.policy()
-        whole = {key: int(value) for key, value in counts.items() if key != "mean_reward"}
+        unkept = {why: int(counts.pop(f"unkept_{why}")) for why in get_args(Unkept)}
+        mean = counts.pop("mean_reward")
+        whole = {key: int(value) for key, value in counts.items()}
         return Stats(
             namespace=None if everywhere else name,
-            mean_reward=counts["mean_reward"],
+            mean_reward=mean if whole["rewards"] else None,
+            unkept=unkept,
+            exists=not missing,
+            namespaces=tuple(ledger.namespaces()) if missing else (),
             policy=policy.name,
             policy_version=policy.version,
             embedder=engine.parts.embedder.identity,
             **whole,
         )
+
+    def namespaces(self) -> list[str]:
+        """Return the names of all namespaces of the folder."""
+        return list(self._open().parts.ledger.namespaces())
 
     def health(self) -> Health:
         """Say whether anything failed silently, and how far Chroma is behind."""
@@ -229,3 +241,9 @@ def _gone(engine: Engine) -> str | None:
     except CascadeError as error:
         return f"ledger: {type(error).__name__}: {error}"
     return None
+
+
+def _sources(given: Collection[str]) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Collection):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"retain_from takes several sources, such as ('host', 'human'), not {given!r}")
+    return tuple(check_source(source) for source in given)

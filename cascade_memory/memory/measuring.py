@@ -34,6 +34,7 @@ def report_of(judged: Sequence[Judged], opened: Mapping[str, int], namespace: st
         coverage=_coverage(judged),
         calibration=_calibration(judged),
         shadow=_shadow(judged),
+        with_choice=sum(len(one.lesson.slate) > 0 for one in judged),
     )
 
 

@@ -221,14 +221,14 @@ class Memory(EpisodeVerbs):
         """
         engine, name, source = self._open(), self._in(namespace), check_source(source)
         if isinstance(query, str):
-            one = (query, solution, metadata)
-            return curation.add(engine, [one], namespace=name, source=source, case_text=self._case_text, progress=False)[0]
+            one = curation.checked((query, solution, metadata), self._case_text)
+            return curation.add(engine, [one], namespace=name, source=source, progress=False)[0]
         if solution is not None or metadata is not None:
             raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
         if not isinstance(query, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
             raise InvalidInput(f"add takes a query and its solution, or an iterable of cases, not a {type(query).__name__}")
-        cases = [curation.unpacked(case) for case in query]
-        return curation.add(engine, cases, namespace=name, source=source, case_text=self._case_text, progress=progress)
+        cases = curation.checked_all(query, self._case_text)
+        return curation.add(engine, cases, namespace=name, source=source, progress=progress)
 
     def propose(
         self,

@@ -132,6 +132,7 @@ class Report:
     coverage: Coverage
     calibration: Calibration | None
     shadow: ShadowReport | None
+    with_choice: int = 0  # episodes in which there was a case to choose
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -146,7 +147,9 @@ class Report:
         if self.lift is None:
             said.append(self._why_no_lift())
         if self.calibration is None:
-            said.append("calibration is not known: the ranker predicts no success (ranker='light' does)")
+            unpredicted = "the ranker in charge predicted no success (ranker='light' does)"
+            nothing = "no episode that was judged had a case to choose from"
+            said.append(f"calibration is not known: {unpredicted if self.with_choice else nothing}")
         if not self.coverage.solved:
             said.append("coverage is not known: no success came with a solution that could be compared")
         return tuple(said)

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cascade_memory.domain.display import html_table, number
+from cascade_memory.domain.display import html_table, no_namespace, number
+
+_UNKEPT = {
+    "below": "below retain_at",
+    "solution": "without a solution",
+    "source": "by somebody whom retain_from leaves out",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +31,13 @@ class Stats:
     recalls: int
     shown: int
     rewards: int
-    mean_reward: float
+    mean_reward: float | None  # None: of no rewards there is none
     policy: str
     policy_version: int
     embedder: str
+    unkept: Mapping[str, int] = field(default_factory=dict[str, int])  # rewards above 0 that made no case, by why
+    exists: bool = True  # False: a namespace that nothing was ever stored in
+    namespaces: tuple[str, ...] = ()  # those that there are, for whom asked for one that there is not
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -42,14 +51,24 @@ class Stats:
             f"{self.censored:,} censored, {self.expired:,} expired)"
         )
         return [
-            ("namespace", self.namespace if self.namespace is not None else "all"),
+            ("namespace", self._whose()),
             ("cases", of),
             ("episodes", states),
             ("recalls", f"{self.recalls:,}, {self.shown:,} of them showed a case"),
-            ("mean reward", number(self.mean_reward) if self.rewards else "–"),
+            ("mean reward", "none yet" if self.mean_reward is None else number(self.mean_reward)),
+            *([("not kept", self._why_unkept())] if any(self.unkept.values()) else []),
             ("ranker", f"{self.policy}, version {self.policy_version}"),
             ("embedder", self.embedder),
         ]
+
+    def _whose(self) -> str:
+        if self.namespace is None:
+            return "all"
+        return self.namespace if self.exists else no_namespace(self.namespace, self.namespaces)
+
+    def _why_unkept(self) -> str:
+        causes = ", ".join(f"{count:,} {_UNKEPT[why]}" for why, count in self.unkept.items() if count)
+        return f"{sum(self.unkept.values()):,} of the rewards made no case ({causes})"
 
     def __str__(self) -> str:
         """Return a plain-text table."""

@@ -74,11 +74,12 @@ def serve(folder: Path, port: int | None) -> None:
             return
         import uvicorn
 
+        from cascade_memory.mcp_server.connection import settings
         from cascade_memory.mcp_server.guard import Guard
         from cascade_memory.mcp_server.sdk import http_app
 
         guarded = Guard(http_app(server, host="127.0.0.1"), token=None, per_minute=0, alive=memory.stats)
-        uvicorn.run(guarded, host="127.0.0.1", port=port, log_level="warning")
+        uvicorn.Server(settings(guarded, host="127.0.0.1", port=port)).run()
 
 
 @contextlib.asynccontextmanager

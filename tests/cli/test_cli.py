@@ -32,7 +32,7 @@ def test_stats_as_table_and_json(folder: str, capsys):
     assert main(["stats", folder]) == 0
     assert "6 (6 distinct solutions" in capsys.readouterr().out
     assert _json(capsys, "stats", folder)["cases"] == 6  # type: ignore[index]
-    assert _json(capsys, "stats", folder, "--namespace", "other")["cases"] == 0  # type: ignore[index]
+    assert _json(capsys, "stats", folder, "--namespace", "default")["cases"] == 6  # type: ignore[index]
 
 
 def test_doctor_finds_a_healthy_memory_healthy(folder: str, capsys):
@@ -156,3 +156,85 @@ def test_as_a_program_in_under_a_minute(tmp_path: Path):
     )
     assert "SIMULATED solver" in run.stdout
     assert "CASCADE" in run.stdout
+
+
+# -- mistakes of a new user -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stats"],
+        ["report"],
+        ["pending"],
+        ["forget", "--everything"],
+        ["forget", "--case", "x"],
+        ["bench", "replay", "--policy", "light"],
+    ],
+)
+def test_a_mistyped_namespace_is_named_with_those_there_are(command: list[str], folder: str, capsys):
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        memory.add("a", "b", namespace="tenant-1")
+    verb = command[: 2 if command[0] == "bench" else 1]
+    assert main([*verb, folder, *command[len(verb) :], "--namespace", "tenant1"]) == 2
+    assert "there is no namespace 'tenant1' yet; there are 'tenant-1', 'default'" in capsys.readouterr().err
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        assert memory.namespaces() == ["default", "tenant-1"]
+        assert memory.stats(everywhere=True).cases == 7
+
+
+def test_an_empty_memory_s_default_namespace_is_no_mistake(tmp_path: Path, capsys):
+    CascadeMemory(tmp_path / "m", embedder="hashing").close()
+    assert main(["pending", str(tmp_path / "m")]) == 0
+    capsys.readouterr()
+    assert _json(capsys, "stats", str(tmp_path / "m"), "--namespace", "default")["mean_reward"] is None  # type: ignore[index]
+
+
+def test_a_target_that_cannot_be_written_is_found_before_the_work(folder: str, tmp_path: Path, capsys, monkeypatch):
+    def worked(*_: object, **__: object) -> None:
+        raise AssertionError("this is the work")
+
+    monkeypatch.setattr("cascade_memory.cli.commands.run_demo", worked)
+    for target in (tmp_path / "nowhere" / "demo.png", tmp_path):
+        assert main(["demo", "--plot", str(target)]) == 2
+        assert f"--plot '{target}' cannot be written" in capsys.readouterr().err
+        assert main(["export", folder, str(target)]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+    pytest.importorskip("matplotlib")
+    assert main(["demo", "--plot", str(tmp_path / "demo.doc")]) == 2
+    assert "not in 'doc'" in capsys.readouterr().err
+    assert not list(tmp_path.glob("demo*"))
+
+
+def test_a_target_that_is_there_is_not_touched_by_looking_at_it(tmp_path: Path, monkeypatch):
+    from cascade_memory.cli.targets import check_writable
+
+    (tmp_path / "x").write_text("mine")
+    check_writable(tmp_path / "x", "--out")
+    check_writable(tmp_path / "y", "--out")
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_text() == "mine"
+
+
+def test_what_the_command_line_says_can_be_done_on_the_command_line(folder: str, tmp_path: Path, capsys):
+    assert main(["backup", folder, str(tmp_path / "copy")]) == 0
+    assert main(["restore", str(tmp_path / "copy"), folder]) == 2
+    assert "--replace" in capsys.readouterr().err
+
+
+def test_rewards_that_kept_nothing_are_counted(tmp_path: Path, capsys):
+    with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
+        for value in (0.9, 1.0):
+            memory.reward(memory.recall("task").episode_id, value)
+    assert main(["stats", str(tmp_path / "m")]) == 0
+    assert "1 below retain_at" in capsys.readouterr().out
+    assert _json(capsys, "stats", str(tmp_path / "m"))["unkept"] == {"below": 1, "solution": 1, "source": 0}  # type: ignore[index]
+
+
+def test_serving_refuses_what_it_would_ignore(folder: str, capsys):
+    pytest.importorskip("mcp")
+    for option in (["--rate", "5"], ["--port", "9000"], ["--host", "127.0.0.2"], ["--token-file", "t"]):
+        assert main(["serve", "--path", folder, *option]) == 2
+        assert f"{option[0]} goes with --transport http" in capsys.readouterr().err
+    assert main(["serve", "--path", folder, "--read-only", "--namespace", "defualt"]) == 2
+    assert "there is only 'default'" in capsys.readouterr().err

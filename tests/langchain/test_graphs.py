@@ -245,3 +245,60 @@ def test_the_answer_of_a_chain_is_found_under_its_usual_names(judged: CascadeMem
 
     RunnableLambda(chain).invoke("what is 2 + 3?", {"callbacks": [judged.callback]})
     assert rewards(judged) == [1.0]
+
+
+# -- nothing is silent ---------------------------------------------------------------------------------------------------
+
+
+def test_a_recall_node_that_finds_no_task_says_once_what_the_state_has(memory: CascadeMemory):
+    class Other(TypedDict, total=False):
+        question: str
+        answer: str
+        cascade: dict[str, Any]
+
+    app = StateGraph(Other).add_node("recall", memory.recall_node()).add_edge(START, "recall").compile()
+    with pytest.warns(UserWarning, match=r"recall_node found no task.*the state has .*question.*recall_node\(query=KEY\)"):
+        assert app.invoke({"question": "what is 2 + 3?"})["cascade"] == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        app.invoke({"question": "what is 2 + 3?"})
+    assert memory.health().ok
+    named = StateGraph(Other).add_node("recall", memory.recall_node(query="question")).add_edge(START, "recall").compile()
+    with pytest.warns(UserWarning, match="found no task under 'question'"):
+        named.invoke({"question": " "})
+
+
+def test_a_learn_node_that_finds_no_solution_says_once_what_the_state_has(judged: CascadeMemory):
+    class Other(TypedDict, total=False):
+        question: str
+        result: str
+        cascade: dict[str, Any]
+
+    def built(**learn: Any) -> Any:
+        builder = StateGraph(Other).add_node("recall", judged.recall_node(query="question"))
+        builder.add_node("act", lambda _: {"result": "It is 5."}).add_node("learn", judged.learn_node(**learn))
+        builder.add_edge(START, "recall").add_edge("recall", "act").add_edge("act", "learn").add_edge("learn", END)
+        return builder.compile()
+
+    for app in (built(), built(reward=lambda state: 1.0)):
+        with pytest.warns(
+            UserWarning, match=r"learn_node found no solution.*the state has .*result.*learn_node\(solution=KEY\)"
+        ):
+            app.invoke({"question": "what is 2 + 3?"})
+    assert judged.stats().cases == 0
+    assert judged.stats().unkept["solution"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        built(solution="result").invoke({"question": "what is 2 + 3?"})
+    assert judged.stats().cases == 1
+
+
+def test_the_door_s_warning_of_rewards_that_keep_nothing_comes_once(make: Make):
+    memory = make(reward_fn=lambda episode: 0.9)
+    app = graph(memory, lambda _: {"messages": [AIMessage("It is 5.")]})
+    with pytest.warns(UserWarning, match="below retain_at=1"):
+        app.invoke(ask())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        app.invoke(ask())
+    assert memory.stats().unkept["below"] == 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.mcp_server.guard import MAX_BYTES, Guard, Rate
+from cascade_memory.mcp_server.guard import MAX_BYTES, VOUCH, Guard, Rate
 from cascade_memory.mcp_server.serve import Listening
 
 TOKEN = "a-token-of-some-length"
@@ -25,7 +25,9 @@ async def reads_all(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-def asked(guard: Guard, *, path: str = "/mcp", body: list[bytes] | None = None, **headers: str) -> tuple[int, str]:
+def asked(
+    guard: Guard, *, path: str = "/mcp", body: list[bytes] | None = None, vouch: Any = None, **headers: str
+) -> tuple[int, str]:
     parts = [b"{}"] if body is None else list(body)
     sent: list[Any] = []
 
@@ -37,9 +39,8 @@ def asked(guard: Guard, *, path: str = "/mcp", body: list[bytes] | None = None, 
         sent.append(message)
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    asyncio.run(
-        guard({"type": "http", "method": "POST", "path": path, "headers": raw, "client": ("127.0.0.1", 1)}, receive, send)
-    )
+    scope: Any = {"type": "http", "method": "POST", "path": path, "headers": raw, "client": ("127.0.0.1", 1)}
+    asyncio.run(guard(scope if vouch is None else {**scope, VOUCH: vouch}, receive, send))
     return sent[0]["status"], sent[1]["body"].decode()
 
 
@@ -105,7 +106,7 @@ def test_who_has_no_token_uses_up_nothing_of_those_who_have_one():
 
 
 def test_a_body_that_never_comes_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("cascade_memory.mcp_server.guard._PATIENCE", 0.05)
+    monkeypatch.setattr("cascade_memory.mcp_server.guard.PATIENCE", 0.05)
     sent: list[Any] = []
 
     async def never() -> Any:
@@ -117,6 +118,29 @@ def test_a_body_that_never_comes_is_not_waited_for(monkeypatch):
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [], "client": ("127.0.0.1", 1)}
     asyncio.run(guard()(scope, never, send))
     assert sent[0]["status"] == 408
+
+
+def test_only_whole_requests_that_were_let_in_are_vouched_for():
+    vouched: list[int] = []
+    one = guard(token=TOKEN)
+
+    def vouch() -> bool:
+        vouched.append(1)
+        return True
+
+    asked(one, vouch=vouch)
+    asked(one, vouch=vouch, authorization="Bearer wrong")
+    asked(one, vouch=vouch, path="/health")
+    asked(one, vouch=vouch, body=[b"{"], authorization=f"Bearer {TOKEN}")
+    assert not vouched
+    assert asked(one, vouch=vouch, authorization=f"Bearer {TOKEN}")[0] == 200
+    assert len(vouched) == 1
+
+
+def test_where_too_many_requests_are_being_answered_the_next_one_is_told_so():
+    status, body = asked(guard(), vouch=lambda: False)
+    assert status == 503
+    assert "try again" in body
 
 
 def test_health_is_looked_up_once_a_second_at_most():

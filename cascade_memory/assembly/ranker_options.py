@@ -1,0 +1,74 @@
+"""What a ranker that is named by a string may be given, and whether what was given is of that kind."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+import types
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, Union, cast, get_args, get_origin
+
+from cascade_memory.errors import InvalidInput
+
+_OWN = frozenset(
+    {"self", "options", "model", "dimension", "theta", "start", "hindsight", "lean_on", "credit"}
+)  # not the user's
+
+
+def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
+    """Return a copy of the options if one of ``takers`` has a parameter of each name and kind.
+
+    >>> from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+    >>> check_ranker_options("neural-linlogucb", {"alpha": 0}, (NeuralLinLogUCB,))
+    {'alpha': 0}
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"ranker_options must be a mapping, such as {{'alpha': 0.1}}, not a {type(given).__name__}")
+    taken = {name: hint for taker in takers for name, hint in _parameters(taker).items()}
+    options = dict(cast("Mapping[Any, Any]", given))
+    for name, value in options.items():
+        if name not in taken:
+            close = difflib.get_close_matches(str(name), taken, n=1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            takes = ", ".join(taken) if taken else "none at all"
+            raise InvalidInput(f"the ranker {ranker!r} takes no option {name!r}{meant}; it takes {takes}")
+        if not _fits(value, taken[name]):
+            raise InvalidInput(f"ranker_options: {name!r} must be {_in_words(taken[name])}, not {value!r}")
+    return options
+
+
+def _parameters(taker: Callable[..., Any]) -> dict[str, Any]:
+    made: Any = taker.__init__ if inspect.isclass(taker) else taker
+    theirs = {name: one for name, one in inspect.signature(taker).parameters.items() if name not in _OWN}
+    # One by one: the annotations of those that are not for the user need not be known where they are written.
+    return {name: eval(str(one.annotation), made.__globals__) for name, one in theirs.items()}
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    if hint in (float, int):
+        kind = Real if hint is float else Integral
+        return type(value) is not bool and isinstance(value, kind) and 0.0 <= float(value) < math.inf
+    if origin is not None:  # a function
+        return callable(value)
+    return isinstance(value, hint)
+
+
+def _in_words(hint: Any) -> str:
+    known = {float: "a number of at least 0", int: "a whole number of at least 0", bool: "True or False", str: "a text"}
+    if hint in known:
+        return known[hint]
+    origin = get_origin(hint)
+    if origin is Literal:
+        return " or ".join(repr(one) for one in get_args(hint))
+    if origin in (Union, types.UnionType):
+        return " or ".join("None" if one is type(None) else _in_words(one) for one in get_args(hint))
+    return "a function" if origin is not None else f"a {hint.__name__}"

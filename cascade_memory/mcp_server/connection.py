@@ -1,0 +1,118 @@
+"""One connection to the server on HTTP: uvicorn's, with a time limit for every request to arrive, in a crowd with a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from cascade_memory.mcp_server.crowd import Crowd, room
+from cascade_memory.mcp_server.guard import PATIENCE, VOUCH, App, Receive, Scope, Send
+
+HEAD_SECONDS = 10.0  # for the head of a request, from the connection, or from its first byte on one that is kept
+BODY_SECONDS = PATIENCE + 5.0  # for its body, from then on: the guard says that it is too slow, then nobody waits any longer
+_SILENCE = 60.0  # seconds between two complaints of the same
+_GRACE = 5  # seconds that requests under way are given when the server stops
+
+
+def settings(app: App, *, host: str, port: int) -> uvicorn.Config:
+    """Return how uvicorn is to serve an application to whoever may connect."""
+    connections, at_once = room()
+    protocol: Any = functools.partial(Connection, Crowd(connections))
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        timeout_graceful_shutdown=_GRACE,
+        proxy_headers=False,
+        http=protocol,
+        ws="none",
+        loop="asyncio",  # its way with too many connections at once is known: it waits a second, and goes on
+        backlog=at_once,
+    )
+
+
+class Server(uvicorn.Server):
+    """Goes on where descriptors run out: to log that, other people's loggers open files, and their error would end the loop."""
+
+    _said_at = -math.inf
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        """Start, and take over what the event loop has to complain of."""
+        asyncio.get_running_loop().set_exception_handler(self._complain)
+        await super().startup(sockets)
+
+    def _complain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if getattr(context.get("exception"), "errno", None) not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() - self._said_at > _SILENCE:
+            self._said_at = loop.time()
+            sys.stderr.write("cascade-memory: no descriptors are left for new connections; going on when there are some\n")
+
+
+class Connection(H11Protocol):
+    """uvicorn lets a client take as long as it likes to send a request; here it is closed instead."""
+
+    def __init__(self, crowd: Crowd, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._crowd = crowd
+        self._awaited: str | None = None  # the part of a request that is on its way
+        self._deadline: asyncio.TimerHandle | None = None
+        self.app: Any = functools.partial(_vouched, self.app, functools.partial(crowd.vouch, self))
+
+    @property
+    def busy(self) -> bool:
+        """True while a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
+
+    def leave(self) -> None:
+        """Close at once, whatever has not been sent yet."""
+        self.transport.abort()
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait_for("head")
+        self._crowd.enter(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what came; look at what is still awaited."""
+        super().data_received(data)
+        state: object = self.conn.their_state
+        self._wait_for("head" if state is h11.IDLE else "body" if state is h11.SEND_BODY else None)
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, which may have come already; uvicorn closes a silent connection soon."""
+        super().on_response_complete()
+        state: object = self.conn.their_state
+        self._wait_for("body" if state is h11.SEND_BODY else None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of everything."""
+        self._wait_for(None)
+        self._crowd.forget(self)
+        super().connection_lost(exc)
+
+    def _wait_for(self, part: str | None) -> None:
+        if part == self._awaited:
+            return
+        self._awaited = part
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if part is not None:
+            self._deadline = self.loop.call_later(HEAD_SECONDS if part == "head" else BODY_SECONDS, self.leave)
+
+
+async def _vouched(app: App, vouch: Callable[[], bool], scope: Scope, receive: Receive, send: Send) -> None:
+    scope[VOUCH] = vouch
+    await app(scope, receive, send)
