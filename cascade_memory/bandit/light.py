@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import softmax
 from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.ranking_head import RankingHead
+from cascade_memory.bandit.records import Records, Standing
 from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
@@ -26,6 +28,7 @@ CONTEXT_PRIOR = np.array(
 )  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
 _ADDED = 2  # features at the end that earlier versions did not have
 _MAX_EXPECTED = 1024
+_SHIFT = Standing._fields.index("shift")
 _MEMORY = 0.999  # of how often solutions recur, per success
 
 
@@ -75,6 +78,7 @@ class LightPolicy:
     def _reset(self) -> None:
         self.head = RankingHead(self._leaning(), self._precision)
         self.value = CaseValue(CONTEXT_PRIOR)
+        self.records = Records()
         self._expected: dict[int, Floats] = {}
         self._since_fit = 0
         self._rewards = 0.0
@@ -101,8 +105,10 @@ class LightPolicy:
         features = np.asarray(slate.features, np.float64)
         value = features @ ready.posterior.mean
         uncertainty = ready.posterior.uncertainty(features - features.mean(axis=0))
-        score = value + self.exploration.bonus(uncertainty, ready.rewards)
-        chosen = best_first(slate, score)[:k]
+        bonus = self.exploration.bonus(uncertainty, ready.rewards)
+        chosen, standing = self._best(slate, value + bonus, k)
+        if standing is not None:
+            value = value + standing[:, _SHIFT]
         contexts = _contexts(slate, value)
         context = _context(slate, value, contexts, chosen)
         predicted = self.value.predict(contexts)
@@ -113,7 +119,7 @@ class LightPolicy:
             chosen=chosen,
             value=value,
             uncertainty=uncertainty,
-            score=score,
+            score=value + bonus,
             utility=predicted.utility,
             propensity=propensity,
             baseline=predicted.baseline,
@@ -121,7 +127,28 @@ class LightPolicy:
             context=context,
             version=ready.version,
             contributions=features * ready.posterior.mean,
+            standing=standing,
         )
+
+    def _best(self, slate: Slate, score: Floats, k: int) -> tuple[NDArray[np.int64], Floats | None]:
+        """Return the k best, and the standing of those that were looked up: a record is asked for where it may decide."""
+        groups: list[int] = slate.groups.tolist()
+        table: Floats | None = None
+        asked: set[int] = set()
+        shifted = score
+        while True:
+            chosen = best_first(slate, shifted)[:k]
+            new = {group for place in chosen.tolist() if (group := groups[place]) not in asked and group in self.records}
+            if not new:
+                return chosen, table
+            asked |= new
+            found = {group: self.records.of(group, slate) for group in new}
+            table = np.zeros((len(slate), len(Standing._fields))) if table is None else table
+            for group, standing in found.items():
+                table[slate.groups == group] = standing
+            if not any(standing.shift for standing in found.values()):
+                return chosen, table  # nothing gives way to anything
+            shifted = score + table[:, _SHIFT]
 
     def chance_of_showing(self, choice: Choice, *, seed: int) -> float:
         """Return how likely a draw from the beliefs is to find this choice worth showing."""
@@ -180,12 +207,38 @@ class LightPolicy:
             self._learn_without_chosen(outcome, features, agreement)
             return
         fitted = None if agreement is None else float(agreement[outcome.chosen].max())
-        self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight)
+        trust = self._note_records(outcome, agreement) if outcome.shown else 1.0
+        self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight * trust)
         if agreement is not None:
             self.head.add_hindsight(features, agreement, weight)
         elif outcome.shown:
             for place in self._credit(outcome):
-                self.head.add_bandit(features[place], outcome.reward, BANDIT_WEIGHT * weight)
+                group = int(outcome.slate.groups[place])
+                self.head.add_bandit(features[place], outcome.reward, BANDIT_WEIGHT * weight, group)
+                shift = self.records.of(group, outcome.slate).shift
+                if shift < 0.0:
+                    self.head.doubt(group, BANDIT_WEIGHT * weight * math.exp(shift))
+
+    def _note_records(self, outcome: Feedback, agreement: Floats | None) -> float:
+        """Put an outcome on the record of what was shown; return how far it speaks of other cases as well.
+
+        The worse the record was beforehand, the more an outcome is this solution's own affair. (Beforehand: a weight that
+        depended on the outcome itself would count failures less than successes.)
+        """
+        slate, trust = outcome.slate, 1.0
+        credited = set(self._credit(outcome).tolist())
+        unfitting, fitting = self.value.rates
+        for place in outcome.chosen.tolist():
+            group, share = int(slate.groups[place]), 1.0
+            if place in credited:
+                trust = min(trust, math.exp(self.records.of(group, slate).shift))
+            else:
+                share = 1.0 / len(outcome.chosen)  # nobody knows which of them was followed
+            # A success with another candidate's solution speaks for that one. A solution that none has tells nothing.
+            fitted = 1.0 if agreement is None or not agreement.any() else float(agreement[place])
+            rates = (unfitting, unfitting + share * max(fitting - unfitting, 0.0))
+            self.records.note(group, slate, reward=outcome.reward * fitted, rates=rates)
+        return trust
 
     def _logged(self, outcome: Feedback) -> Floats | None:
         """Return the features of a slate that such a policy chose from; None if it was another, or the fallback.
@@ -250,7 +303,8 @@ class LightPolicy:
         counters = np.array([self._rewards, self._version, self._since_fit, self._verified, self._recurred], np.float64)
         head = {f"head.{key}": array for key, array in self.head.state().items()}
         value = {f"value.{key}": array for key, array in self.value.state().items()}
-        return {"counters": counters, **head, **value}
+        records = {f"records.{key}": array for key, array in self.records.state().items()}
+        return {"counters": counters, **head, **value, **records}
 
     def load_state_dict(self, state: State) -> None:
         """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
@@ -258,8 +312,10 @@ class LightPolicy:
         head, value = RankingHead(self._leaning(), self._precision), CaseValue(CONTEXT_PRIOR)
         head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
         value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
+        records = Records()
+        records.load({key[8:]: array for key, array in state.items() if key.startswith("records.")})
         self._reset()
-        self.head, self.value = head, value
+        self.head, self.value, self.records = head, value, records
         self._rewards, self._version, self._since_fit = float(rewards), int(version), int(since_fit)
         self._verified, self._recurred = float(verified), float(recurred)
         self._publish(self.head.posterior)

@@ -35,7 +35,7 @@ class RankingHead:
         self.window = window
         self.posterior = Posterior.prior(self.prior, precision)
         self._hindsight: list[tuple[Floats, Floats, float]] = []  # (features, agreement, weight)
-        self._bandit: list[tuple[Floats, float, float]] = []  # (feature, reward, weight)
+        self._bandit: list[tuple[Floats, float, float, int]] = []  # (feature, reward, weight, solution)
         self._intercept = 0.0
 
     def add_hindsight(self, features: Floats, agreement: Floats, weight: float) -> None:
@@ -44,10 +44,14 @@ class RankingHead:
             self._hindsight.append((np.asarray(features, np.float64), np.asarray(agreement, np.float64), weight))
             del self._hindsight[: -self.window]
 
-    def add_bandit(self, feature: Floats, reward: float, weight: float) -> None:
-        """Note the reward of a chosen pair."""
-        self._bandit.append((np.asarray(feature, np.float64), reward, weight))
+    def add_bandit(self, feature: Floats, reward: float, weight: float, group: int = 0) -> None:
+        """Note the reward of a chosen pair, and the solution that was shown."""
+        self._bandit.append((np.asarray(feature, np.float64), reward, weight, group))
         del self._bandit[: -self.window]
+
+    def doubt(self, group: int, weight: float) -> None:
+        """Let the rewards of a solution count no more than this: what it did is its own affair, and tells of no signal."""
+        self._bandit = [row if row[3] != group else (*row[:2], min(row[2], weight), group) for row in self._bandit]
 
     def lean_on(self, prior: Floats) -> None:
         """Shrink towards these weights from the next fit on; without any evidence they are the weights."""
@@ -83,7 +87,7 @@ class RankingHead:
             "features": np.concatenate([row[0] for row in self._hindsight]) if len(sizes) else np.zeros((0, d)),
             "agreement": np.concatenate([row[1] for row in self._hindsight]) if len(sizes) else np.zeros(0),
             "weights": np.array([row[2] for row in self._hindsight]),
-            "bandit": np.array([[*x, r, w] for x, r, w in self._bandit]).reshape(-1, d + 2),
+            "bandit": np.array([[*x, *rest] for x, *rest in self._bandit]).reshape(-1, d + 3),
             "precision": self.posterior.precision,
         }
 
@@ -93,15 +97,17 @@ class RankingHead:
         mode, precision = taken(state, "mode", (d + 1,), -USUAL, USUAL), taken_precision(state, "precision", d)
         features = taken(state, "features", (None, d), -USUAL, USUAL)
         agreement, sizes = taken(state, "agreement", (len(features),), 0.0, 1.0), taken(state, "sizes", (None,), 2.0)
-        weights, bandit = taken(state, "weights", (len(sizes),), 0.0, 1.0), taken(state, "bandit", (None, d + 2), -USUAL, USUAL)
+        weights = taken(state, "weights", (len(sizes),), 0.0, 1.0)
+        bandit = taken(state, "bandit", (None, d + 3), -(2.0**53), 2.0**53)
         if sizes.sum() != len(features) or (sizes % 1.0).any() or max(len(sizes), len(bandit)) > self.window:
             raise ValueError("the recalls of the window do not have their sizes")
-        if not ((bandit[:, d:] >= 0.0) & (bandit[:, d:] <= 1.0)).all():
+        rewards, groups = bandit[:, d : d + 2], bandit[:, d + 2]
+        if not ((rewards >= 0.0) & (rewards <= 1.0)).all() or (np.abs(bandit[:, :d]) > USUAL).any() or (groups % 1.0).any():
             raise ValueError("bandit holds what is no reward")
         ends = np.cumsum(sizes).astype(int)
         starts = ends - sizes.astype(int)
         self._hindsight = [(features[a:b], agreement[a:b], float(w)) for a, b, w in zip(starts, ends, weights, strict=True)]
-        self._bandit = [(row[:d], float(row[d]), float(row[d + 1])) for row in bandit]
+        self._bandit = [(row[:d], float(row[d]), float(row[d + 1]), int(row[d + 2])) for row in bandit]
         self._intercept = float(mode[-1])
         self.posterior = Posterior(mode[:-1], precision)
 
@@ -130,7 +136,7 @@ class _Problem:
     def __init__(
         self,
         hindsight: Sequence[tuple[Floats, Floats, float]],
-        bandit: Sequence[tuple[Floats, float, float]],
+        bandit: Sequence[tuple[Floats, float, float, int]],
         prior: Floats,
         precision: float,
         rates: tuple[float, float],

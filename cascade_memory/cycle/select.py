@@ -38,19 +38,20 @@ def select(
 ) -> Selection:
     """Choose k of the candidates. A ranker that fails is replaced by plain similarity for this once."""
     if not len(candidates):
-        return Selection(slate=_slate(candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
+        return Selection(slate=_slate(query, candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
     try:
-        slate = _slate(candidates, similarity, encoder.encode(query, candidates, np.asarray(similarity, np.float32)))
+        features = encoder.encode(query, candidates, np.asarray(similarity, np.float32))
+        slate = _slate(query, candidates, similarity, features)
         choice = policy.select(slate, k, abstain=showing.abstain, seed=seed)
         if showing.explore:
             choice = mixed(policy, slate, choice, k, epsilon=showing.explore, abstain=showing.abstain, seed=seed)
         return Selection(slate=slate, choice=choice)
     except Exception as error:  # noqa: BLE001 - a failing ranker must not break the agent
         _log.exception("the ranker failed; choosing by similarity instead")
-        slate = _slate(candidates, similarity, np.zeros((len(candidates), 0), np.float32))
+        slate = _slate(query, candidates, similarity, np.zeros((len(candidates), 0), np.float32))
         choice = fallback.select(slate, k, abstain=False, seed=seed)
         return Selection(slate=slate, choice=choice, failure=f"{type(error).__name__}: {error}")
 
 
-def _slate(candidates: Candidates, similarity: Floats, features: Floats) -> Slate:
-    return Slate(features=features, similarity=similarity, groups=candidates.groups)
+def _slate(query: Query, candidates: Candidates, similarity: Floats, features: Floats) -> Slate:
+    return Slate(features=features, similarity=similarity, groups=candidates.groups, query=query.vector)

@@ -9,6 +9,8 @@ from cascade_memory.domain.display import html_table, number, shorten
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
 
+_NOTABLE = -0.05  # of a record: what moves less is not told
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledCase:
@@ -30,7 +32,11 @@ class RecalledCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A case that was considered."""
+    """A case that was considered.
+
+    ``tried`` and ``succeeded`` are its record: how often its solution was shown for tasks like this one, each counted as far as
+    it is alike, and how often that went well. They are looked up where they may decide, and 0 elsewhere.
+    """
 
     id: str
     query: str
@@ -41,6 +47,9 @@ class Candidate:
     utility: float
     chosen: bool
     contributions: tuple[float, ...] = ()  # what each feature adds to the value
+    tried: float = 0.0
+    succeeded: float = 0.0
+    record: float = 0.0  # what its record adds to the value: nothing, or less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +85,19 @@ class Explanation:
             ahead.append((self.candidates[i].contributions[feature] - others, name))
         best = [f"{name} {lead:+.1f}" for lead, name in sorted(ahead, reverse=True)[:2] if lead >= 0.05]
         return f" ({', '.join(best)})" if best else ""
+
+    @property
+    def records(self) -> tuple[str, ...]:
+        """Say of each candidate that its own record has set back what that record is."""
+        back = sorted((one for one in self.candidates if one.record <= _NOTABLE), key=lambda one: one.record)
+        return tuple(
+            f"{shorten(one.query, 40)!r}: shown {_times(one.tried)} for tasks like this one, "
+            f"{number(one.succeeded)} of them successes ({one.record:+.1f})"
+            for one in back[:5]
+        )
+
+    def _notes(self) -> list[str]:
+        return [f"moved: {change}" for change in self.changes] + [f"its record: {record}" for record in self.records]
 
     def _rows(self) -> list[list[str]]:
         ranked = sorted(self.candidates, key=lambda one: (not one.chosen, -one.score))
@@ -117,12 +139,11 @@ class Explanation:
         rows = [head, *self._rows()] if self.candidates else []
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))] if rows else []
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        moved = [f"moved: {change}" for change in self.changes]
-        return "\n".join([self.summary, *table, *moved])
+        return "\n".join([self.summary, *table, *self._notes()])
 
     def _repr_html_(self) -> str:
         head = ("", "similarity", "utility", "uncertainty", "score", "query")
-        return html_table(self.summary, head, self._rows(), notes=[f"moved: {change}" for change in self.changes])
+        return html_table(self.summary, head, self._rows(), notes=self._notes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,3 +190,8 @@ class Recall:
         if self.error is not None:
             notes.insert(0, f"recall {'was not written down' if self.cases else 'failed'}: {self.error}")
         return html_table(title, ("query", "solution", "similarity", "utility"), rows, notes=notes)
+
+
+def _times(count: float) -> str:
+    rounded = round(count)
+    return "once" if rounded == 1 else f"{rounded} times"

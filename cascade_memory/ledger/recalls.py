@@ -20,7 +20,7 @@ from cascade_memory.ledger.packing import (
     unpack_floats,
     unpack_ints,
 )
-from cascade_memory.ledger.reading import usable
+from cascade_memory.ledger.reading import metadata_if_readable, usable
 from cascade_memory.ports.policy import Feedback, Slate
 
 SEARCHES_KEPT = 2_048  # of a folder
@@ -109,17 +109,19 @@ def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, 
 def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, Any]:
     """Return what an episode's recalls were told of it."""
     (packed,) = connection.execute("SELECT metadata FROM episode WHERE key = ?", (episode,)).fetchone()
-    return {} if packed is None else json.loads(packed)
+    return metadata_if_readable(packed)
 
 
-FEEDBACK_COLUMNS = "recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement"
-SHADOW_COLUMNS = "recall.key, candidates, groups, chosen, numbers, shadow_numbers, shadow_context, shown, agreement"
+# The vector of a recall's query, where that is its episode's.
+_VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.episode AND recall.query IS NULL)"
+FEEDBACK_COLUMNS = f"recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement, {_VECTOR}"
+SHADOW_COLUMNS = f"recall.key, candidates, groups, chosen, numbers, shadow_numbers, shadow_context, shown, agreement, {_VECTOR}"
 _OPINION = 2  # columns of shadow_numbers before the features
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
     """Build what a policy learns from out of a row of ``FEEDBACK_COLUMNS``."""
-    key, candidates, groups, chosen, numbers, features, context, shown, agreement = row
+    key, candidates, groups, chosen, numbers, features, context, shown, agreement, query = row
     n = len(candidates) // 8
     similarity = unpack_floats(numbers, NUMBERS)[:, 0] if n else np.zeros(0, np.float32)
     places = unpack_ints(chosen)
@@ -131,6 +133,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
             features=unpack_floats(features).reshape(n, len(features) // (4 * n) if n else 0),
             similarity=similarity,
             groups=unpack_ints(groups),
+            query=unpack_floats(query) if query else None,
         ),
         chosen=places,
         context=unpack_floats(context),

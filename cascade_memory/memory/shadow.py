@@ -46,7 +46,7 @@ class Shadow:
         if live is None:
             return Opinion(policy=policy.name, places=_NONE, propensity=_NONE, features=_NONE.reshape(0, 0), context=_NONE)
         features = np.asarray(self._encoder.encode(asked, candidates, similarity), np.float32)
-        slate = Slate(features=features, similarity=similarity, groups=candidates.groups)
+        slate = Slate(features=features, similarity=similarity, groups=candidates.groups, query=asked.vector)
         choice = policy.select(slate, k, abstain=abstain, seed=seed)
         places = np.zeros(len(slate), np.float32)
         if not choice.abstained:

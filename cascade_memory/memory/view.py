@@ -75,7 +75,7 @@ def _explanation(chosen: Chosen, features: tuple[str, ...]) -> Explanation:
         baseline=math.nan if choice is None else choice.baseline,
         rewards=chosen.rewards,
         policy=chosen.policy,
-        feature_names=features,
+        feature_names=(*features, "record"),
         arm=chosen.arm,
     )
 
@@ -86,8 +86,11 @@ def _candidates(chosen: Chosen) -> tuple[Candidate, ...]:
         return ()
     best = {int(i) for i in choice.chosen}
     columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
-    parts = np.zeros((len(slate), 0)) if choice.contributions is None else choice.contributions
-    rows = zip(*(column.tolist() for column in columns), parts.tolist(), strict=True)
+    standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing
+    parts = (
+        np.zeros((len(slate), 0)) if choice.contributions is None else np.column_stack([choice.contributions, standing[:, 2]])
+    )
+    rows = zip(*(column.tolist() for column in (*columns, *standing.T)), parts.tolist(), strict=True)
     return tuple(
         Candidate(
             id=chosen.recalled.ids[i],
@@ -99,6 +102,9 @@ def _candidates(chosen: Chosen) -> tuple[Candidate, ...]:
             utility=utility,
             chosen=i in best,
             contributions=tuple(contributions),
+            tried=tried,
+            succeeded=succeeded,
+            record=record,
         )
-        for i, (similarity, value, uncertainty, score, utility, contributions) in enumerate(rows)
+        for i, (similarity, value, uncertainty, score, utility, tried, succeeded, record, contributions) in enumerate(rows)
     )

@@ -18,12 +18,13 @@ class Slate:
     """The n candidates of one recall as a policy sees them.
 
     ``features`` (n, d) come from the pair encoder, ``similarity`` (n,) is the cosine, candidates with equal ``groups`` (n,)
-    store solutions that agree.
+    store solutions that agree. ``query`` (dimension,) is the unit vector of the task, None where it is not known any more.
     """
 
     features: Floats
     similarity: Floats
     groups: NDArray[np.int64]
+    query: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -38,7 +39,8 @@ class Choice:
     exploitation term, ``uncertainty`` the posterior's width, ``score`` what the order is made of, ``utility`` the predicted
     success when this candidate is shown and ``baseline`` the predicted success without any (nan where unknown).
     ``context`` is whatever the policy wants to be given back with the reward; ``contributions`` (n, d), where there are any,
-    say what each feature adds to the value.
+    say what each feature adds to the value, and ``standing`` (n, 3) how often its solution was shown for like tasks, how often
+    that went well, and what this adds to the value.
     """
 
     chosen: NDArray[np.int64]
@@ -52,6 +54,7 @@ class Choice:
     context: Floats
     version: int
     contributions: Floats | None = None
+    standing: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
