@@ -86,7 +86,8 @@ class CascadeMemory(Memory):
             retain_from: Whose rewards may do that.
             candidates: How many nearest cases the ranker chooses among (K in the paper).
             max_cases: How many cases a namespace may hold; what taught least and was right least goes first.
-            ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go.
+            ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go; see
+                ``expired`` and ``bring_back``.
             chroma: The address of a Chroma server ("http://host:8000") that takes the place of the folder's own Chroma: any
                 number of processes can then search it, and its writes do not hold this one up.
             policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (seven weights, never

@@ -6,7 +6,9 @@ import argparse
 import itertools
 import json
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +20,9 @@ from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.tables import LiveDemo, print_table
 from cascade_memory.cli.targets import check_picture, check_writable
 from cascade_memory.domain.display import no_namespace, shorten
-from cascade_memory.errors import InvalidInput, MissingExtra
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.errors import ContentChanged, InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
 from cascade_memory.memory.transfer import read_header
 
@@ -178,37 +182,104 @@ def forget(options: argparse.Namespace) -> int:
     return 0 if receipt.purged or not options.purge else 1
 
 
+def expired(options: argparse.Namespace) -> int:
+    """List what has expired; bring it back."""
+    with _existing(options.path) as memory:
+        back: list[str] = []
+        if options.bring_back is not None:
+            back = memory.bring_back(options.bring_back or None, namespace=options.namespace)
+        left = memory.expired(namespace=options.namespace)
+    if options.json:
+        _print_json({"brought_back": back, "expired": [asdict(one) for one in left]})
+        return 0
+    if back:
+        print(f"{len(back)} brought back")
+    rows = [
+        [
+            one.id,
+            shorten(one.query, _READABLE),
+            time.strftime("%Y-%m-%d", time.localtime(one.expired_at)),
+            _days(one.seconds_left),
+        ]
+        for one in left
+    ]
+    print_table(f"expired, and not deleted yet: {len(left)}", ["case", "task", "since", "days left"], rows)
+    return 0
+
+
+def _days(seconds: float) -> str:
+    return f"{seconds / 86_400:.1f}"
+
+
 _READABLE = 600  # characters of what is to be vouched for
 
 
 def pending(options: argparse.Namespace) -> int:
     """List what has only an agent's word; put a human's in its place."""
-    both = sorted(set(options.confirm) & set(options.reject))
+    confirmed = dict(_named(one) for one in options.confirm)
+    both = sorted(set(confirmed) & set(options.reject))
     if both:
         raise InvalidInput(f"{both[0]} is to be confirmed and rejected at once")
     with _existing(options.path, options.namespace) as memory:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
-        for episode_id in [*options.confirm, *options.reject]:
-            if episode_id not in waiting:
-                raise InvalidInput(
-                    f"no report waits under {episode_id!r} in namespace {options.namespace!r}; nothing was changed"
-                )
-        for episode_id in options.confirm:
-            memory.reward(episode_id, waiting[episode_id].reward or 0.0, source="human", namespace=options.namespace)
+        _check_waiting(options, waiting, confirmed)
+        for episode_id, seen in confirmed.items():
+            reward = waiting[episode_id].reward or 0.0
+            memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen)
         for episode_id in options.reject:
             memory.reward(episode_id, 0.0, source="human", namespace=options.namespace, overwrite=True)
-        left = [one for one in waiting.values() if one.id not in {*options.confirm, *options.reject}]
+        left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
     if options.json:
-        data = [{"episode_id": one.id, "task": one.query, "reward": one.reward, "solution": one.answer} for one in left]
-        _print_json({"confirmed": options.confirm, "rejected": options.reject, "waiting": data})
+        _print_json({"confirmed": list(confirmed), "rejected": options.reject, "waiting": [_waiting(one) for one in left]})
         return 0
-    if options.confirm or options.reject:
-        print(f"{len(options.confirm)} confirmed, {len(options.reject)} rejected")
-    rows = [[one.id, f"{one.reward:g}", shorten(one.query, _READABLE), shorten(one.answer, _READABLE)] for one in left]
-    print_table(f"reported by agents, and by nobody else: {len(left)}", ["episode", "reward", "task", "solution"], rows)
-    if any(len(text) > _READABLE for one in left for text in (one.query, one.answer)):
+    if confirmed or options.reject:
+        print(f"{len(confirmed)} confirmed, {len(options.reject)} rejected")
+    rows = [[_name_of(one), f"{one.reward:g}", shorten(one.query, _READABLE), shorten(_solved(one), _READABLE)] for one in left]
+    head = ["episode@fingerprint", "reward", "task", "solution"]
+    print_table(f"reported by agents, and by nobody else: {len(left)}", head, rows)
+    if any(len(text) > _READABLE for one in left for text in (one.query, _solved(one))):
         print("longer texts are cut; --json prints them whole")
     return 0
+
+
+def _check_waiting(options: argparse.Namespace, waiting: dict[str, Episode], confirmed: dict[str, str]) -> None:
+    """Refuse all if one is not there, or not as it was seen."""
+    for episode_id in [*confirmed, *options.reject]:
+        if episode_id not in waiting:
+            raise InvalidInput(f"no report waits under {episode_id!r} in namespace {options.namespace!r}; nothing was changed")
+    for episode_id, seen in confirmed.items():
+        if waiting[episode_id].fingerprint != seen:
+            raise ContentChanged.of(episode_id, seen)
+
+
+def _named(given: str) -> tuple[str, str]:
+    """Return an episode's id, which may have an @ in it, and the fingerprint of what was seen."""
+    episode_id, at, seen = given.rpartition("@")
+    if not (at and episode_id and seen):
+        raise InvalidInput(
+            f"--confirm takes EPISODE@FINGERPRINT, as pending prints it, not {given!r}: what is confirmed is what you saw"
+        )
+    return episode_id, seen
+
+
+def _name_of(one: Episode) -> str:
+    return f"{one.id}@{one.fingerprint}"
+
+
+def _solved(one: Episode) -> str:
+    """Return all that would be kept, steps included."""
+    return "" if one.solution is None else solution_text(one.solution)
+
+
+def _waiting(one: Episode) -> dict[str, Any]:
+    return {
+        "episode_id": one.id,
+        "fingerprint": one.fingerprint,
+        "task": one.query,
+        "reward": one.reward,
+        "solution": _solved(one),
+        "reported_solution": None if one.reported is None else solution_text(one.reported),
+    }
 
 
 def _readable(file: str) -> IO[str]:

@@ -12,6 +12,7 @@ from typing import Protocol
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import bench_own, bench_report, commands, serving
+from cascade_memory.domain.visible import visible
 from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import SUITES
@@ -58,9 +59,13 @@ def parser() -> argparse.ArgumentParser:
     pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported of themselves; confirm or reject it")
     pending.add_argument("--namespace", default="default")
     pending.add_argument(
-        "--confirm", action="append", default=[], metavar="EPISODE", help="the agent's word is true: learn from it"
+        "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="what was seen is true: learn from it"
     )
     pending.add_argument("--reject", action="append", default=[], metavar="EPISODE", help="it is not: the task was not solved")
+
+    expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
+    expired.add_argument("--namespace", default="default")
+    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="make cases of them again: of these, or of all")
 
     _serve(verbs)
     _bench(verbs)
@@ -177,5 +182,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 1, str(error)
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
-    sys.stderr.write(f"cascade-memory {options.command}: {message}\n")
+    sys.stderr.write(f"cascade-memory {options.command}: {visible(message)}\n")
     return code

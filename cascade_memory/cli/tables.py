@@ -10,15 +10,21 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from cascade_memory.domain.visible import visible
+
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; texts are shown as they are, whatever markup they contain."""
-    table = Table(title=escape(title), title_justify="left", show_header=any(head))
+    """Print a table; texts are shown as they are, whatever markup they contain, but for what nobody would see."""
+    table = Table(title=_plain(title), title_justify="left", show_header=any(head))
     for column in head:
-        table.add_column(escape(column), overflow="fold")
+        table.add_column(_plain(column), overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(_plain(cell) for cell in row))
     Console().print(table)
+
+
+def _plain(text: str) -> str:
+    return escape(visible(text))
 
 
 class LiveDemo:

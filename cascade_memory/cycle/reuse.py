@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory, shortened, solution_text
+from cascade_memory.domain.visible import legible
 
 Template: TypeAlias = Callable[[Sequence[RecalledCase]], str]
 
@@ -28,11 +29,11 @@ def render(
     """
     if not cases:
         return ""
-    mark = _mark(cases)
+    texts = [body(case, max_case_chars) for case in cases]
+    mark = _mark(cases, texts)
     parts = [_INTRODUCTION.format(mark=mark)]
     used = 0
-    for number, case in enumerate(cases, start=1):
-        text = body(case, max_case_chars)
+    for number, text in enumerate(texts, start=1):
         if number > 1 and used + len(text) > max_total_chars:
             left = len(cases) - number + 1
             parts.append(f"[{left} more {'case' if left == 1 else 'cases'} left out: {max_total_chars:,} characters reached]")
@@ -42,19 +43,26 @@ def render(
     return "\n".join([*parts, f"--- {mark} end", ""])
 
 
-def _mark(cases: Sequence[RecalledCase]) -> str:
-    """Return a word that occurs in none of the cases: the same for the same cases, so that prompts can be cached."""
+def _mark(cases: Sequence[RecalledCase], shown: Sequence[str]) -> str:
+    """Return a word that occurs in no case, as it is stored or as it is shown: the same for the same cases, for caches."""
     text = "\x00".join(f"{case.query}\x00{solution_text(case.solution)}" for case in cases)
     salt = 0
     while True:
         mark = "memory-" + hashlib.blake2b(f"{salt}\x00{text}".encode(), digest_size=5).hexdigest()
-        if mark not in text:
+        if mark not in text and not any(mark in one for one in shown):
             return mark
         salt += 1
 
 
 def body(case: RecalledCase, limit: int = MAX_CASE_CHARS) -> str:
-    """Return one case as text, without fences; cut in the middle, and saying so, beyond the limit."""
-    query = shortened(case.query, limit // 2)
+    """Return one case as text, without fences; cut in the middle, and saying so, beyond the limit.
+
+    What nobody would see in it is written out: ``<U+E0041>``.
+    """
+    query = _fitting(case.query, limit // 2)
     kind = "Steps that solved it" if isinstance(case.solution, Trajectory) else "Solution"
-    return f"Task: {query}\n{kind}:\n{shortened(solution_text(case.solution), max(limit - len(query), limit // 4))}"
+    return f"Task: {query}\n{kind}:\n{_fitting(solution_text(case.solution), max(limit - len(query), limit // 4))}"
+
+
+def _fitting(text: str, limit: int) -> str:
+    return shortened(legible(shortened(text, limit)), 2 * limit)  # a text full of what has to be written out grows

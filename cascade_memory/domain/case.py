@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.domain.visible import shown_visibly
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One stored case.

@@ -8,6 +8,8 @@ import itertools
 import math
 from collections.abc import Collection, Sequence
 
+from cascade_memory.domain.visible import visible
+
 _NAMED = 5  # namespaces, where one was mistyped
 
 
@@ -26,7 +28,7 @@ def shorten(text: str, width: int) -> str:
     >>> shorten("heat   the\ncup", 8)
     'heat th…'
     """
-    line = " ".join(text.split())
+    line = visible(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
@@ -36,11 +38,11 @@ def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *
     >>> html_table("t", ["a"], [["<b>"]])
     '<div><strong>t</strong><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table></div>'
     """
-    cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    after = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in notes)
+    cells = "".join(f"<th>{_escaped(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    after = "".join(f"<div><small>{_escaped(note)}</small></div>" for note in notes)
     table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<div><strong>{html.escape(title)}</strong>{table}{after}</div>"
+    return f"<div><strong>{_escaped(title)}</strong>{table}{after}</div>"
 
 
 def no_namespace(name: str, names: Collection[str]) -> str:
@@ -55,3 +57,7 @@ def no_namespace(name: str, names: Collection[str]) -> str:
     verb = "are" if len(named) > 1 else "is only" if named else "is none at all"
     there = f"there {verb} {', '.join(map(repr, named))}{more}".rstrip()
     return f"there is no namespace {name!r} yet; {there}"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.domain.visible import shown_visibly
 from cascade_memory.errors import InvalidInput
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
@@ -45,6 +46,7 @@ def fingerprint(episode_id: str, query: str, solution: Solution | None, reward: 
     return digest.hexdigest()
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     """An episode as the ledger knows it; what ``reward_fn`` and ``memory.pending()`` see.

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from cascade_memory.domain.display import html_table, number, shorten
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.domain.visible import shown_visibly, visible
 
 _NOTABLE = -0.05  # of a record: what moves less is not told
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledCase:
     """A case that was chosen, with what the ranker thought of it.
@@ -30,6 +32,7 @@ class RecalledCase:
     score: float
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A case that was considered.
@@ -175,9 +178,9 @@ class Recall:
 
     def __repr__(self) -> str:
         """Return one short line: the cases themselves may be long, and are not to be trusted."""
-        found = f"{len(self.cases)} cases"
-        state = found if self.error is None else f"{found}, unrecorded: {self.error}" if self.cases else f"failed: {self.error}"
-        return f"Recall({state}, episode_id={self.episode_id!r})"
+        found, error = f"{len(self.cases)} cases", visible(self.error or "")
+        state = found if self.error is None else f"{found}, unrecorded: {error}" if self.cases else f"failed: {error}"
+        return f"Recall({state}, episode_id={visible(repr(self.episode_id))})"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
+from cascade_memory.domain.visible import shown_visibly
 from cascade_memory.errors import InvalidInput
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True)
 class Step:
     r"""One action and its observation; for a tool call, the name of the tool, its arguments and its result.
@@ -53,6 +55,7 @@ class Step:
         return "\n".join(lines)
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """The steps that led to a solution, and the final answer if there was one.

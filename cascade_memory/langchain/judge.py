@@ -29,7 +29,7 @@ class LLMJudge:
 
     def __init__(self, model: BaseChatModel, criteria: str = "the task is done, completely and correctly") -> None:
         if not hasattr(model, "invoke"):
-            raise InvalidInput(f"LLMJudge needs a chat model, such as init_chat_model(...), not {model!r}")
+            raise InvalidInput(f"LLMJudge needs a chat model, such as init_chat_model(...), not a {type(model).__name__}")
         self._model, self._criteria = model, criteria
 
     def __call__(self, episode: Episode) -> float | None:

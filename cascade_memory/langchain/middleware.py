@@ -22,7 +22,7 @@ from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
-from cascade_memory.langchain.run_tree import EPISODE_KEY
+from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.memory.current import Current, within
 from cascade_memory.memory.threads import in_thread
 
@@ -117,7 +117,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         run_id = getattr(callbacks, "parent_run_id", None)
         # The id of the outermost run, or else one that the caller chose for this one, is the id of the episode too.
         wanted = self._handler.claim(run_id, fields) or getattr(info, "run_id", None)
-        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted)
+        told = (config.get("metadata") or {}).get(METADATA_KEY)
+        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, told)
         if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session:
@@ -142,16 +143,20 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _episode(self, state: Any) -> dict[str, Any] | None:
         return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
 
-    def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any) -> tuple[Recall, bool]:
+    def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any, told: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the one of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
             if block.recall.query == task:
                 return block.recall, True
-            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=block.recall.namespace), True
+            space = block.recall.namespace
+            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, metadata=told), True
         episode_id = None if wanted is None else str(wanted)
         if episode_id is not None and self._memory.knows(episode_id):
             episode_id = None
-        return self._memory.recall(task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread), False
+        recall = self._memory.recall(
+            task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread, metadata=told
+        )
+        return recall, False
 
     # -- the agent works ---------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
+from cascade_memory.langchain.run_tree import METADATA_KEY
 from cascade_memory.memory.counted import counted
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 
@@ -64,7 +65,8 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         if (block := block_around(memory)) is not None:  # it has recalled, and ends the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
-        recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread))
+        told = (config.get("metadata") or {}).get(METADATA_KEY)
+        recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread), metadata=told)
         if recall.error is not None and not recall.cases:
             return {}
         callbacks: Any = config.get("callbacks")

@@ -30,7 +30,7 @@ from cascade_memory.langchain.embeddings import LangChainEmbedder
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
-from cascade_memory.langchain.run_tree import EPISODE_KEY
+from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.current import current
 from cascade_memory.memory.threads import in_thread
@@ -126,7 +126,8 @@ class CascadeMemory(Door, BaseRetriever):
     ) -> Recall:
         """Recall for the episode around: the user's block or the middleware's, the one named in the config, the root run's."""
         fields = dict(metadata or {})
-        recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where)
+        told = fields.get(METADATA_KEY)
+        recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=told)
         around = current(self._engine)
         root = self._handler.join(run_id, fields)
         if around is not None:
@@ -193,10 +194,17 @@ class CascadeMemory(Door, BaseRetriever):
         return before_task(messages, fields.get("context", ""), fields.get("anchor"))
 
     def episode(
-        self, query: str, *, k: int | None = None, namespace: str | None = None, where: Mapping[str, Any] | None = None
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        namespace: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Block:
         """Recall for a task, in a ``with`` block: every recall inside joins the episode, which ends with the block."""
-        recall = self._engine.recall(query, k=self.k if k is None else k, namespace=namespace, where=where)
+        k = self.k if k is None else k
+        recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata)
         return Block(self._engine, recall, self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
@@ -213,6 +221,7 @@ class CascadeMemory(Door, BaseRetriever):
         metadata: Mapping[str, MetadataValue] | None = None,
         namespace: str | None = None,
         overwrite: bool = False,
+        confirms: str | None = None,
     ) -> str | None:
         """Report how an episode ended: by its id, by the id of its outermost run, or the newest one of a conversation.
 
@@ -226,6 +235,7 @@ class CascadeMemory(Door, BaseRetriever):
             metadata: Kept with the case; what ``where=`` filters by.
             namespace: Whose episode; the memory's own namespace by default.
             overwrite: Replace an outcome that was reported before.
+            confirms: The ``fingerprint`` of the episode as it was seen, where its solution is its agent's own report.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
@@ -244,6 +254,7 @@ class CascadeMemory(Door, BaseRetriever):
             metadata=metadata,
             namespace=namespace,
             overwrite=overwrite,
+            confirms=confirms,
         )
 
     def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cascade_memory.langchain.block import Block
 
 EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below inherit
+METADATA_KEY = "cascade_metadata"  # there as well: what is kept with its episode
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -16,6 +16,8 @@ from cascade_memory.ledger import rules
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
+_NAMESPACES = 2**62  # their numbers are names, and nothing is computed with them
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -30,17 +32,19 @@ class Fault:
         return f"{self.table} {self.key!r}: {self.reason}"
 
 
-class _Undecodable(str):
+class Undecodable(str):
     """A text that is not UTF-8: no rule takes it for a text."""
 
-    __slots__ = ()
+    raw: bytes
 
 
 def _text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        return _Undecodable(raw.decode("utf-8", "replace"))
+        text = Undecodable(raw.decode("utf-8", "replace"))
+        text.raw = raw
+        return text
 
 
 @contextlib.contextmanager
@@ -79,7 +83,7 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
     checks: tuple[tuple[str, str, Check], ...] = (
         ("meta", "key", _meta),
         ("sqlite_sequence", "name", lambda row: rules.whole(row["seq"], "seq")),
-        ("namespace", "id", lambda row: (rules.whole(row["id"], "id", 1), check_namespace(row["name"]))),
+        ("namespace", "id", lambda row: (rules.whole(row["id"], "id", 1, _NAMESPACES), check_namespace(row["name"]))),
         ("episode", "key", _episode),
         ("episode_vector", "key", case_vector),
         ("attempt", "episode", rules.attempt),
@@ -105,6 +109,7 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
         if table in there:  # an older version had fewer
             yield from _rows(connection, table, key, check)
     yield from _unsettled(connection)
+    yield from _unreferred(connection)
 
 
 def _rows(connection: sqlite3.Connection, table: str, key: str, check: Check) -> Iterator[Fault]:
@@ -118,8 +123,8 @@ def _rows(connection: sqlite3.Connection, table: str, key: str, check: Check) ->
 
 
 def _wrong(check: Check, names: list[str], values: tuple[Any, ...]) -> str | None:
-    if any(type(value) is _Undecodable for value in values):
-        broken = next(name for name, value in zip(names, values, strict=True) if type(value) is _Undecodable)
+    if any(type(value) is Undecodable for value in values):
+        broken = next(name for name, value in zip(names, values, strict=True) if type(value) is Undecodable)
         return f"{broken} is not UTF-8"
     row = _Later(zip(names, values, strict=True))
     try:
@@ -186,7 +191,7 @@ def _mark(value: str) -> None:
 
 def _numbered(row: rules.Row) -> None:
     rules.whole(row["key"], "key", 1)
-    rules.whole(row["namespace"], "namespace", 1)
+    rules.whole(row["namespace"], "namespace", 1, _NAMESPACES)
 
 
 def _episode(row: rules.Row) -> None:
@@ -205,7 +210,7 @@ def _told(row: rules.Row) -> None:
 
 def _solution(row: rules.Row) -> None:
     rules.whole(row["id"], "id", 1)
-    rules.whole(row["namespace"], "namespace", 1)
+    rules.whole(row["namespace"], "namespace", 1, _NAMESPACES)
     rules.hex_of(row["digest"], "digest")
 
 
@@ -264,7 +269,7 @@ def _expired(row: rules.Row) -> None:
 
 def _change(row: rules.Row) -> None:
     rules.whole(row["seq"], "seq", 1)
-    rules.whole(row["namespace"], "namespace", 0)
+    rules.whole(row["namespace"], "namespace", 0, _NAMESPACES)
     rules.one_of(row["kind"], CHANGES, "kind")
     rules.whole(row["ref"], "ref")
     if row["id"] is not None:
@@ -285,3 +290,13 @@ def _unsettled(connection: sqlite3.Connection) -> Iterator[Fault]:
     )
     for key, status, n in rows:
         yield Fault("episode", key, f"it is {status} and has {n} outcomes that stand")
+
+
+def _unreferred(connection: sqlite3.Connection) -> Iterator[Fault]:
+    """Yield cases that refer to no solution, and namespaces that hold something and have no name to ask for it by."""
+    for (key,) in connection.execute("SELECT key FROM cases WHERE solution NOT IN (SELECT id FROM solution)"):
+        yield Fault("cases", key, "its solution is not among the solutions")
+    used = "SELECT namespace FROM cases UNION SELECT namespace FROM episode"
+    for (number,) in connection.execute(f"SELECT * FROM ({used}) WHERE namespace NOT IN (SELECT id FROM namespace)"):
+        if type(number) is int:
+            yield Fault("namespace", number, "it holds cases or episodes, and has no name")

@@ -87,8 +87,8 @@ class Belonging:
             theirs, ours = json.loads(str(noted))[0], json.loads(self._embedder[1])[0]
             self._refuse(
                 EncoderMismatch(
-                    f"{self.path} has vectors of the embedder {theirs!r} now, this memory was opened with {ours!r}: nothing was "
-                    "stored. Close the memory, and open it again with the former"
+                    f"{self.path} has vectors of the embedder {theirs!r} now, this memory was opened with {ours!r}: nothing "
+                    "was stored. Close the memory, and open it again with the former"
                 )
             )
         if found.get(_GENERATION) != self._generation:

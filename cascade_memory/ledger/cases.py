@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -23,8 +23,9 @@ from cascade_memory.ports.pair_encoder import Candidates
 
 HEAD_CHARS = 240
 TEXT_CHARS = 2_000  # of a query, for comparing words
+_CHARACTERS = 8_000_000  # of solutions read at once
 _CHUNK = 500  # host parameters a statement
-_KEY = 11  # of _COLUMNS
+_SOLUTION, _KEY = 3, 11  # of _COLUMNS
 _SCANNED = (int, int, str, str, bytes)  # what scan reads; an edited row may hold anything
 _NORM_TOLERANCE = 4e-3  # of the square
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
@@ -264,18 +265,33 @@ def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> N
 
 
 def whole(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
-    """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``after``."""
+    """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``after``.
+
+    There are fewer where their solutions are long, but at least one if there is any.
+    """
     query = f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
             JOIN case_vector ON case_vector.key = cases.key JOIN namespace ON namespace.id = cases.namespace
             LEFT JOIN episode ON episode.key = cases.episode
             WHERE cases.key > ? ORDER BY cases.key LIMIT ?"""
     while True:
-        read = fetched(connection, query, (after, limit))
+        read = fetched(connection, query, (after, limit), _many_characters())
         rows, vectors = _with_vectors([row for row in read if type(row[-1]) is bytes])
         found = usable(zip(rows, vectors, strict=True), lambda both: (_case(both[0][:-1]), both[1]))
-        if found or len(read) < limit:
+        if found or not read:
             return found
         after = read[-1][_KEY]  # nothing of this batch can be used
+
+
+def _many_characters() -> Callable[[list[Any]], bool]:
+    """Return what says when the solutions of the rows that were read are long enough together."""
+    characters = 0
+
+    def enough(rows: list[Any]) -> bool:
+        nonlocal characters
+        characters += len(rows[-1][_SOLUTION]) if isinstance(rows[-1][_SOLUTION], str) else 0
+        return characters > _CHARACTERS
+
+    return enough
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> list[int]:

@@ -78,8 +78,8 @@ def let_go_of_inherited(path: str | None) -> None:
                 connection.close()
     if path is not None and any(place == path for place, _ in _stuck):
         raise MemoryForked(
-            f"this process was forked while its parent was using {path} for more than {_PATIENCE:g} s without a pause, and cannot "
-            "open it: fork at another time, or start workers with the 'spawn' method"
+            f"this process was forked while its parent was using {path} for more than {_PATIENCE:g} s without a pause, and "
+            "cannot open it: fork at another time, or start workers with the 'spawn' method"
         )
 
 

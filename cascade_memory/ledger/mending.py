@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.digests import pair_key
+from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, rules, set_aside, soundness
-from cascade_memory.ledger.audit import Fault, as_stored, embedder_of, faults
+from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, faults
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.packing import pack_floats, solution_of
@@ -95,6 +97,7 @@ def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
             vector = _row(connection, "SELECT vector FROM case_vector WHERE key = ?", key)["vector"]
         rules.solution(text["solution_kind"], text["solution"], needed=True)
         solution = solution_of(text["solution_kind"], text["solution"])
+        row["namespace"], row["solution"] = _belonging(connection, key, row)
         fixed = {**row, **_counts(row), "head": gist(solution, cases.HEAD_CHARS), "pair": pair_key(row["query"], solution)}
         rules.whole(key, "key", 1)
         rules.case(fixed)
@@ -105,7 +108,7 @@ def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
             raise InvalidInput("the same case is there twice")
         connection.execute("UPDATE case_vector SET vector = ? WHERE key = ?", (good, key))
         _metadata(connection, row["namespace"], key, text["metadata"])
-    except (CascadeError, LookupError, TypeError, ValueError):
+    except (CascadeError, LookupError, TypeError, ValueError, sqlite3.IntegrityError):
         connection.execute("DELETE FROM field WHERE cases_key IS ?", (key,))
         cases.delete(connection, key)
         return "cases removed"
@@ -118,6 +121,22 @@ def _row(connection: sqlite3.Connection, query: str, key: Any) -> dict[str, Any]
     if found is None:
         raise LookupError(key)
     return dict(zip([column[0] for column in cursor.description], found, strict=True))
+
+
+def _belonging(connection: sqlite3.Connection, key: int, row: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the namespace of a case, as the log knows it, and the number of its solution; a new one where that is lost."""
+    namespace, solution = row["namespace"], row["solution"]
+    if connection.execute("SELECT 1 FROM namespace WHERE id IS ?", (namespace,)).fetchone() is None:
+        logged = (
+            "SELECT change.namespace FROM change JOIN namespace ON namespace.id = change.namespace WHERE ref = ? AND kind = ?"
+        )
+        found = connection.execute(logged, (key, CASE_ADDED)).fetchone()
+        if found is None:
+            raise LookupError(namespace)
+        namespace = int(found[0])
+    if connection.execute("SELECT 1 FROM solution WHERE id IS ?", (solution,)).fetchone() is None:
+        solution = cases.solution_id(connection, namespace, uuid.uuid4().hex)
+    return namespace, solution
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +253,7 @@ def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 def _namespace(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     del embed
-    connection.execute("UPDATE namespace SET name = ? WHERE id IS ?", (f"recovered-{key}", key))
+    connection.execute("INSERT OR REPLACE INTO namespace (id, name) VALUES (?, ?)", (key, f"recovered-{key}"))
     return "namespaces renamed"
 
 
@@ -242,7 +261,7 @@ def _meta(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     del embed
     if key == "embedder":
         return "left"
-    connection.execute("DELETE FROM meta WHERE key IS ?", (key,))
+    connection.execute("DELETE FROM meta WHERE CAST(key AS BLOB) IS ?", (_raw(key),))
     return "meta removed"
 
 
@@ -253,8 +272,13 @@ def _sequence(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
         last = f"SELECT coalesce(max({_SEQUENCES[key]}), 0) FROM {key} WHERE {_SEQUENCES[key]} <= {rules.GREATEST}"
         connection.execute(f"UPDATE sqlite_sequence SET seq = ({last}) WHERE name = ?", (key,))
     else:
-        connection.execute("DELETE FROM sqlite_sequence WHERE name IS ?", (key,))
+        connection.execute("DELETE FROM sqlite_sequence WHERE CAST(name AS BLOB) IS ?", (_raw(key),))
     return "sequences mended"
+
+
+def _raw(key: Any) -> Any:
+    """Return the bytes of a text as they stand in the file."""
+    return key.raw if isinstance(key, Undecodable) else key.encode() if isinstance(key, str) else key
 
 
 _CURES: dict[str, Callable[[sqlite3.Connection, Any, Embed], str]] = {

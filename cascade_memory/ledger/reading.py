@@ -15,18 +15,32 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-def fetched(connection: sqlite3.Connection, query: str, values: Sequence[Any]) -> list[Any]:
-    """Return all rows of a query; in texts that are not UTF-8, what is not is replaced."""
+def fetched(
+    connection: sqlite3.Connection, query: str, values: Sequence[Any], enough: Callable[[list[Any]], bool] | None = None
+) -> list[Any]:
+    """Return all rows of a query, or those until there are enough; in texts that are not UTF-8, what is not is replaced."""
     try:
-        return connection.execute(query, values).fetchall()
+        return _until(enough, connection.execute(query, values))
     except sqlite3.OperationalError as error:
         if "decode" not in str(error):
             raise
     before, connection.text_factory = connection.text_factory, _replaced
     try:
-        return connection.execute(query, values).fetchall()
+        return _until(enough, connection.execute(query, values))
     finally:
         connection.text_factory = before
+
+
+def _until(enough: Callable[[list[Any]], bool] | None, rows: sqlite3.Cursor) -> list[Any]:
+    if enough is None:
+        return rows.fetchall()
+    found: list[Any] = []
+    for row in rows:
+        found.append(row)
+        if enough(found):
+            break
+    rows.close()
+    return found
 
 
 def _replaced(raw: bytes) -> str:

@@ -19,7 +19,7 @@ from cascade_memory.assembly.door import Door, joined, opened
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.recall_tool import NAME
-from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_k
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, MetadataValue, check_k, check_metadata
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
@@ -57,6 +57,7 @@ class CascadeMemory(Door, BaseRetriever):
         engine: Engine | Door | None = None,
         k: int | None = None,
         where: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
         **options: Any,
     ) -> None:
         """Open a folder, or a memory in RAM without one.
@@ -66,6 +67,7 @@ class CascadeMemory(Door, BaseRetriever):
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
             k: How many nodes at most; the engine's own number by default.
             where: Metadata that a case must have, with Chroma's operators: LlamaIndex's retrievers take no such thing per call.
+            metadata: Kept with every episode that this door opens, and with what comes of it: whose task it is, say.
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LlamaIndex ``BaseEmbedding``), ...
         """
@@ -74,7 +76,9 @@ class CascadeMemory(Door, BaseRetriever):
         )
         self._k = self._engine.k if k is None else check_k(k)
         self._where = None if where is None else dict(where)
-        self._way = (self._k, json.dumps(self._where, default=str, sort_keys=True))  # two doors may ask in one episode
+        self._metadata = check_metadata(metadata)
+        told = json.dumps([self._where, self._metadata], default=str, sort_keys=True)
+        self._way = (self._k, told)  # two doors may ask in one episode
         self._runs = Runs()
         self._own_tools = {NAME}
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
@@ -91,7 +95,7 @@ class CascadeMemory(Door, BaseRetriever):
     def _recall(self, query: str) -> Recall:
         """Recall for the episode around: that of ``arun``, else the outermost run's; once for the same query in it."""
         query = query[:MAX_QUERY_CHARS]
-        recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where)
+        recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where, metadata=self._metadata)
         around = current(self._engine) or self._runs.here()
         if around is None:
             return recall()

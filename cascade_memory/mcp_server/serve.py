@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.errors import InvalidInput
@@ -18,7 +18,7 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 8765
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     per_minute: int = 600
 
     def __post_init__(self) -> None:

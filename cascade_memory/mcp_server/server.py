@@ -9,6 +9,7 @@ from pydantic import Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain import recall_tool
+from cascade_memory.domain.visible import visible
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, tool_annotations
 from cascade_memory.mcp_server.verbs import Verbs, compact
@@ -26,6 +27,9 @@ Query = Annotated[str, Field(description=recall_tool.QUERY)]
 EpisodeId = Annotated[str, Field(description="As recall_cases returned it")]
 Reward = Annotated[float, Field(description="1 if the task was solved, 0 if not, or between")]
 Solution = Annotated[str, Field(description="What solved the task, in words that would help to solve the next one like it")]
+Seen = Annotated[
+    str, Field(description="Only to confirm an earlier report as it stands: the fingerprint in cascade://episodes/{episode_id}")
+]
 CaseIds = Annotated[list[str], Field(description="Ids of cases, as recall_cases returned them")]
 
 
@@ -84,10 +88,10 @@ def _reading(server: Any, verbs: Verbs) -> None:
 
 def _writing(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations())
-    async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "") -> str:
+    async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "", confirms: Seen = "") -> str:
         """Report how the task of an episode went. Report failures too: they are learned from as well."""
         return await _told(
-            verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution)), ToolError, in_reward_thread
+            verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution, confirms)), ToolError, in_reward_thread
         )
 
     @server.tool(structured_output=False, annotations=tool_annotations())
@@ -118,7 +122,7 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
     if isinstance(error, AlreadyRewarded):
         return "this episode was reported before, with another reward; only the host can change that"
     if isinstance(error, CascadeError) and not isinstance(error, StoreError):
-        return str(error)
+        return visible(str(error))
     verbs.memory.note_failure("mcp", error)
     return "the memory failed; go on without it (its host finds out why with: cascade-memory doctor)"
 

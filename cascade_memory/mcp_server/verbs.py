@@ -14,6 +14,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import shortened, solution_text
+from cascade_memory.domain.visible import legible, visible
 from cascade_memory.errors import InvalidInput, StoreError, UnknownEpisode
 
 MOST_FORGOTTEN = 100  # cases per call: an agent that was talked into it cannot empty the memory at one stroke
@@ -40,13 +41,20 @@ class Verbs:
         answer["about"] = ABOUT if found.cases else _why_none(found)
         return answer
 
-    def report_outcome(self, episode_id: str, reward: float, solution: str | None = None) -> dict[str, Any]:
-        """Settle an episode; an agent's own word waits for a host's, unless agents are trusted."""
+    def report_outcome(
+        self, episode_id: str, reward: float, solution: str | None = None, confirms: str | None = None
+    ) -> dict[str, Any]:
+        """Settle an episode; an agent's own word waits for a host's, unless agents are trusted.
+
+        Those confirm what was reported before by its fingerprint: words that they have not seen are not theirs.
+        """
         source = "host" if self.trusted else "agent"
         before = self.memory.get_episode(episode_id)
         stands = before is not None and before.status == "settled" and not (self.trusted and before.has_only_agents_word)
         try:
-            case_id = self.memory.reward(episode_id, reward, solution=solution or None, source=source)
+            case_id = self.memory.reward(
+                episode_id, reward, solution=solution or None, source=source, confirms=confirms or None
+            )
         except UnknownEpisode:  # one sentence for all: another namespace's episodes are nobody's business here
             raise InvalidInput(
                 f"there is no episode {shortened(str(episode_id), 60)!r} here: call recall_cases for the task, "
@@ -98,8 +106,8 @@ def _shown(found: Recall) -> list[dict[str, Any]]:
     for case in found.cases:
         shown = {
             "id": case.id,
-            "task": shortened(case.query, MAX_CASE_CHARS // 2),
-            "solution": shortened(solution_text(case.solution), MAX_CASE_CHARS),
+            "task": legible(shortened(case.query, MAX_CASE_CHARS // 2)),
+            "solution": legible(shortened(solution_text(case.solution), MAX_CASE_CHARS)),
             "similarity": round(case.similarity, 3),
         }
         if math.isfinite(case.utility):
@@ -119,17 +127,19 @@ def _why_none(found: Recall) -> str:
 
 
 def _case(case: Case) -> dict[str, Any]:
-    return {"id": case.id, "task": case.query, "solution": solution_text(case.solution), "metadata": dict(case.metadata)}
+    task, solution = legible(case.query), legible(solution_text(case.solution))
+    return {"id": case.id, "task": task, "solution": solution, "metadata": dict(case.metadata)}
 
 
 def _episode(one: Episode) -> dict[str, Any]:
     return {
         "episode_id": one.id,
-        "task": one.query,
+        "fingerprint": one.fingerprint,
+        "task": visible(one.query),
         "status": one.status,
         "reward": one.reward,
         "source": one.source,
-        "solution": None if one.solution is None else solution_text(one.solution),
+        "solution": None if one.solution is None else visible(solution_text(one.solution)),
         "cases": list(one.cases),
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from cascade_memory.memory.embedding import sample, strangers
 from cascade_memory.memory.engine import Engine
+from cascade_memory.memory.mirror_mark import CHANGED
 
 _FREE = 512 * 2**20
 _TOLD = 3  # rows that are named
@@ -145,8 +146,7 @@ def _chroma(engine: Engine) -> Check:
     ledger = engine.parts.ledger
     try:
         if not feeder.is_sealed():
-            changed = "changed, or only opened, by another program while no memory had it open: run cascade-memory rebuild"
-            return Check("chroma", ok=False, detail=changed, fix=feeder.rebuild)
+            return Check("chroma", ok=False, detail=f"{CHANGED}: run cascade-memory rebuild", fix=feeder.rebuild)
         feeder.flush()
         wrong = [
             f"{name!r} has {held:,} of {stored:,}"

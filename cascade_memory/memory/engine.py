@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import uuid
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -19,23 +19,15 @@ from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES, fingerprint
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.patience import patience, seconds_left
+from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import NewCase, RecallRecord, Settled, Settlement, Unkept
+from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.domain.visible import visible
 from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.errors import (
-    ContentChanged,
-    EncoderMismatch,
-    EpisodeClosed,
-    InvalidInput,
-    MemoryClosed,
-    MemoryForked,
-    StoreReplaced,
-    UnknownEpisode,
-)
+from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
 from cascade_memory.memory.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
@@ -45,11 +37,10 @@ from cascade_memory.memory.learner_thread import LearnerThread
 from cascade_memory.memory.partition import Partition
 from cascade_memory.memory.parts import Parts
 from cascade_memory.memory.pool import Pool
+from cascade_memory.memory.recording import Recording
 from cascade_memory.ports.pair_encoder import Query
 
 _log = logging.getLogger(__name__)
-
-_IMPATIENT = 0.05  # seconds
 
 Learning = Literal["inline", "background", "off"]
 
@@ -66,10 +57,9 @@ class Engine:
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
-        self._unopened: deque[str] = deque(maxlen=1024)
+        self.recording = Recording(parts.ledger, self.note_failure)
         self.attempts = Attempts(direct=parts.direct)
         self._prepared = not hasattr(parts.embedder, "prepare")
-        self._impatient = False  # the last recall waited in vain to be written down: the next ones hardly wait
         self._partitions: dict[str, Partition] = {}
         self._loading = threading.Lock()
         self._following = threading.Lock()
@@ -257,16 +247,8 @@ class Engine:
     def note_failure(self, step: str, error: Exception) -> None:
         """Count something that went wrong without anybody being told by an exception."""
         self.failures[step] += 1
-        self.last_error = f"{step}: {type(error).__name__}: {error}"
+        self.last_error = visible(f"{step}: {type(error).__name__}: {error}")  # it may quote a case
         _log.warning("%s failed", step, exc_info=error)
-
-    def note_unopened(self, episode_id: str) -> None:
-        """Remember that a recall failed before its episode was written down."""
-        self._unopened.append(episode_id)
-
-    def failed_to_open(self, episode_id: str) -> bool:
-        """Say whether this episode is not known because its recall failed."""
-        return episode_id in self._unopened and self.parts.ledger.episode(episode_id) is None
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
@@ -285,10 +267,7 @@ class Engine:
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Recall:
-        """Find, choose, and record the choice before it is handed out; if it cannot be recorded in time, without that.
-
-        ``view`` makes of what was chosen what is handed out.
-        """
+        """Find, choose, and record the choice, if that is possible in time, before ``view`` of it is handed out."""
         self._last_used = time.monotonic()
         self.parts.ledger.check()  # what is known here may be of a ledger that is gone, or of another embedder
         partition = self.partition(namespace)
@@ -326,28 +305,14 @@ class Engine:
         )
         found = view(chosen)
         attempt.show(found)
-        failure = self._record(entry, chosen, partition, attempt.left())
-        return found if failure is None or search else unrecorded(found, failure)
-
-    def _record(self, entry: RecallRecord, chosen: Chosen, partition: Partition, most: float | None) -> Exception | None:
-        """Write a recall down; return what kept it from that, which is counted, and no reason to withhold the cases."""
-        with patience(most if most is None or not self._impatient else min(most, _IMPATIENT)):
-            try:
-                key = self.parts.ledger.record(entry)
-            except (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch):
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is: the cases are known
-                self._impatient = True
-                self.note_failure("record", error)
-                if entry.episode_id is not None:
-                    self.note_unopened(entry.episode_id)
-                return error
-        self._impatient = False
+        key = self.recording.write(entry, attempt.left())
+        if isinstance(key, Exception):
+            return found if search else unrecorded(found, key)
         choice = chosen.selection.choice
-        would_learn = chosen.selection.failure is None and entry.kind == "recall" and self.learning != "off"
+        would_learn = chosen.selection.failure is None and not search and self.learning != "off"
         if choice is not None and chosen.shows and would_learn:
             partition.policy.expect(key, chosen.selection.slate, choice)
-        return None
+        return found
 
     def _arm(self, episode_id: str, showing: Showing, *, known: bool) -> str:
         """Return the arm that an episode was opened in, or will be."""

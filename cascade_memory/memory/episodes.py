@@ -64,7 +64,7 @@ class EpisodeVerbs(Handle):
         source = check_source(source)
         fields = check_metadata(metadata)
         confirms = None if confirms is None else check_id(confirms, "confirms")
-        if engine.failed_to_open(episode_id):
+        if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
         unkept = why_unkept(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
         settled = engine.reward(

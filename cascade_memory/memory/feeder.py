@@ -3,78 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.patience import patience
-from cascade_memory.domain.records import FORGOTTEN, GONE, PURGED, RETOLD
+from cascade_memory.domain.records import PURGED, RETOLD
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.memory.mirror_mark import CHANGED, Mark, removals
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
 _META = "mirror"
-_LAYOUT = 2  # of what is fed, the names of collections included: a mirror of an older one is made anew
 _BATCH = 64
 _HURRIED_BATCH = 1_000  # when somebody waits for it
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
 _QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
 _LATEST = 20.0  # seconds after which it is fed all the same
-_LONGEST_BACKOFF = 60.0
-_OPENING = 1.0  # seconds that opening a folder waits for somebody who writes
-_PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
+_LONGEST_BACKOFF = _PATIENCE = 60.0  # the latter: seconds that a purge waits for the process that feeds the mirror
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
 _WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
-_CHANGED = "Chroma was changed, or only opened, by another program while no memory had it open"
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What the ledger notes about the mirror: fed up to this case and this line of the log, and closed cleanly or not.
-
-    ``seal`` is what a mirror looked like when it was closed. One that looks different was changed by somebody else.
-    """
-
-    key: int
-    seq: int
-    clean: bool
-    seal: str = ""
-    layout: int = _LAYOUT
-
-    @classmethod
-    def read(cls, text: str | None) -> Mark:
-        """Parse the note; no note means that there never was a mirror, and one that says nothing is not believed.
-
-        >>> Mark.read(Mark(7, 9, clean=True, seal="a-b").written())
-        Mark(key=7, seq=9, clean=True, seal='a-b', layout=2)
-        """
-        if text is None:
-            return cls(0, 0, clean=True)
-        try:
-            noted = json.loads(text)
-            key, seq = int(noted["key"]), int(noted["seq"])
-            return cls(key, seq, noted["clean"] is True, str(noted.get("seal", "")), int(noted.get("layout", 1)))
-        except (ValueError, TypeError, LookupError, AttributeError):
-            return cls(0, 0, clean=False, layout=0)
-
-    def written(self) -> str:
-        """Return the note as text."""
-        return json.dumps(asdict(self))
-
-    @property
-    def trusted(self) -> bool:
-        """True where there may be a mirror that this version fed and closed."""
-        return self.clean and self.key > 0 and self.layout == _LAYOUT
 
 
 class MirrorFeeder:
@@ -102,7 +59,7 @@ class MirrorFeeder:
         self.owner = False
         self.failures = self._failures_in_a_row = 0
         self.last_error: str | None = None
-        with patience(_OPENING):
+        with patience(1.0):  # opening a folder does not wait for long for somebody who writes
             self._try_to_own()
         self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
         self._thread.start()
@@ -126,9 +83,8 @@ class MirrorFeeder:
     @property
     def lag(self) -> int:
         """How much the mirror has not been fed: cases, and lines of the log that took some away."""
-        ledger = self._parts.ledger
-        mark = self._mark if self.owner else Mark.read(ledger.meta(self._meta))  # at least as far, where another feeds it
-        return ledger.behind(mark.key, mark.seq)
+        mark = self._mark if self.owner else Mark.read(self._parts.ledger.meta(self._meta))  # as far as another noted it
+        return self._parts.ledger.behind(mark.key, mark.seq)
 
     # -- owning ------------------------------------------------------------------------------------------------------
 
@@ -137,17 +93,17 @@ class MirrorFeeder:
         try:
             if self.owner or lock is None or not lock.try_acquire():
                 return
-        except StoreUnwritable:
-            return  # the folder can only be read: there is nothing to feed either
+        except StoreUnwritable:  # the folder can only be read: there is nothing to feed either
+            return
         try:
             self._mark = Mark.read(self._parts.ledger.meta(self._meta))
             if not self._mirror.shared and not (self._mark.trusted and self._mirror.exists()):
                 self._start_over()
         except BaseException as error:
             lock.release()
-            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
-                return  # nothing can be written at the moment: it is tried again
-            raise
+            if not isinstance(error, StoreError) or isinstance(error, StoreCorrupt):
+                raise
+            return  # nothing can be written at the moment: it is tried again
         self.owner = True
 
     def _start_over(self) -> None:
@@ -195,8 +151,7 @@ class MirrorFeeder:
     def _follow(self) -> None:
         """Know what the owner has fed, if anybody may ask the mirror."""
         if self._mirror.shared:
-            noted = Mark.read(self._parts.ledger.meta(self._meta))
-            self._mark = noted if noted.layout == _LAYOUT else Mark(0, 0, clean=True)  # until its owner has made it anew
+            self._mark = Mark.read(self._parts.ledger.meta(self._meta))
             self._warm_up()
 
     def _may_write(self) -> bool:
@@ -226,12 +181,11 @@ class MirrorFeeder:
 
     def _check_shared(self) -> None:
         """Compare counts with a server that was away: it may have lost what it had, or have it under older names."""
-        ledger, key = self._parts.ledger, self._mark.key
-        if self._mark.layout != _LAYOUT:
+        ledger = self._parts.ledger
+        if not self._mark.current:
             self._start_over()
-            key = 0
         for name, number in ledger.namespaces().items():
-            fed = ledger.case_count(number, until=key)
+            fed = ledger.case_count(number, until=self._mark.key)
             if fed and self._mirror.count(name) < fed:
                 self._start_over()
                 break
@@ -258,7 +212,7 @@ class MirrorFeeder:
     def _warm_up(self) -> None:
         """Open a mirror that recall will want to ask, before it does: the first question takes seconds to answer."""
         ledger = self._parts.ledger
-        if self._serving or not self._mark.key:
+        if self._serving or not self._mark.key or not self._mark.current:
             return
         large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= _WORTH_ASKING]
         if large and self._soil():
@@ -267,14 +221,11 @@ class MirrorFeeder:
             self._serving, self.last_error = True, None
 
     def _soil(self) -> bool:
-        """Note, on disk and before it is opened, that the mirror is in use: after a death it cannot be trusted.
-
-        Return False where it is not what was closed: then nobody looks at it, and it is made anew.
-        """
+        """Note, on disk and before it is opened, that the mirror is in use; False where it is not what was closed: it goes."""
         if not self._mark.clean or self._mirror.shared:
             return True
         if self._mark.key and not self._mirror.is_sealed(self._mark.seal):
-            self._count(StoreError(_CHANGED), "made anew from the ledger")
+            self._count(StoreError(CHANGED), "made anew from the ledger")
             self._start_over()
             return False
         if not self._mark.key and self._mirror.exists():
@@ -296,21 +247,19 @@ class MirrorFeeder:
             self._start_over()  # its files keep what was deleted from them
             return self._built()
         names = {number: name for name, number in ledger.namespaces().items()}
-        known = [change for change in changes if change.namespace in names]
+        gone, wiped = removals(changes, names)
         seq = changes[-1].seq if changes else self._mark.seq
-        gone = [change for change in known if change.kind in GONE and change.id is not None]
-        wiped = [change for change in known if change.kind == FORGOTTEN and not change.ref]
-        retold = [change.ref for change in known if change.kind == RETOLD and change.ref <= self._mark.key]
+        retold = [change.ref for change in changes if change.kind == RETOLD and change.ref <= self._mark.key]
         if not (rows or gone or wiped or retold):
             self._mark = replace(self._mark, seq=seq)
             return len(changes) == 10_000
         if not self._soil():
             return self._built()
-        for namespace in {change.namespace for change in gone}:
-            self._mirror.delete(names[namespace], [str(one.id) for one in gone if one.namespace == namespace])
+        for namespace, ids in gone.items():
+            self._mirror.delete(names[namespace], ids)
         self._tell_anew(retold)
         if wiped:
-            self._wipe([change.namespace for change in wiped], names, seq)
+            self._wipe(wiped, names, seq)
             return True
         self._upsert(rows)
         self._fed(Mark(rows[-1][0].key if rows else self._mark.key, seq, clean=self._mirror.shared))
@@ -338,7 +287,7 @@ class MirrorFeeder:
     def _wipe(self, namespaces: list[int], names: dict[int, str], seq: int) -> None:
         """Drop collections, and feed again what was put there after the wipe: rows may have run ahead of the log."""
         key = self._mark.key
-        for namespace in dict.fromkeys(namespaces):
+        for namespace in namespaces:
             self._mirror.drop(names[namespace])
             first = self._parts.ledger.scan(namespace, 0, 1)
             if len(first):
@@ -397,9 +346,9 @@ class MirrorFeeder:
 
     def _check_owner(self) -> None:
         self._try_to_own()
-        if not self.owner and (why := self._parts.ledger.read_only) is not None:
-            raise StoreUnwritable(f"Chroma is not fed while the memory can only be read: {why}")
         if not self.owner:
+            if (why := self._parts.ledger.read_only) is not None:
+                raise StoreUnwritable(f"Chroma is not fed while the memory can only be read: {why}")
             raise StoreError("another process owns this folder and feeds Chroma; do this there, or close it there first")
 
     def rebuild(self) -> None:

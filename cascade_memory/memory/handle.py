@@ -14,6 +14,7 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.validation import check_callable, check_duration, check_k, check_namespace, check_reward
+from cascade_memory.domain.visible import visible
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.engine import Engine
@@ -225,7 +226,7 @@ class Handle:
             cases = int(self._engine.parts.ledger.counts(self._number(None))["cases"])
         except (CascadeError, OSError):
             return f"CascadeMemory({self.place}, unreadable)"
-        return f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})"
+        return visible(f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})")
 
     def _repr_html_(self) -> str:
         if self._closed:

@@ -156,7 +156,7 @@ class Memory(EpisodeVerbs):
     def _failed(self, engine: Engine, error: Exception, query: str, namespace: str, episode_id: str | None) -> Recall:
         engine.note_failure("recall", error)
         failed = failed_recall(query, namespace, episode_id, f"{type(error).__name__}: {error}", self._template)
-        engine.note_unopened(failed.episode_id)
+        engine.recording.note_unopened(failed.episode_id)
         return failed
 
     def episode(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cascade_memory.domain.display import html_table, no_namespace, number
+from cascade_memory.domain.visible import visible
 
 _UNKEPT = {
     "below": "below retain_at",
@@ -72,7 +73,7 @@ class Stats:
 
     def __str__(self) -> str:
         """Return a plain-text table."""
-        return "\n".join(f"{name:<12}{value}" for name, value in self.rows())
+        return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
 
     def _repr_html_(self) -> str:
         return html_table("memory", ("", ""), [list(row) for row in self.rows()])
@@ -111,7 +112,7 @@ class Health:
 
     def __str__(self) -> str:
         """Return a plain-text table."""
-        return "\n".join(f"{name:<12}{value}" for name, value in self.rows())
+        return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
 
     def _repr_html_(self) -> str:
         return html_table("health", ("", ""), [list(row) for row in self.rows()])

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from cascade_memory.domain.trajectory import shortened
+from cascade_memory.domain.visible import legible
 
 _MAX_CHARS = 20_000
 _INSTRUCTION = (
@@ -32,7 +33,7 @@ def verdict_question(criteria: str, task: str, work: str, *, right: str | None =
 
     A signed verdict names a word that nobody who wrote the work could know: the work cannot hold it, not even to be repeated.
     """
-    task, work = shortened(task, _MAX_CHARS), shortened(work, _MAX_CHARS)
+    task, work = legible(shortened(task, _MAX_CHARS)), legible(shortened(work, _MAX_CHARS))
     known = "" if right is None else f"A right answer:\n{shortened(right, _MAX_CHARS)}\n\n"
     body = f"Task: {task}\n\n{known}Work:\n{work}"
     salt = 0

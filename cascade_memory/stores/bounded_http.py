@@ -17,6 +17,12 @@ LARGEST = 4 * 2**20  # bytes: as nested empty lists in JSON they become 90 MB fo
 _CONNECTING = 5.0  # seconds
 
 
+def bounded_client(headers: Any, seconds: float, *, tls: bool) -> tuple[httpx.Client, BoundedTransport]:
+    """Return a client that follows nothing and waits for nobody, and its transport, whose ``seconds`` may be changed."""
+    transport = BoundedTransport(seconds, tls=tls)
+    return httpx.Client(transport=transport, headers=headers, follow_redirects=False), transport
+
+
 class BoundedTransport(httpx.BaseTransport):
     """Reads an answer whole, and passes on its status and its bytes.
 

@@ -18,6 +18,7 @@ _ASKING = 1.0  # seconds that a recall waits for an answer before it scans by it
 _FEEDING = 60.0
 _KNOCKING = 5.0
 _PAGE, _MOST_PAGES = 100, 1_000  # of a server's list of collections
+_HINT = ", with nothing behind the port, and no user or password before the host"
 _DEFAULT_PORT = {"http": 8000, "https": 443}
 
 
@@ -30,10 +31,11 @@ def parsed(url: str) -> tuple[str, int, bool]:
     try:
         parts = urlsplit(url)
         port = parts.port or _DEFAULT_PORT.get(parts.scheme)
-    except ValueError as error:
-        raise InvalidInput(f"chroma={url!r} is no address: {error}") from error
-    if port is None or not parts.hostname or parts.path not in ("", "/") or parts.username is not None:
-        raise InvalidInput(f'chroma must look like "http://host:port", not {url!r}')
+    except ValueError:
+        raise InvalidInput(f'chroma is no address; it must look like "http://host:port"{_HINT}') from None
+    if port is None or not parts.hostname or parts.path not in ("", "/") or "@" in url or "?" in url or "#" in url:
+        # It is not repeated: what does not belong there may be a password.
+        raise InvalidInput(f'chroma must look like "http://host:port"{_HINT}')
     return parts.hostname, port, parts.scheme == "https"
 
 
@@ -63,11 +65,10 @@ class ChromaServer(Collections):
 
     def _connect(self) -> Any:
         """Make Chroma's client by hand: the one that it makes itself waits for ever, while it is made and afterwards."""
-        import httpx
         from chromadb.api import ServerAPI
         from chromadb.config import Settings, System
 
-        from cascade_memory.stores.bounded_http import BoundedTransport
+        from cascade_memory.stores.bounded_http import bounded_client
 
         host, port, tls = self._address
         settings: Any = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
@@ -76,9 +77,8 @@ class ChromaServer(Collections):
         settings.chroma_server_ssl_enabled = tls
         system = System(settings)
         api: Any = system.instance(ServerAPI)
-        transport, headers = BoundedTransport(min(self._timeout, _KNOCKING), tls=tls), api._session.headers
         api._session.close()
-        api._session = httpx.Client(transport=transport, headers=headers, follow_redirects=False)
+        api._session, transport = bounded_client(api._session.headers, min(self._timeout, _KNOCKING), tls=tls)
         try:
             api.heartbeat()
         except Exception as error:

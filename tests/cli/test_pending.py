@@ -30,8 +30,9 @@ def test_it_is_readable(folder: str, capsys: pytest.CaptureFixture[str]):
 
 def test_one_is_confirmed_and_one_rejected(folder: str, capsys: pytest.CaptureFixture[str]):
     assert main(["pending", folder, "--json"]) == 0
-    first, second = (one["episode_id"] for one in json.loads(capsys.readouterr().out)["waiting"])
-    assert main(["pending", folder, "--confirm", second, "--reject", first]) == 0
+    first, second = json.loads(capsys.readouterr().out)["waiting"]
+    confirmed = f"{second['episode_id']}@{second['fingerprint']}"
+    assert main(["pending", folder, "--confirm", confirmed, "--reject", first["episode_id"]]) == 0
     assert "1 confirmed, 1 rejected" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert memory.reported() == []

@@ -92,13 +92,14 @@ def served(path: Path, *options: str, **environment: str) -> Iterator[tuple[str,
 
 
 def confirm(folder: Path, episode_id: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "cascade_memory", "pending", str(folder), "--confirm", episode_id, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["confirmed"] == [episode_id]
+    """As an operator does: look, then confirm what was seen."""
+
+    def pending(*options: str) -> Any:
+        command = [sys.executable, "-m", "cascade_memory", "pending", str(folder), "--json", *options]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    seen = {one["episode_id"]: one["fingerprint"] for one in pending()["waiting"]}
+    assert pending("--confirm", f"{episode_id}@{seen[episode_id]}")["confirmed"] == [episode_id]
 
 
 async def learns(folder: Path, ask: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import sqlite3
 import threading
 import time
@@ -224,9 +223,7 @@ def _files_with(folder: Path, text: str) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
-def test_an_old_ledger_does_not_know_who_else_added_a_case_and_lets_it_go(
-    on_disk: Callable[..., CascadeMemory], tmp_path: Path
-):
+def test_an_old_ledger_does_not_know_who_else_added_a_case(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
     memory = on_disk()
     case_id = memory.add(TASK, SOLVED, metadata={"user": "ann"})
     memory.add(TASK, SOLVED, metadata={"user": "bob"})
@@ -318,8 +315,7 @@ def test_forgetting_one_case_of_fifty_thousand_recalls_lets_others_write(tmp_pat
         rows = connection.execute("SELECT candidates FROM recall").fetchall()
     assert not any(keys[0] in np.frombuffer(candidates, "<i8") for (candidates,) in rows)
     ledger.close()
-    assert max(held) < 0.15, held  # 0.31 s and more when the scan was part of it; this machine may be busy
-    assert sorted(held)[len(held) // 2] < 0.05
+    assert max(held) < 0.05, held  # 0.3 s when the scan was part of it
 
 
 class _Timed:
@@ -328,11 +324,11 @@ class _Timed:
 
     def __enter__(self) -> Any:
         found = self._inner.__enter__()
-        self._since = time.perf_counter()
+        self._since = time.thread_time()  # a busy machine takes its time for others
         return found
 
     def __exit__(self, *error: Any) -> Any:
-        self._held.append(time.perf_counter() - self._since)
+        self._held.append(time.thread_time() - self._since)
         return self._inner.__exit__(*error)
 
 
@@ -414,4 +410,4 @@ def test_an_evicted_case_is_forgotten_with_whoever_verified_it():
         memory.forget(where={"user": "ann"})
         assert memory.forget(where={"user": "bob"}).episodes == 20
         assert memory.stats().cases == 0
-        assert json.dumps(_rows(memory, "ann")) == "[]"
+        assert _rows(memory, "ann") == []

@@ -178,3 +178,11 @@ def test_embeddings_without_a_name_are_told_apart_by_their_class():
     one, other = (LlamaIndexEmbedder(kind(embed_dim=4)).identity for kind in (One, Other))
     assert one.endswith("One")
     assert one != other
+
+
+def test_a_door_may_say_whose_tasks_it_recalls_for():
+    with Engine(embedder="hashing", learn="inline") as engine:
+        for user in ("ann", "bob"):
+            CascadeMemory(engine=engine, metadata={"user": user}).retrieve("what is 2 + 3?")
+        assert engine.forget(where={"user": "ann"}).episodes == 1
+        assert [one.metadata for one in engine.pending()] == [{"user": "bob"}]

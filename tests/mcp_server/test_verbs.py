@@ -8,7 +8,7 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.errors import AlreadyRewarded, InvalidInput
+from cascade_memory.errors import AlreadyRewarded, ContentChanged, InvalidInput
 from cascade_memory.mcp_server.verbs import Verbs, compact
 
 TASK = "heat a cup and put it into the cabinet"
@@ -220,3 +220,18 @@ def test_without_a_verdict_an_agents_report_stands():
             assert memory.end(episode_id, solution="something", status=status) is None
         (waiting,) = memory.reported()
         assert waiting.solution == "I did it"
+
+
+def test_a_trusted_client_confirms_an_earlier_report_by_what_it_has_seen(memory):
+    episode_id = Verbs(memory).recall_cases(TASK)["episode_id"]
+    Verbs(memory).report_outcome(episode_id, 1, "microwave it first")
+    trusted = Verbs(memory, trusted=True)
+    seen = trusted.episode(episode_id)["fingerprint"]
+    with pytest.raises(InvalidInput, match="only its agent's word"):
+        trusted.report_outcome(episode_id, 1)
+    memory.reward(episode_id, 1.0, solution="something else", source="agent", overwrite=True)
+    with pytest.raises(ContentChanged):
+        trusted.report_outcome(episode_id, 1, confirms=seen)
+    now = trusted.episode(episode_id)["fingerprint"]
+    case_id = trusted.report_outcome(episode_id, 1, confirms=now)["case_id"]
+    assert memory.get(case_id).solution == "something else"

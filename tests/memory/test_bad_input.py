@@ -15,8 +15,8 @@ from cascade_memory import CascadeMemory, Step, Trajectory, clean_text
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import (
     AlreadyRewarded,
-    EncoderMismatch,
     EmbedderFailed,
+    EncoderMismatch,
     EpisodeClosed,
     InvalidInput,
     MemoryClosed,

@@ -79,8 +79,11 @@ def test_every_public_name_has_a_docstring():
     assert missing == []
 
 
-# The one client of our own: it asks the server that the user named, and nobody else.
-CALLS = {ROOT / "evaluation" / "model" / "openai_compatible.py": {"httpx"}}
+# The clients of our own: each asks the server that the user named, and nobody else.
+CALLS = {
+    ROOT / "evaluation" / "model" / "openai_compatible.py": {"httpx"},
+    ROOT / "stores" / "bounded_http.py": {"httpx"},
+}
 
 
 def test_nothing_is_pickled_and_nobody_is_phoned():

@@ -23,7 +23,9 @@ class AnyChatModel:
 
     def __init__(self, model: Any, name: str | None = None) -> None:
         if not hasattr(model, "invoke"):
-            raise InvalidInput(f"AnyChatModel needs a LangChain chat model, such as init_chat_model(...), not {model!r}")
+            raise InvalidInput(
+                f"AnyChatModel needs a LangChain chat model, such as init_chat_model(...), not a {type(model).__name__}"
+            )
         self._model = model
         named = name or getattr(model, "model_name", None) or getattr(model, "model", None)
         self.name = named if isinstance(named, str) else type(model).__name__

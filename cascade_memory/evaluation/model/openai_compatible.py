@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 _MOST_BYTES = 16 * 1024 * 1024  # of a response; more is no reply to a task
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and not any(one in url for one in "?#@")
+
+
 @dataclass(kw_only=True)
 class OpenAICompatible:
     """A chat model behind ``base_url + "/chat/completions"``.
@@ -49,9 +58,9 @@ class OpenAICompatible:
     _client: httpx.Client | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        address = urlsplit(self.base_url)
-        if address.scheme not in ("http", "https") or not address.hostname or address.query or address.username:
-            raise InvalidInput(f"a base URL looks like http://localhost:8000/v1, not {self.base_url!r}")
+        if not _is_address(self.base_url):
+            # It is not repeated: what does not belong there may be a password.
+            raise InvalidInput("a base URL looks like http://localhost:8000/v1; keys and passwords have no place in it")
         if not self.model:
             raise InvalidInput("name the model that the server is to use")
         if self.timeout <= 0 or self.patience <= 0 or self.retries < 0:

@@ -1,0 +1,79 @@
+"""Characters that nobody sees, and those that turn a line around: made visible, or left where they are needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+# Unicode's default-ignorable characters, assigned or not, with the marks of direction and of annotations.
+_UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_PICTURES = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+# Scripts that are written from right to left, and scripts whose letters join.
+_LEFTWARD = "\u05be-\u05ff\u0608-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_JOINING = (
+    "\u0620-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18af\u1a00-\u1aff\u1b00-\u1c4f\ua800-\ua82f"
+    "\ua840-\ua8ff\ua930-\ua9df\uaa60-\uaaff\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010aff\U00011000-\U00011fff"
+    "\U0001e900-\U0001e95f"
+)
+_NEEDED = "|".join(
+    [
+        "\U0001f3f4[\U000e0061-\U000e007a]{2}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,3}\U000e007f",  # a region's flag
+        f"(?<=[{_PICTURES}0-9#*])[\ufe0e\ufe0f]",  # as text or as a picture
+        f"(?:(?<=[{_PICTURES}])|(?<=[{_PICTURES}]\ufe0f))\u200d(?=[{_PICTURES}])",  # a family
+        f"(?<=[{_JOINING}])[\u200c\u200d]",
+        "(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]",  # Mongolian letters have several shapes
+        f"(?:(?<=[{_LEFTWARD}])[\u061c\u200e\u200f]|[\u061c\u200e\u200f](?=[{_LEFTWARD}]))",
+        "(?<=[^\\W\\d_])\u00ad(?=[^\\W\\d_])",  # where a word may be broken
+    ]
+)
+_HIDDEN = re.compile(f"[{_UNSEEN}]")
+_NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text for people: what they would not see, and what would turn a line around, is written out.
+
+    >>> visible("pay bob\u202e\U000e0041")
+    'pay bob<U+202E><U+E0041>'
+    """
+    return text if text.isascii() else _HIDDEN.sub(_written, text)
+
+
+def legible(text: str) -> str:
+    r"""Return a text for a prompt: what no reader of the script needs is written out; joined letters and emoji stay whole.
+
+    >>> legible("pay bob\u200b"), legible("\U0001f468\u200d\U0001f469") == "\U0001f468\u200d\U0001f469"
+    ('pay bob<U+200B>', True)
+    """
+    if text.isascii() or _HIDDEN.search(text) is None:
+        return text
+    return _NEEDED_OR_HIDDEN.sub(_written_unless_needed, text)
+
+
+def _written(found: re.Match[str]) -> str:
+    return f"<U+{ord(found.group()):04X}>"
+
+
+def _written_unless_needed(found: re.Match[str]) -> str:
+    return found.group() if found.group(1) is not None else _written(found)
+
+
+_Shown = TypeVar("_Shown")
+
+
+def shown_visibly(one: type[_Shown]) -> type[_Shown]:
+    """Let the ``repr`` of a class be for people: Python's own shows some of what nobody sees as it is."""
+    plain: Callable[[Any], str] = one.__repr__
+
+    def written(self: _Shown) -> str:
+        return visible(plain(self))
+
+    one.__repr__ = written  # pyright: ignore[reportAttributeAccessIssue] - a function becomes a method there
+    return one

