@@ -28,6 +28,7 @@ from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.domain.visible import visible
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.memory.asked import Asked, Judgement
 from cascade_memory.memory.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
@@ -252,41 +253,27 @@ class Engine:
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
-    def recall(
-        self,
-        query: str,
-        attempt: Attempt,
-        view: Callable[[Chosen], Recall],
-        *,
-        namespace: str,
-        k: int,
-        where: object | None,
-        episode_id: str | None,
-        showing: Showing,
-        search: bool = False,
-        thread_id: str | None = None,
-        metadata: Mapping[str, MetadataValue] | None = None,
-    ) -> Recall:
+    def recall(self, asked: Asked, attempt: Attempt, view: Callable[[Chosen], Recall]) -> Recall:
         """Find, choose, and record the choice, if that is possible in time, before ``view`` of it is handed out."""
         self._last_used = time.monotonic()
         self.parts.ledger.check()  # what is known here may be of a ledger that is gone, or of another embedder
-        partition = self.partition(namespace)
+        partition = self.partition(asked.namespace)
         attempt.doing = f"the embedder {self.parts.embedder.identity!r}"
-        vector = self.embed([query])[0]
+        vector = self.embed([asked.query])[0]
         attempt.doing = "the memory"
         self.learn_soon()  # from what other processes did
         if partition.overdue:
             self._learn_from_news()
-        name = episode_id or str(uuid.uuid4())
+        name = asked.episode_id or str(uuid.uuid4())
         chosen = self._choosing.choose(
-            Query(text=query, vector=vector),
+            Query(text=asked.query, vector=vector),
             partition,
-            k=k,
-            size=max(self._candidates, k),
-            where=where,
-            showing=None if search else showing,
+            k=asked.k,
+            size=max(self._candidates, asked.k),
+            where=asked.where,
+            showing=None if asked.search else asked.showing,
             episode_id=name,
-            arm="live" if search else self._arm(name, showing, known=episode_id is not None),
+            arm="live" if asked.search else self._arm(name, asked.showing, known=asked.episode_id is not None),
         )
         if chosen.selection.failure is not None:
             self.failures["rank"] += 1
@@ -294,22 +281,22 @@ class Engine:
         entry = recall_record(
             chosen,
             partition.number,
-            query,
+            asked.query,
             vector,
-            k=k,
-            search=search,
-            holdout=showing.holdout,
-            thread_id=thread_id,
+            k=asked.k,
+            search=asked.search,
+            holdout=asked.showing.holdout,
+            thread_id=asked.thread_id,
             with_features=self.parts.ranker.writes_features,
-            metadata=metadata or {},
+            metadata=asked.metadata,
         )
         found = view(chosen)
         attempt.show(found)
         key = self.recording.write(entry, attempt.left())
         if isinstance(key, Exception):
-            return found if search else unrecorded(found, key)
+            return found if asked.search else unrecorded(found, key)
         choice = chosen.selection.choice
-        would_learn = chosen.selection.failure is None and not search and self.learning != "off"
+        would_learn = chosen.selection.failure is None and not asked.search and self.learning != "off"
         if choice is not None and chosen.shows and would_learn:
             partition.policy.expect(key, chosen.selection.slate, choice)
         return found
@@ -320,33 +307,22 @@ class Engine:
         return showing.arm_of(episode_id) if episode is None else episode.arm
 
     def reward(
-        self,
-        episode_id: str,
-        value: float,
-        *,
-        namespace: str,
-        source: str,
-        solution: Solution | None,
-        case_text: CaseText,
-        metadata: dict[str, MetadataValue],
-        overwrite: bool,
-        confirms: str | None = None,
-        waits: bool = False,
-        unkept: Unkept | None = None,
+        self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None
     ) -> Settled:
         """Record an outcome and everything that follows from it; durable when this returns. ``unkept``: no case, and why."""
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
-        episode = ledger.unsettled(episode_id, self.number(namespace))
-        unseen = solution is None and episode.agents_words and confirms is None
-        if confirms is not None and confirms != fingerprint(episode_id, episode.query, episode.solution, episode.reward):
-            raise ContentChanged.of(episode_id, confirms)
-        if unseen and unkept is None and source in TRUSTED_SOURCES:
+        episode = ledger.unsettled(said.episode_id, self.number(namespace))
+        unseen = said.solution is None and episode.agents_words and said.confirms is None
+        seen = fingerprint(said.episode_id, episode.query, episode.solution, episode.reward)
+        if said.confirms is not None and said.confirms != seen:
+            raise ContentChanged.of(said.episode_id, said.confirms)
+        if unseen and unkept is None and said.source in TRUSTED_SOURCES:
             raise InvalidInput(
-                f"what solved episode {episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "
+                f"what solved episode {said.episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "
                 "episode as you saw it (get_episode, reported), or the solution="
             )
-        solution = episode.solution if solution is None else solution
+        solution = episode.solution if said.solution is None else said.solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
         if solution is None:
@@ -361,28 +337,28 @@ class Engine:
                 solution,
                 namespace=episode.namespace,
                 matcher=self.matcher,
-                source=source,
-                episode_id=episode_id,
-                metadata=metadata,
+                source=said.source,
+                episode_id=said.episode_id,
+                metadata=said.metadata,
                 novelty=novelty_of(episode, agreement),
             )
         settled = ledger.settle(
             Settlement(
-                episode_id=episode_id,
+                episode_id=said.episode_id,
                 namespace=episode.namespace,
-                value=value,
-                source=source,
+                value=said.value,
+                source=said.source,
                 at=time.time(),
                 solution=solution,
-                learns=source in TRUSTED_SOURCES and self.learning != "off",
+                learns=said.source in TRUSTED_SOURCES and self.learning != "off",
                 case=case,
                 agreement=agreement,
-                overwrite=overwrite,
-                metadata=metadata,
+                overwrite=said.overwrite,
+                metadata=said.metadata,
                 agents_words=unseen,
-                confirms=confirms,
+                confirms=said.confirms,
                 waits=waits,
-                unkept=unkept if value > 0 else None,  # that a failure is not kept is no news
+                unkept=unkept if said.value > 0 else None,  # that a failure is not kept is no news
             )
         )
         if settled.changed:

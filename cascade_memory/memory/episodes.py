@@ -16,6 +16,7 @@ from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
+from cascade_memory.memory.asked import Judgement
 from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
@@ -67,19 +68,17 @@ class EpisodeVerbs(Handle):
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
         unkept = why_unkept(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
-        settled = engine.reward(
-            episode_id,
-            number,
-            namespace=self._in(namespace),
+        said = Judgement(
+            episode_id=episode_id,
+            value=number,
             source=source,
             solution=checked,
-            case_text=self._case_text,
             metadata=fields,
             overwrite=overwrite,
             confirms=confirms,
-            waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
-            unkept=unkept,
         )
+        waits = source not in TRUSTED_SOURCES and source not in self._retain_from
+        settled = engine.reward(said, namespace=self._in(namespace), case_text=self._case_text, waits=waits, unkept=unkept)
         if settled.changed and settled.case_id is None:
             self._tell_unkept(unkept or "solution", number)
         return settled.case_id

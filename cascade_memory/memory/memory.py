@@ -32,8 +32,10 @@ from cascade_memory.errors import (
     UnknownEpisode,
 )
 from cascade_memory.memory import curation, transfer
+from cascade_memory.memory.asked import Asked
 from cascade_memory.memory.attempt import Attempt
 from cascade_memory.memory.backup import backup
+from cascade_memory.memory.chosen import Chosen
 from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.episodes import EpisodeVerbs
 from cascade_memory.memory.session import Session
@@ -118,28 +120,27 @@ class Memory(EpisodeVerbs):
         namespace = self._in(namespace)
         episode_id = None if episode_id is None else check_id(episode_id, "episode_id")
         thread_id = None if thread_id is None else check_id(thread_id, "thread_id")
-        fields = check_metadata(metadata)
+        asked = Asked(
+            query=query,
+            namespace=namespace,
+            k=k,
+            where=where,
+            episode_id=episode_id,
+            thread_id=thread_id,
+            metadata=check_metadata(metadata),
+            showing=self._showing,
+            search=search,
+        )
+
+        def view(chosen: Chosen) -> Recall:
+            return recall_view(engine, chosen, query=query, namespace=namespace, template=self._template)
+
         attempt = Attempt(self._deadline)
         try:
             if not engine.is_loaded(namespace):
                 engine.attempts.load(self._deadline, lambda: engine.load(namespace), f"namespace {namespace!r} or the embedder")
                 attempt = Attempt(self._deadline)
-            found = engine.attempts.make(
-                attempt,
-                lambda: engine.recall(
-                    query,
-                    attempt,
-                    lambda chosen: recall_view(engine, chosen, query=query, namespace=namespace, template=self._template),
-                    namespace=namespace,
-                    k=k,
-                    where=where,
-                    episode_id=episode_id,
-                    thread_id=thread_id,
-                    metadata=fields,
-                    showing=self._showing,
-                    search=search,
-                ),
-            )
+            found = engine.attempts.make(attempt, lambda: engine.recall(asked, attempt, view))
         except _MISUSE as error:
             if not isinstance(error, EmbedderFailed):
                 raise

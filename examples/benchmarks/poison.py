@@ -3,10 +3,10 @@
     CASCADE_DATA=... python examples/benchmarks/poison.py
     CASCADE_DATA=... python examples/benchmarks/poison.py --share 0.1 --streams rca --limit 1000
 
-A wrong case is a task of the stream with a solution that is not its own, put in as a confirmed case. "At the start" they all
-are there before the first task, a twentieth of the stream's length; "along the stream" one comes before every twentieth task, drawn
-by the seed. Where it is put in, which tasks it names and what it says are the same for every method and version. Spider is
-played by the agent that reuses queries; a wrong case there has the query of another question.
+A wrong case is a task of the stream with a solution that is not its own, put in as a confirmed case. "At the start" they are
+all there before the first task, a twentieth of the stream's length; "along the stream" one comes before every twentieth task,
+drawn by the seed. Where it is put in, which tasks it names and what it says are the same for every method and version. Spider
+is played by the agent that reuses queries; a wrong case there has the query of another question.
 
 Rows go to ``results/poison.jsonl``; a row that is there already is not run again. ``--label`` names the version that is
 measured, so that two of them can be compared: play one, check the other out, play that with another label.
