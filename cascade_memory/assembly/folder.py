@@ -278,11 +278,10 @@ def _ledger_path(folder: Path) -> Path:
     except OSError as error:
         raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
     path = folder / LEDGER
-    for name in (SNAPSHOTS, CHROMA):
-        if (folder / name).is_symlink():  # nothing is written, or deleted, in a place that somebody else may have named
-            raise StoreCorrupt(
-                f"{folder / name} is a link; remove it: it is made anew. To keep a memory elsewhere, name that folder"
-            )
+    if (folder / SNAPSHOTS).is_symlink():  # nothing is written, or deleted, in a place that somebody else may have named
+        raise StoreCorrupt(
+            f"{folder / SNAPSHOTS} is a link; remove it: it is made anew. To keep a memory elsewhere, name that folder"
+        )
     if path.exists() and not path.is_file():
         raise StoreCorrupt(f"{path} is no file; move it away, or choose another folder")
     make_private(folder / LOCK)

@@ -107,10 +107,11 @@ class LightPolicy:
         uncertainty = ready.posterior.uncertainty(features - features.mean(axis=0))
         bonus = self.exploration.bonus(uncertainty, ready.rewards)
         chosen, standing = self._best(slate, value + bonus, k)
-        if standing is not None:
-            value = value + standing[:, _SHIFT]
-        contexts = _contexts(slate, value)
-        context = _context(slate, value, contexts, chosen)
+        shift = None if standing is None else standing[:, _SHIFT]
+        value = value if shift is None else value + shift
+        odds = _odds(value, shift)
+        contexts = _contexts(slate, odds)
+        context = _context(slate, odds, contexts, chosen)
         predicted = self.value.predict(contexts)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
         propensity = np.zeros(len(slate))
@@ -156,7 +157,8 @@ class LightPolicy:
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
         """Return what is remembered of a slate when these are shown."""
-        return _context(slate, choice.value, _contexts(slate, choice.value), chosen)
+        odds = _odds(choice.value, None if choice.standing is None else choice.standing[:, _SHIFT])
+        return _context(slate, odds, _contexts(slate, odds), chosen)
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Count the chosen pair as known already, so that a hundred open episodes do not all explore it."""
@@ -321,19 +323,25 @@ class LightPolicy:
         self._publish(self.head.posterior)
 
 
-def _contexts(slate: Slate, value: Floats) -> Floats:
+def _odds(value: Floats, shift: Floats | None) -> Floats:
+    """Return how likely each candidate is to be right: among its rivals, and by its own record where it has no better one."""
+    odds = softmax(value)
+    return odds if shift is None else odds * np.exp(shift)
+
+
+def _contexts(slate: Slate, odds: Floats) -> Floats:
     """Return [1, log odds that its solution is the right one, cosine] of each candidate: agreeing candidates add up."""
     _, group = np.unique(slate.groups, return_inverse=True)  # 0, 1, ... for each distinct solution
-    mass = np.asarray(np.bincount(group, softmax(value)), np.float64)[group]
+    mass = np.asarray(np.bincount(group, odds), np.float64)[group]
     return np.column_stack([np.ones(len(slate)), _log_odds(mass), _centred(slate.similarity)])
 
 
-def _context(slate: Slate, value: Floats, contexts: Floats, chosen: NDArray[np.int64]) -> Floats:
+def _context(slate: Slate, odds: Floats, contexts: Floats, chosen: NDArray[np.int64]) -> Floats:
     """Return the context of the first one chosen, with the odds that any of the chosen is right."""
     context = contexts[chosen[0]].copy()
     if len(chosen) > 1:
         agreeing = (slate.groups[:, None] == slate.groups[chosen]).any(axis=1)
-        context[1] = _log_odds(softmax(value)[agreeing].sum())
+        context[1] = _log_odds(odds[agreeing].sum())
     return context
 
 

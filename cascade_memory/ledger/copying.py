@@ -58,7 +58,7 @@ def verified(path: Path) -> dict[str, int]:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             harden(connection)
             return _read(connection, path)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where SQLite's own message is no text
         raise StoreCorrupt(f"{path} is no readable ledger ({error}); nothing was changed") from error
 
 

@@ -101,7 +101,8 @@ def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
         fixed = {**row, **_counts(row), "head": gist(solution, cases.HEAD_CHARS), "pair": pair_key(row["query"], solution)}
         rules.whole(key, "key", 1)
         rules.case(fixed)
-        good = pack_floats(_vector(connection, vector, row["query"], embed))
+        known = None if type(row["query"]) is Undecodable else vector  # that of another text
+        good = pack_floats(_vector(connection, known, row["query"], embed))
         assignments = ", ".join(f"{name} = ?" for name in fixed)
         connection.execute(f"UPDATE OR IGNORE cases SET {assignments} WHERE key = ?", [*fixed.values(), key])
         if connection.execute("SELECT pair FROM cases WHERE key = ?", (key,)).fetchone()[0] != fixed["pair"]:
@@ -185,6 +186,10 @@ def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     outcomes = [one for (one,) in connection.execute(standing, (key,)).fetchall()]
     with as_stored(connection):
         row = _row(connection, "SELECT * FROM episode WHERE key = ?", key)
+    for name in (name for name, value in row.items() if isinstance(value, Undecodable)):
+        connection.execute(
+            f"UPDATE OR IGNORE episode SET {name} = ? WHERE key = ?", (str(row[name]), key)
+        )  # as it can be shown
     try:
         rules.whole(key, "key", 1)
         rules.whole(row["namespace"], "namespace", 1)

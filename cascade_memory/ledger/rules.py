@@ -12,8 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import SOURCES, Arm, Status
+from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
-from cascade_memory.domain.validation import MAX_ID_CHARS, MetadataValue, check_id, check_metadata, check_query, check_share
+from cascade_memory.domain.validation import (
+    MAX_ID_CHARS,
+    MAX_SOLUTION_CHARS,
+    MetadataValue,
+    check_id,
+    check_metadata,
+    check_query,
+    check_share,
+    check_text,
+)
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.packing import unpack_floats, unpack_ints, unpack_solution
@@ -168,8 +178,7 @@ def case(row: Row) -> None:
     check_id(row["id"], "id")
     check_query(row["query"])
     one_of(row["source"], SOURCES, "source")
-    if type(row["head"]) is not str:
-        raise InvalidInput(f"head must be a text, not {_said(row['head'])}")
+    check_text(row["head"], "head", MAX_SOLUTION_CHARS, allow_empty=True)
     counts(row)
     moment(row["created_at"], "created_at")
     moment(row["verified_at"], "verified_at")
@@ -256,6 +265,8 @@ def outcome(row: Row) -> None:
     solution(row["solution_kind"], row["solution"])
     whole(row["learns"], "learns", 0, 1)
     whole(row["agents_words"], "agents_words", 0, 1)
+    if row["unkept"] is not None:
+        one_of(row["unkept"], get_args(Unkept), "unkept")
     if row["withdrawn_at"] is not None:
         moment(row["withdrawn_at"], "withdrawn_at")
 

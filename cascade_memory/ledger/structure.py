@@ -29,7 +29,8 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
     try:
         _refuse_code(connection, path)
         found = _structure(connection) if version == SCHEMA_VERSION else _as_upgraded(connection, version)
-    except sqlite3.DatabaseError as error:
+        (least,) = connection.execute("SELECT coalesce(min(id), 1) FROM namespace").fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where SQLite's own message is no text
         raise StoreCorrupt(
             f"{path} is not built like a ledger of cascade-memory ({error}); restore it from a backup"
         ) from error
@@ -40,6 +41,8 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
             f"{path} is not built like a ledger of cascade-memory: {wrong}; somebody has changed it. Put that right, "
             "or restore it from a backup that you trust"
         )
+    if least < 1:
+        raise StoreCorrupt(f"{path} has a namespace with the number {least}, which none gets; restore it from a backup")
 
 
 def _refuse_code(connection: sqlite3.Connection, path: str) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -23,8 +23,6 @@ from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
 from cascade_memory.domain.showing import Showing
-from cascade_memory.domain.trajectory import Solution
-from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.domain.visible import visible
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
@@ -39,6 +37,7 @@ from cascade_memory.memory.partition import Partition
 from cascade_memory.memory.parts import Parts
 from cascade_memory.memory.pool import Pool
 from cascade_memory.memory.recording import Recording
+from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
 
 _log = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class Engine:
         self.last_error: str | None = None
         self.recording = Recording(parts.ledger, self.note_failure)
         self.attempts = Attempts(direct=parts.direct)
-        self._prepared = not hasattr(parts.embedder, "prepare")
+        self._prepared = not isinstance(parts.embedder, LoadsModel)
         self._partitions: dict[str, Partition] = {}
         self._loading = threading.Lock()
         self._following = threading.Lock()
@@ -117,8 +116,8 @@ class Engine:
 
     def load(self, namespace: str) -> None:
         """Load the embedder's model, if it has one, and a namespace."""
-        if not self._prepared:
-            getattr(self.parts.embedder, "prepare", lambda: None)()
+        if not self._prepared and isinstance(self.parts.embedder, LoadsModel):
+            self.parts.embedder.prepare()
             self._prepared = True
         self.partition(namespace)
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cascade_memory.domain.case import Case
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import PURGED, RETOLD
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.memory.feeding_pace import FeedingPace
 from cascade_memory.memory.mirror_mark import CHANGED, Mark, removals
+from cascade_memory.memory.mirroring import put, tell_anew
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
@@ -25,9 +25,7 @@ _META = "mirror"
 _BATCH = 64
 _HURRIED_BATCH = 1_000  # when somebody waits for it
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
-_QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
-_LATEST = 20.0  # seconds after which it is fed all the same
-_LONGEST_BACKOFF = _PATIENCE = 60.0  # the latter: seconds that a purge waits for the process that feeds the mirror
+_PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
 _REST = 3.0  # times as long as a batch took: the agent's threads come first
 _WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
 _BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
@@ -44,7 +42,7 @@ class MirrorFeeder:
         build: Callable[[], MirrorBuild] | None,
         idle: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        self._parts, self._mirror, self._build, self._idle = parts, mirror, build, idle
+        self._parts, self._mirror, self._build, self._pace = parts, mirror, build, FeedingPace(idle)
         self._meta = f"{_META}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
         self._working = threading.RLock()
         self._stop = threading.Event()
@@ -55,11 +53,10 @@ class MirrorFeeder:
         self._serving = False  # open, warm, and in step with the mark
         self._broken = False  # something failed: nothing is done before the mirror has recovered
         self._unchecked = mirror.shared  # a server may have lost what it was fed
-        self._not_before = self._waiting_since = 0.0
         self.owner = False
-        self.failures = self._failures_in_a_row = 0
+        self.failures = 0
         self.last_error: str | None = None
-        with patience(1.0):  # opening a folder does not wait for long for somebody who writes
+        with patience(1.0):  # opening a folder does not wait for long
             self._try_to_own()
         self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
         self._thread.start()
@@ -90,10 +87,7 @@ class MirrorFeeder:
 
     def _try_to_own(self) -> None:
         lock = self._parts.lock
-        try:
-            if self.owner or lock is None or not lock.try_acquire():
-                return
-        except StoreUnwritable:  # the folder can only be read: there is nothing to feed either
+        if self.owner or lock is None or self._parts.ledger.read_only or not lock.try_acquire():
             return
         try:
             self._mark = Mark.read(self._parts.ledger.meta(self._meta))
@@ -101,9 +95,9 @@ class MirrorFeeder:
                 self._start_over()
         except BaseException as error:
             lock.release()
-            if not isinstance(error, StoreError) or isinstance(error, StoreCorrupt):
-                raise
-            return  # nothing can be written at the moment: it is tried again
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                return  # nothing can be written at the moment: it is tried again
+            raise
         self.owner = True
 
     def _start_over(self) -> None:
@@ -137,7 +131,7 @@ class MirrorFeeder:
             self._serving = False
             if self._mirror.trouble:
                 self._stumbled(StoreError(self._mirror.trouble))
-        if time.monotonic() < self._not_before:
+        if self._pace.backs_off:
             return
         if not self.owner:
             self._follow()
@@ -158,16 +152,7 @@ class MirrorFeeder:
         """Say whether this is a good moment: nobody waits for an answer, or the mirror has waited long enough."""
         if self._stop.is_set():
             return False
-        if self._mirror.shared or self._idle() >= _QUIET:
-            return True
-        if not self.lag:
-            self._waiting_since = 0.0
-            return True  # there is nothing to write
-        self._waiting_since = self._waiting_since or time.monotonic()
-        if time.monotonic() - self._waiting_since < _LATEST:
-            return False
-        self._waiting_since = 0.0
-        return True
+        return self._mirror.shared or self._pace.is_good(lambda: self.lag)
 
     def _ready(self) -> bool:
         """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""
@@ -257,28 +242,17 @@ class MirrorFeeder:
             return self._built()
         for namespace, ids in gone.items():
             self._mirror.delete(names[namespace], ids)
-        self._tell_anew(retold)
+        tell_anew(self._mirror, ledger, retold)
         if wiped:
             self._wipe(wiped, names, seq)
             return True
-        self._upsert(rows)
+        put(self._mirror, rows)
         self._fed(Mark(rows[-1][0].key if rows else self._mark.key, seq, clean=self._mirror.shared))
         return True
 
-    def _upsert(self, rows: list[tuple[Case, NDArray[np.float32]]]) -> None:
-        for namespace in dict.fromkeys(case.namespace for case, _ in rows):
-            some = [(case, vector) for case, vector in rows if case.namespace == namespace]
-            self._mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
-
-    def _tell_anew(self, keys: list[int]) -> None:
-        """Replace cases that are somebody else's word now: what is merely put over them would leave old metadata."""
-        rows = [row for key in dict.fromkeys(keys) for row in self._parts.ledger.cases_after(key - 1, 1) if row[0].key == key]
-        for namespace in dict.fromkeys(case.namespace for case, _ in rows):
-            self._mirror.delete(namespace, [case.id for case, _ in rows if case.namespace == namespace])
-        self._upsert(rows)
-
     def _fed(self, mark: Mark) -> None:
-        self._serving, self.last_error, self._failures_in_a_row = True, None, 0
+        self._serving, self.last_error = True, None
+        self._pace.succeeded()
         if self._mirror.shared:
             self._note(mark)  # for those who ask it in other processes, and for whoever feeds it after us
         else:
@@ -302,8 +276,7 @@ class MirrorFeeder:
         """It could not be asked: recall scans by itself, and some time goes by before it is tried again."""
         self._count(error)
         self._serving = False
-        self._failures_in_a_row += 1
-        self._not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
+        self._pace.failed()
 
     def _count(self, error: Exception, then: str = "tried again") -> None:
         self.failures += 1
@@ -347,7 +320,7 @@ class MirrorFeeder:
     def _check_owner(self) -> None:
         self._try_to_own()
         if not self.owner:
-            if (why := self._parts.ledger.read_only) is not None:
+            if why := self._parts.ledger.read_only:
                 raise StoreUnwritable(f"Chroma is not fed while the memory can only be read: {why}")
             raise StoreError("another process owns this folder and feeds Chroma; do this there, or close it there first")
 
@@ -369,9 +342,9 @@ class MirrorFeeder:
         except Exception as error:  # noqa: BLE001 - whatever the mirror does: the rest has been purged
             self._failed(error)
             return (f"Chroma, which could not be made anew yet ({self.last_error}): purge again",)
-        deadline = time.monotonic() + _PATIENCE
+        latest = time.monotonic() + _PATIENCE
         while Mark.read(self._parts.ledger.meta(self._meta)).seq < line:
-            if time.monotonic() > deadline:
+            if time.monotonic() > latest:
                 return ("Chroma, which another process feeds and has not made anew yet",)
             time.sleep(0.05)
         return (self._mirror.residue,) if self._mirror.residue else ()

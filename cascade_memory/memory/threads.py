@@ -30,15 +30,15 @@ async def _done(workers: Workers, call: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
-    def tell() -> None:
+    def _tell() -> None:
         if not over.done():  # else nobody waits any more
             over.set_result(None)
 
-    def told() -> None:
+    def _told() -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(tell)
+            loop.call_soon_threadsafe(_tell)
 
-    job = Job(call, told)
+    job = Job(call, _told)
     workers.give(job)
     await over
     return job.result()

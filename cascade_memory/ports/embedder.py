@@ -25,3 +25,14 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row per text, shape ``(len(texts), dimension)``. Rows need not be normalised."""
         ...
+
+
+class LoadsModel:
+    """Inherited by an embedder whose model takes its time to load: the first recall waits for that beyond its deadline.
+
+    To be inherited and not recognised by its method: somebody else's ``prepare`` may mean anything.
+    """
+
+    def prepare(self) -> None:
+        """Load the model."""
+        raise NotImplementedError

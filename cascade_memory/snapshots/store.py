@@ -91,7 +91,9 @@ class SnapshotStore:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise StoreUnwritable(f"cannot write {target}: {error}") from error
-        for old in [*self._files(snapshot.namespace)[_KEEP:], *self._unnamed(snapshot.namespace)]:
+        for old in self._files(snapshot.namespace)[_KEEP:]:
+            _delete(old)
+        for old in self._unnamed(snapshot.namespace):  # by those that are left
             _delete(old)
 
     def _unnamed(self, namespace: int) -> list[Path]:

@@ -174,7 +174,7 @@ def test_a_runaway_reply_takes_no_time():
         for reward in (lambda one: exact(one, "a"), lambda one: jaccard(one, ["a"]), lambda one: every_entity(one, [])):
             assert reward(reply) == 0.0
         code_in(reply, "sql")
-        assert time.process_time() - began < 10
+        assert time.process_time() - began < 30
 
 
 @given(st.text())

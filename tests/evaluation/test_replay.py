@@ -328,5 +328,5 @@ def test_the_command(tmp_path, capsys):
     assert main(["bench", "replay", folder, "--policy", "similarity", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["estimates"]["inverse"]["estimate"] > 0
     assert main(["bench", "replay", folder, "--policy", "similarity", "--namespace", "other"]) == 2
-    assert "nothing to replay" in capsys.readouterr().err
+    assert "there is no namespace 'other' yet" in capsys.readouterr().err
     assert main(["bench", "replay", folder, "--policy", "clever"]) == 2

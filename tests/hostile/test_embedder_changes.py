@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from ack_writers import WRITERS, ProcessWriters, ThreadWriters, attempt
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly import folder as folders
+from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.reindex import reindex
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.encoders.hashing import HashingEmbedder
@@ -39,15 +41,19 @@ class Slow(HashingEmbedder):
         return -super().embed(texts)
 
 
-class Follower:
+@pytest.fixture
+def followers(tmp_path: Path) -> Iterator[ProcessWriters]:
     """Writers that have the folder open without owning it, as all processes but one have."""
-
-    def __init__(self, folder: Path) -> None:
-        self.owner = CascadeMemory(folder, embedder="hashing", learn="inline")
-        self.owner.add([(f"old task {i}", f"solution {i}") for i in range(200)])
-        self.processes = ProcessWriters(folder)
-        self.processes.wait_until_all_write()
-        self.owner.close()
+    folder = tmp_path / "memory"
+    with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
+        memory.add([(f"old task {i}", f"solution {i}") for i in range(200)])
+    lock = OwnerLock(folder / folders.LOCK)
+    assert lock.try_acquire()
+    writers = ProcessWriters(folder)
+    writers.wait_until_all_write()
+    yield writers
+    writers.close()
+    lock.release()
 
 
 def _vectors(folder: Path) -> dict[str, tuple[str, np.ndarray]]:
@@ -64,25 +70,21 @@ def _reindex_when_free(folder: Path, embedder: Slow, monkeypatch: pytest.MonkeyP
     reindex(folder, embedder, progress=False)
 
 
-def test_what_is_acknowledged_during_a_reindex_is_in_the_folder_with_the_new_vector(tmp_path: Path, monkeypatch):
-    folder, embedder = tmp_path / "memory", Slow(0.2)
-    writers = Follower(folder).processes
-    try:
-        _reindex_when_free(folder, embedder, monkeypatch)
-        moment = time.monotonic()
-        writers.wait_for(0, refused=3 * WRITERS)
-        said = writers.stop()
-    finally:
-        writers.close()
+def test_what_is_acknowledged_during_a_reindex_is_in_the_folder_with_the_new_vector(followers, tmp_path: Path, monkeypatch):
+    folder = tmp_path / "memory"
+    _reindex_when_free(folder, Slow(0.2), monkeypatch)
+    moment = time.monotonic()
+    followers.wait_for(0, refused=3 * WRITERS)
+    said = followers.stop()
     assert said.acknowledged_after(moment) == []
     assert any("EncoderMismatch" in sentence for _, sentence in said.refused)
     stored = _vectors(folder)
     assert said.ids() <= set(stored)
-    for query, vector in stored.values():
-        np.testing.assert_allclose(vector, embed_with(embedder, [query])[0], atol=1e-5)
-    with CascadeMemory(folder, embedder=embedder, learn="inline") as memory:
+    expected = embed_with(Slow(), [query for query, _ in stored.values()])
+    np.testing.assert_allclose(np.stack([vector for _, vector in stored.values()]), expected, atol=1e-5)
+    with CascadeMemory(folder, embedder=Slow(), learn="inline") as memory:
         assert memory.recall("old task 3").error is None
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.examine()), memory.examine()
 
 
 def test_four_threads_that_opened_the_folder_before_are_refused_and_say_so(tmp_path: Path, monkeypatch):
@@ -194,6 +196,7 @@ def test_expired_cases_get_their_new_vectors_too(tmp_path: Path):
         case = memory.add("task", "s")
         with memory._engine.parts.ledger.connections.write(durable=True) as connection:
             connection.execute("UPDATE cases SET verified_run = verified_run - 4000")
+        memory._engine.partition("default")._next_look = 0.0
         memory.recall("task")
         assert [one.id for one in memory.expired()] == [case]
     reindex(folder, Slow(), progress=False)

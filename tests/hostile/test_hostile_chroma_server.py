@@ -213,7 +213,7 @@ def _ready(memory: CascadeMemory) -> None:
     """What the feeder does when it comes by and some time has gone by."""
     feeder = memory._engine.feeder
     assert feeder is not None
-    feeder._not_before = 0.0
+    feeder._pace._not_before = 0.0
     feeder._tick()
     assert feeder.covered
 
@@ -267,7 +267,7 @@ def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
             rng = random.Random(seed)
             server.twist = lambda _, right, rng=rng: twisted(right, rng) if rng.random() < 0.5 else honest(right)
             memory.add(f"task {seed}", f"solution {seed}")
-            memory._engine.feeder._not_before = 0.0  # type: ignore[union-attr]
+            memory._engine.feeder._pace._not_before = 0.0  # type: ignore[union-attr]
             failures = memory._engine.feeder.failures  # type: ignore[union-attr]
             with contextlib.suppress(StoreError):
                 memory.sync()

@@ -178,16 +178,3 @@ def test_a_working_directory_that_changes_is_no_replacement(tmp_path: Path, monk
     assert not list((tmp_path / "deeper").iterdir())
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as again:
         assert again.get(case).solution == "solution"
-
-
-def test_a_ledger_behind_a_link_is_the_folders(tmp_path: Path):
-    CascadeMemory(tmp_path / "real", embedder="hashing").close()
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "ledger.sqlite3").symlink_to(tmp_path / "real" / "ledger.sqlite3")
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
-        assert memory.add("task", "solution")
-        (tmp_path / "memory" / "ledger.sqlite3").unlink()
-        CascadeMemory(tmp_path / "second", embedder="hashing").close()
-        (tmp_path / "memory" / "ledger.sqlite3").symlink_to(tmp_path / "second" / "ledger.sqlite3")
-        with pytest.raises(StoreReplaced):
-            memory.add("another task", "solution")

@@ -114,7 +114,7 @@ async def test_a_memory_that_fails_does_not_stop_the_agent(memory, monkeypatch):
     with pytest.warns(RuntimeWarning, match="disk on fire"):
         answer = await function_agent(ADDING, "It is 5.").run(TASK, memory=with_block(memory))
     assert str(answer) == "It is 5."
-    assert memory.health().failures["recall"] == 1
+    assert memory.health().failures["record"] == 1
 
 
 async def test_a_verdict_that_fails_is_counted(make):
