@@ -179,11 +179,8 @@ def _meta(row: rules.Row) -> None:
 
 
 def _mark(value: str) -> None:
-    try:
-        mark = json.loads(value)
-    except (ValueError, RecursionError):
-        mark = None
-    if not isinstance(mark, dict) or not {"key", "seq", "clean"} <= set(cast("dict[str, Any]", mark)):
+    mark = rules.json_object(value, "the note about Chroma")
+    if not {"key", "seq", "clean"} <= set(mark):
         raise InvalidInput("the note about Chroma cannot be read")
     rules.whole(mark["key"], "key")
     rules.whole(mark["seq"], "seq")
@@ -254,17 +251,11 @@ def _expired(row: rules.Row) -> None:
     rules.whole(row["copies"], "copies", 1)
     rules.moment(row["expired_at"], "expired_at")
     rules.moment(row["until_run"], "until_run")
-    try:
-        rest = json.loads(row["record"]) if type(row["record"]) is str else None
-    except (ValueError, RecursionError):
-        rest = None
-    if not isinstance(rest, dict):
-        raise InvalidInput("the record is no JSON object")
-    known = cast("dict[str, Any]", rest)
-    rules.case(_Later({**known, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
-    rules.solution(known.get("kind"), known.get("text"), needed=True)
-    rules.metadata_of(known.get("metadata"))
-    rules.hex_of(known.get("digest"), "digest")
+    rest = rules.json_object(row["record"], "the record")
+    rules.case(_Later({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
+    rules.solution(rest.get("kind"), rest.get("text"), needed=True)
+    rules.metadata_of(rest.get("metadata"))
+    rules.hex_of(rest.get("digest"), "digest")
 
 
 def _change(row: rules.Row) -> None:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXP
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger import running, set_aside
 from cascade_memory.ledger.filters import ADDITIONS, CASES, compile_where, keep_fields
-from cascade_memory.ledger.packing import pack_floats, pack_solution, solution_of, unpack_floats
+from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, solution_of, unpack_floats
 from cascade_memory.ledger.reading import fetched, usable
 from cascade_memory.ports.pair_encoder import Candidates
 
@@ -87,13 +87,24 @@ def insert(
         ),
     ).lastrowid
     assert key is not None
-    metadata = json.dumps(dict(case.metadata), ensure_ascii=False)  # below, a row that belonged to nothing makes way
-    connection.execute("INSERT OR REPLACE INTO case_text VALUES (?, ?, ?, ?)", (key, kind, text, metadata))
-    connection.execute("INSERT OR REPLACE INTO case_vector VALUES (?, ?)", (key, pack_floats(case.vector)))
-    keep_fields(connection, CASES, case.namespace, key, case.metadata)
+    insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
     _note_addition(connection, key, case, text)
     note(connection, case.namespace, CASE_ADDED, key)
     return key, case.id, True
+
+
+def insert_rest(
+    connection: sqlite3.Connection,
+    namespace: int,
+    key: int,
+    packed: tuple[str | None, str | None],
+    vector: bytes,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Store what a case has beside its row: text, vector and fields. A row that belonged to nothing makes way."""
+    connection.execute("INSERT OR REPLACE INTO case_text VALUES (?, ?, ?, ?)", (key, *packed, pack_metadata(metadata)))
+    connection.execute("INSERT OR REPLACE INTO case_vector VALUES (?, ?)", (key, vector))
+    keep_fields(connection, CASES, namespace, key, metadata)
 
 
 def _note_addition(connection: sqlite3.Connection, key: int, case: NewCase, text: str | None) -> None:
@@ -101,13 +112,29 @@ def _note_addition(connection: sqlite3.Connection, key: int, case: NewCase, text
     if case.episode_id is not None:
         return
     (stored,) = connection.execute("SELECT solution FROM case_text WHERE key = ?", (key,)).fetchone()
-    metadata = json.dumps(dict(case.metadata), ensure_ascii=False)
+    own = None if text == stored else text
+    insert_addition(
+        connection, case.namespace, key, source=case.source, at=case.created_at, metadata=case.metadata, solution=own
+    )
+
+
+def insert_addition(
+    connection: sqlite3.Connection,
+    namespace: int,
+    key: int,
+    *,
+    source: str,
+    at: float,
+    metadata: Mapping[str, Any],
+    solution: str | None,
+) -> None:
+    """Store that somebody put a case in by hand; ``solution`` where they wrote it otherwise than it stands there."""
     addition = connection.execute(
         "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
-        (case.namespace, key, case.source, case.created_at, metadata, None if text == stored else text),
+        (namespace, key, source, at, pack_metadata(metadata), solution),
     ).lastrowid
     assert addition is not None
-    keep_fields(connection, ADDITIONS, case.namespace, addition, case.metadata)
+    keep_fields(connection, ADDITIONS, namespace, addition, metadata)
 
 
 def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -> None:
@@ -125,6 +152,15 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
     if connection.execute("SELECT 1 FROM cases WHERE solution = ? LIMIT 1", (solution,)).fetchone() is None:
         connection.execute("DELETE FROM solution WHERE id = ?", (solution,))
     note(connection, namespace, kind, key, case_id)
+
+
+def delete_expired(connection: sqlite3.Connection, key: int) -> int:
+    """Remove a case if it has expired; return how many went. The log tells it: a statistic may still know the case."""
+    row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
+    gone = set_aside.remove(connection, [key])
+    for _, case_id in gone:
+        note(connection, row[0], CASE_REMOVED, key, case_id)
+    return len(gone)
 
 
 def evict(connection: sqlite3.Connection, keys: Sequence[int]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN
-from cascade_memory.ledger import cases, set_aside
+from cascade_memory.domain.records import FORGOTTEN
+from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
@@ -89,24 +89,14 @@ def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
-    gone["cases"] += _forget_expired(connection, named.cases | touched)
+    # An expired case goes whoever else vouched for it: nobody tells it anew while it waits.
+    gone["cases"] += sum(cases.delete_expired(connection, key) for key in sorted(named.cases | touched))
     for key in sorted(named.cases):
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
             cases.delete(connection, key)
             gone["cases"] += 1
     for key in sorted(touched - named.cases):
         gone["cases"] += reconsider(connection, key)
-    return gone
-
-
-def _forget_expired(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
-    """Delete those of these cases that have expired, whoever else vouched for them: nobody tells them anew."""
-    gone = 0
-    for key in sorted(keys):
-        row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
-        for _, case_id in set_aside.remove(connection, [key]):
-            cases.note(connection, row[0], CASE_REMOVED, key, case_id)  # it may live on in a statistic
-            gone += 1
     return gone
 
 

@@ -37,6 +37,7 @@ _PLAIN = {
     "addition_field": "addition",
     "expired_vector": "key",
     "expired_field": "expired",
+    "outcome_field": "outcome",
 }  # deleted as they are
 _SEQUENCES = {
     **{"change": "seq", "solution": "id"},
@@ -225,16 +226,9 @@ def _outcome(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 def _expired(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     del embed
-    set_aside.drop_additions(connection, key)
-    for table, column in (("expired_field", "expired"), ("expired_vector", "key"), ("expired", "key")):
-        connection.execute(f"DELETE FROM {table} WHERE {column} IS ?", (key,))
+    with as_stored(connection):
+        set_aside.remove(connection, [key])
     return "expired cases removed"
-
-
-def _outcome_field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
-    del embed
-    connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
-    return "outcome_field removed"
 
 
 def _field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
@@ -298,5 +292,4 @@ _CURES: dict[str, Callable[[sqlite3.Connection, Any, Embed], str]] = {
     "field": _field,
     "outcome": _outcome,
     "expired": _expired,
-    "outcome_field": _outcome_field,
 }

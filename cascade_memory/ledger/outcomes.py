@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sqlite3
 from collections.abc import Mapping
 from typing import Any
@@ -16,11 +15,11 @@ from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, S
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, QuotaExceeded, UnknownEpisode
 from cascade_memory.ledger import cases, episodes
 from cascade_memory.ledger.compaction import NUMBERS, shrink
-from cascade_memory.ledger.filters import OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.packing import pack_floats, pack_solution, unpack_floats, unpack_ints
+from cascade_memory.ledger.filters import OUTCOMES, keep_fields
+from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, unpack_floats, unpack_ints
 from cascade_memory.ledger.reading import solution_if_readable
 from cascade_memory.ledger.recalls import count_use, keep_metadata, metadata_of
-from cascade_memory.ledger.verifications import reconsider
+from cascade_memory.ledger.verifications import reconsider, said_of
 
 _NONE = np.zeros(0, np.float32)
 
@@ -92,7 +91,7 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
             text,
             int(new.learns),
             case_key,
-            json.dumps(metadata, ensure_ascii=False) if metadata else None,
+            pack_metadata(metadata) if metadata else None,
             int((by_agent or new.agents_words) and text is not None),
             new.unkept,
         ),
@@ -155,13 +154,8 @@ def _metadata(connection: sqlite3.Connection, new: Settlement, episode: int, wit
     """Return what is kept with an outcome: what it says itself, else what the one said that it replaces, and its episode's."""
     said = dict(new.metadata)
     if not said and withdrawn is not None:
-        said = _said(connection, withdrawn)
+        said = said_of(connection, withdrawn)
     return {**metadata_of(connection, episode), **said}
-
-
-def _said(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
-    (packed,) = connection.execute("SELECT metadata FROM outcome WHERE key = ?", (outcome,)).fetchone()
-    return kept_fields(connection, OUTCOMES, outcome) if packed is None else json.loads(packed)
 
 
 def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
@@ -249,7 +243,7 @@ def _take_back_report(connection: sqlite3.Connection, episode_id: str, at: float
     if row is None:
         return
     episode, namespace, outcome = row
-    keep_metadata(connection, namespace, episode, _said(connection, outcome))
+    keep_metadata(connection, namespace, episode, said_of(connection, outcome))
     _withdraw(connection, namespace, at, outcome)
     connection.execute("UPDATE outcome SET solution_kind = NULL, solution = NULL WHERE episode = ?", (episode,))
     connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+import json
+from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +44,15 @@ def pack_solution(solution: Solution | None) -> tuple[str | None, str | None]:
     if isinstance(solution, Trajectory):
         return "trajectory", solution.to_json()
     return "text", solution
+
+
+def pack_metadata(metadata: Mapping[str, Any]) -> str:
+    """Return metadata as JSON.
+
+    >>> pack_metadata({"user": "Zoë"})
+    '{"user": "Zoë"}'
+    """
+    return json.dumps(dict(metadata), ensure_ascii=False)
 
 
 def unpack_solution(kind: str | None, text: str | None) -> Solution | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.packing import (
     pack_floats,
     pack_ints,
+    pack_metadata,
     unpack_floats,
     unpack_ints,
 )
@@ -101,8 +101,7 @@ def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, 
     """Keep whose episode this is; what was said earlier is kept where this says nothing else."""
     if metadata:
         both = {**metadata_of(connection, episode), **metadata}
-        packed = json.dumps(both, ensure_ascii=False)
-        connection.execute("UPDATE episode SET metadata = ? WHERE key = ?", (packed, episode))
+        connection.execute("UPDATE episode SET metadata = ? WHERE key = ?", (pack_metadata(both), episode))
         keep_fields(connection, EPISODES, namespace, episode, metadata)
 
 

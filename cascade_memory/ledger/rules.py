@@ -136,15 +136,20 @@ def solution(kind: object, text: object, *, needed: bool = False) -> Solution | 
         raise InvalidInput(f"the solution is no trajectory ({type(error).__name__})") from error
 
 
+def json_object(text: object, name: str) -> dict[str, Any]:
+    """Return an object that was stored as JSON."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} is not JSON") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{name} is no JSON object")
+    return cast("dict[str, Any]", found)
+
+
 def metadata_of(text: object) -> dict[str, MetadataValue]:
     """Return metadata that was stored as JSON."""
-    try:
-        found = json.loads(text) if type(text) is str else None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("the metadata is not JSON") from error
-    if not isinstance(found, dict):
-        raise InvalidInput("the metadata is no JSON object")
-    return check_metadata(cast("dict[str, Any]", found))
+    return check_metadata(json_object(text, "the metadata"))
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------------

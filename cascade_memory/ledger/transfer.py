@@ -16,9 +16,9 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import rules
-from cascade_memory.ledger.cases import HEAD_CHARS, note, solution_id
-from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.packing import pack_floats, pack_ints, pack_solution, unpack_ints
+from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
+from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
+from cascade_memory.ledger.packing import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.set_aside import displace
 
@@ -226,12 +226,8 @@ class _Reader:
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
-        record = {
-            "novelty": 1.0,
-            "verified_at": record["created_at"],
-            **record,
-            "verified_run": 0.0,
-        }  # exports of 0.1 do not say
+        earlier = {"novelty": 1.0, "verified_at": record["created_at"]}  # exports of 0.1 do not say
+        record = {**earlier, **record, "verified_run": 0.0}
         rules.case(record)
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
         assert solution is not None
@@ -259,15 +255,9 @@ class _Reader:
                 "episode": self._key("episode", record["episode"], namespace),
             },
         )
-        metadata = json.dumps(fields, ensure_ascii=False)
-        kind, text = pack_solution(solution)
-        self._insert("case_text", {"key": key, "solution_kind": kind, "solution": text, "metadata": metadata})
-        self._insert("case_vector", {"key": key, "vector": vector})
-        keep_fields(self._connection, CASES, namespace, key, fields)
+        insert_rest(self._connection, namespace, key, pack_solution(solution), vector, fields)
         for one in additions:
-            said = json.dumps(one["metadata"], ensure_ascii=False)
-            addition = self._insert("addition", {**one, "metadata": said, "namespace": namespace, "cases_key": key})
-            keep_fields(self._connection, ADDITIONS, namespace, addition, one["metadata"])
+            insert_addition(self._connection, namespace, key, **one)
         note(self._connection, namespace, CASE_ADDED, key)
         return 1
 
@@ -344,7 +334,7 @@ def _solution(record: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _packed(fields: Mapping[str, Any]) -> str | None:
-    return json.dumps(fields, ensure_ascii=False) if fields else None
+    return pack_metadata(fields) if fields else None
 
 
 def _checked_additions(record: dict[str, Any]) -> list[dict[str, Any]]:

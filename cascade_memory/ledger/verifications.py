@@ -6,11 +6,11 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
-from cascade_memory.domain.records import CASE_REMOVED, RETOLD
+from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
-from cascade_memory.ledger import cases, set_aside
+from cascade_memory.ledger import cases
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.packing import solution_of
+from cascade_memory.ledger.packing import pack_metadata, solution_of
 
 _OUTCOMES = "FROM outcome WHERE cases_key = ? AND withdrawn_at IS NULL"
 _ADDITIONS = "FROM addition WHERE cases_key = ?"
@@ -41,7 +41,7 @@ def reconsider(connection: sqlite3.Connection, key: int) -> int:
     row = connection.execute("SELECT episode, created_at, metadata FROM cases JOIN case_text USING (key) WHERE key = ?", (key,))
     case = row.fetchone()
     if case is None:
-        return _reconsider_expired(connection, key)
+        return 0 if any(verified_by(connection, key)) else cases.delete_expired(connection, key)
     outcomes, last_outcome = connection.execute(f"SELECT count(*), max(at) {_OUTCOMES}", (key,)).fetchone()
     additions, last_addition = connection.execute(f"SELECT count(*), max(at) {_ADDITIONS}", (key,)).fetchone()
     if not outcomes + additions:
@@ -57,19 +57,9 @@ def reconsider(connection: sqlite3.Connection, key: int) -> int:
     return 0
 
 
-def _reconsider_expired(connection: sqlite3.Connection, key: int) -> int:
-    row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
-    if row is None or any(verified_by(connection, key)):
-        return 0
-    gone = set_aside.remove(connection, [key])
-    for _, case_id in gone:
-        cases.note(connection, row[0], CASE_REMOVED, key, case_id)
-    return len(gone)
-
-
 def _first(connection: sqlite3.Connection, key: int) -> _First:
     outcome = connection.execute(
-        f"SELECT at, source, episode, metadata, solution, key {_OUTCOMES} ORDER BY at, key LIMIT 1", (key,)
+        f"SELECT at, source, episode, solution, key {_OUTCOMES} ORDER BY at, key LIMIT 1", (key,)
     ).fetchone()
     addition = connection.execute(
         f"SELECT at, source, NULL, metadata, solution {_ADDITIONS} ORDER BY at, key LIMIT 1", (key,)
@@ -77,9 +67,14 @@ def _first(connection: sqlite3.Connection, key: int) -> _First:
     if outcome is None or (addition is not None and addition[0] <= outcome[0]):
         at, source, episode, told, solution = addition
         return _First(at, source, episode, json.loads(told), solution)
-    at, source, episode, told, solution, number = outcome
-    metadata = kept_fields(connection, OUTCOMES, number) if told is None else json.loads(told)
-    return _First(at, source, episode, metadata, solution)
+    at, source, episode, solution, number = outcome
+    return _First(at, source, episode, said_of(connection, number), solution)
+
+
+def said_of(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
+    """Return the metadata of an outcome; older versions kept its rows alone."""
+    (packed,) = connection.execute("SELECT metadata FROM outcome WHERE key = ?", (outcome,)).fetchone()
+    return kept_fields(connection, OUTCOMES, outcome) if packed is None else json.loads(packed)
 
 
 def _retell(connection: sqlite3.Connection, key: int, first: _First) -> None:
@@ -95,7 +90,7 @@ def _retell(connection: sqlite3.Connection, key: int, first: _First) -> None:
         "UPDATE cases SET source = ?, episode = ?, created_at = ?, head = ? WHERE key = ?",
         (first.source, first.episode, first.at, gist(solution_of(kind, text), cases.HEAD_CHARS), key),
     )
-    metadata = json.dumps(first.metadata, ensure_ascii=False)
+    metadata = pack_metadata(first.metadata)
     connection.execute("UPDATE case_text SET solution = ?, metadata = ? WHERE key = ?", (text, metadata, key))
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
     keep_fields(connection, CASES, namespace, key, first.metadata)
