@@ -95,6 +95,10 @@ class StoreUnwritable(StoreError):
     """The folder cannot be written: no permission, or no room left."""
 
 
+class StoreBusy(StoreError):
+    """Another thread or process has been writing for longer than this one may wait."""
+
+
 class StoreCorrupt(StoreError):
     """The ledger is damaged, or is no ledger of this library."""
 

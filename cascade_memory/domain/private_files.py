@@ -33,8 +33,9 @@ def make_folder(path: Path) -> None:
 
 def create_file(path: Path) -> None:
     """Make an empty file for the owner alone; one that is there keeps what it holds."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
+    if not os.path.lexists(path):  # a full disk refuses to create even what is there
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
 
 
 def open_private(path: Path, mode: str) -> IO[Any]:

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.domain.patience import patience, seconds_left
-from cascade_memory.errors import MemoryForked, StoreError, StoreReplaced, StoreUnwritable
+from cascade_memory.errors import MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.explained import explained
@@ -285,7 +285,7 @@ class Connections:
         """Wait for this process's other writers, for as long as the running code may."""
         left = seconds_left()
         if not self._lock.acquire(timeout=-1 if left is None else left):
-            raise StoreError(f"{self.path or 'the memory'} is being written by another thread, which takes its time")
+            raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which takes its time")
         try:
             yield
         finally:

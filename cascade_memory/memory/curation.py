@@ -110,6 +110,7 @@ def forget(
     if named > 1 or not (named or purge):
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
     ledger = engine.parts.ledger
+    engine.recording.wait_for()  # or a recall of now would be written down after it should be forgotten
     number = engine.number(namespace)
     stale = engine.partition(namespace).stale() if number else ()
     gone: dict[str, int] = {}

@@ -291,14 +291,15 @@ class Engine:
         )
         found = view(chosen)
         attempt.show(found)
-        key = self.recording.write(entry, attempt.left())
-        if isinstance(key, Exception):
-            return found if asked.search else unrecorded(found, key)
         choice = chosen.selection.choice
         would_learn = chosen.selection.failure is None and not asked.search and self.learning != "off"
-        if choice is not None and chosen.shows and would_learn:
-            partition.policy.expect(key, chosen.selection.slate, choice)
-        return found
+
+        def written(key: int) -> None:
+            if choice is not None and chosen.shows and would_learn:
+                partition.policy.expect(key, chosen.selection.slate, choice)
+
+        failure = self.recording.write(entry, attempt.left(), written)
+        return found if failure is None or asked.search else unrecorded(found, failure)
 
     def _arm(self, episode_id: str, showing: Showing, *, known: bool) -> str:
         """Return the arm that an episode was opened in, or will be."""
@@ -372,6 +373,7 @@ class Engine:
 
     def sync(self) -> None:
         """Learn everything acknowledged so far and feed all of it to the mirror."""
+        self.recording.wait_for()
         self.follow()
         self.learn_now()
         if self.feeder is not None:
@@ -382,6 +384,7 @@ class Engine:
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
+        self.recording.close()
         if self._learner is not None:
             self._learner.finish()
         self.learn_soon()  # another process may have forgotten something: it must not come back in a snapshot

@@ -65,6 +65,7 @@ class EpisodeVerbs(Handle):
         source = check_source(source)
         fields = check_metadata(metadata)
         confirms = None if confirms is None else check_id(confirms, "confirms")
+        engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
         unkept = why_unkept(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
@@ -112,15 +113,15 @@ class EpisodeVerbs(Handle):
         "interrupted" says that the run waits for somebody and will go on. Survives a killed process. Changes nothing, and
         returns False, if the episode is not open.
         """
-        engine = self._open()
         if status not in ("ok", "error", "interrupted"):
             raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
         checked = None if solution is None else check_solution(solution)
-        return engine.parts.ledger.finish(check_id(episode_id, "episode_id"), self._number(namespace), status, checked)
+        episode_id = check_id(episode_id, "episode_id")
+        return self._caught_up(episode_id).parts.ledger.finish(episode_id, self._number(namespace), status, checked)
 
     def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
-        ledger = self._open().parts.ledger
+        ledger = self._caught_up().parts.ledger
         return ledger.latest_episode(self._number(namespace), check_id(thread_id, "thread_id"))
 
     def end(
@@ -197,7 +198,7 @@ class EpisodeVerbs(Handle):
 
     def pending(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that wait for their reward, oldest first."""
-        ledger = self._open().parts.ledger
+        ledger = self._caught_up().parts.ledger
         return ledger.episodes(self._number(namespace), status="open")
 
     def reported(self, *, namespace: str | None = None) -> list[Episode]:
@@ -211,12 +212,12 @@ class EpisodeVerbs(Handle):
 
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return an episode of this memory's namespace, or None."""
-        found = self._open().parts.ledger.episode(check_id(episode_id, "episode_id"))
+        found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episode(episode_id)
         return found if found is not None and found.namespace == self._in(namespace) else None
 
     def knows(self, episode_id: str) -> bool:
         """Say whether an id is taken, in whichever namespace."""
-        return self._open().parts.ledger.episode(check_id(episode_id, "episode_id")) is not None
+        return self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episode(episode_id) is not None
 
     def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will ever know. Return whether it was open."""

@@ -206,6 +206,12 @@ class Handle:
         self._engine.check()
         return self._engine
 
+    def _caught_up(self, episode_id: str | None = None) -> Engine:
+        """Return the engine once an episode, or every one, is written down."""
+        engine = self._open()
+        engine.recording.wait_for(episode_id)
+        return engine
+
     def _number(self, namespace: str | None) -> int:
         return self._engine.number(self._in(namespace))
 

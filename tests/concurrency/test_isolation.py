@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,19 @@ class _Tenant:
             self._settled.clear()
 
 
+def _renumbered(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a policy's state with its solutions numbered in order: the ledger counts them across namespaces."""
+    numbers: dict[float, int] = {}
+
+    def ordered(groups: np.ndarray) -> np.ndarray:
+        return np.array([numbers.setdefault(group, len(numbers)) for group in groups.tolist()])
+
+    renumbered = {name: ordered(state[name]) for name in ("records.order", "records.groups")}
+    bandit = state["head.bandit"].copy()
+    bandit[:, -1] = ordered(bandit[:, -1])
+    return {**state, **renumbered, "head.bandit": bandit}
+
+
 def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
     """Return all that tenant "a" saw, and what was learned for him."""
     with CascadeMemory(embedder="hashing", learn="inline", abstain=abstain) as memory:
@@ -101,7 +115,7 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
         words = (encoder._words._texts, encoder._words._counts.tobytes(), encoder._letters._counts.tobytes())
         grown = [(n, total.tobytes()) for total, n in clusters._several.values()]
         groups = (len(clusters._single), grown, clusters._scatter.tobytes(), [row.tobytes() for row in clusters._deviations])
-        learned = {name: (array.shape, array.tobytes()) for name, array in partition.policy.state_dict().items()}
+        learned = {name: (array.shape, array.tobytes()) for name, array in _renumbered(partition.policy.state_dict()).items()}
         return tenants["a"].seen, words, groups, learned, len(partition.policy._expected)
 
 
