@@ -331,9 +331,12 @@ def _odds(value: Floats, shift: Floats | None) -> Floats:
 
 def _contexts(slate: Slate, odds: Floats) -> Floats:
     """Return [1, log odds that its solution is the right one, cosine] of each candidate: agreeing candidates add up."""
-    _, group = np.unique(slate.groups, return_inverse=True)  # 0, 1, ... for each distinct solution
+    numbers: dict[int, int] = {}
+    group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
     mass = np.asarray(np.bincount(group, odds), np.float64)[group]
-    return np.column_stack([np.ones(len(slate)), _log_odds(mass), _centred(slate.similarity)])
+    contexts = np.ones((len(slate), 3))
+    contexts[:, 1], contexts[:, 2] = _log_odds(mass), _centred(slate.similarity)
+    return contexts
 
 
 def _context(slate: Slate, odds: Floats, contexts: Floats, chosen: NDArray[np.int64]) -> Floats:

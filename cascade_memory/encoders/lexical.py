@@ -50,31 +50,29 @@ def word_terms(texts: Sequence[str]) -> Terms:
     [0, 0, 1, 1]
     """
     data, owners = _bytes(texts)
-    is_word = _IS_WORD[data]
-    starts = np.flatnonzero(is_word & ~np.concatenate([[False], is_word[:-1]]))
+    is_word = _IS_WORD.take(data)
+    starts = np.flatnonzero(is_word[1:] > is_word[:-1]) + 1  # the first byte is a blank
     if not len(starts):
         return _NOTHING
-    last_start = np.maximum.accumulate(np.where(_marks(starts, len(data)), np.arange(len(data)), 0))
-    positions = np.arange(len(data)) - last_start  # of each byte in its word
-    values = np.where(is_word, (data.astype(np.uint32) + np.uint32(1)) * _POWERS[np.minimum(positions, 63)], np.uint32(0))
+    start = np.zeros(len(data), np.int64)  # of each byte's word
+    start[starts] = starts
+    positions = np.arange(len(data)) - np.maximum.accumulate(start, out=start)
+    values = (data + np.uint32(1)) * _POWERS.take(positions, mode="clip") * is_word
     return _unique(owners[starts], np.add.reduceat(values, starts, dtype=np.uint32))
-
-
-def _marks(starts: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    marks = np.zeros(n, bool)
-    marks[starts] = True
-    return marks
 
 
 def _bytes(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     data = np.frombuffer((" " + " \x00 ".join(texts) + " ").lower().encode("utf-8", "replace"), np.uint8)
-    return data, np.cumsum(data == _SEPARATOR, dtype=np.int32)
+    return data, (data == _SEPARATOR).cumsum(dtype=np.int32)
 
 
 def _unique(owners: NDArray[np.int32], codes: NDArray[np.uint32]) -> Terms:
     buckets = (codes * _PRIME) >> _SHIFT  # Fibonacci hashing: the high bits are well mixed
-    pairs = np.sort(owners * np.int32(BUCKETS) + buckets.astype(np.int32))  # int32 sorts several times faster than int64
-    pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])] if len(pairs) else pairs
+    pairs = owners * np.int32(BUCKETS) + buckets.astype(np.int32)  # int32 sorts several times faster than int64
+    pairs.sort()
+    new = np.ones(len(pairs), bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
+    pairs = pairs[new]
     return pairs >> _BITS, pairs & (BUCKETS - 1)
 
 

@@ -119,14 +119,14 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
         return tenants["a"].seen, words, groups, learned, len(partition.policy._expected)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[_Step]):
     alone = [step for step in steps if step.namespace == "a"]
     assert _lived(steps, "a", abstain=True) == _lived(alone, "a", abstain=True)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_nor_does_it_matter_which_namespace_was_there_first(steps: list[_Step]):
     # Whether a case is shown is decided by a draw, seeded with the number of the namespace: not a matter of what it knows.

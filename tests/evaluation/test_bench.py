@@ -84,7 +84,7 @@ def test_memory_pays_where_solutions_recur(streams, tmp_path):
 
 def test_after_a_kill_it_goes_on_and_ends_with_the_same_rows(streams, tmp_path):
     arguments = ["--tasks", "banking77", "rca", "--methods", "zero-shot", "NP-CBR", "CASCADE"]
-    arguments += ["--seeds", "2", "--limit", "100", "--jobs", "2", "--data", str(streams)]
+    arguments += ["--seeds", "2", "--limit", "40", "--jobs", "2", "--data", str(streams)]
     command = [sys.executable, "-m", "cascade_memory", "bench", "run", "--json", *arguments, "--out"]
     whole = json.loads(subprocess.run([*command, str(tmp_path / "whole.jsonl")], capture_output=True, check=True).stdout)
     target, kills = tmp_path / "killed.jsonl", 0

@@ -160,7 +160,7 @@ def test_sentiments_of_every_entity():
 
 
 def test_a_runaway_reply_takes_no_time():
-    deep = "\\boxed{" + "\\text{" * 100_000 + "}" * 100_001
+    deep = "\\boxed{" + "\\text{" * 30_000 + "}" * 30_001
     for reply in (
         deep,
         "```" + " " * 900_000,
@@ -174,7 +174,7 @@ def test_a_runaway_reply_takes_no_time():
         for reward in (lambda one: exact(one, "a"), lambda one: jaccard(one, ["a"]), lambda one: every_entity(one, [])):
             assert reward(reply) == 0.0
         code_in(reply, "sql")
-        assert time.process_time() - began < 30
+        assert time.process_time() - began < 10
 
 
 @given(st.text())

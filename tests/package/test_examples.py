@@ -84,7 +84,7 @@ def test_the_latency_benchmark_runs(tmp_path: Path):
 def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
     pytest.importorskip("mcp")
     pytest.importorskip("torch")
-    few = ["--cases", "200", "--times", "5", "--processes", "1"]
+    few = ["--cases", "100", "--times", "3", "--processes", "1"]
     printed = run("benchmarks/mcp_latency.py", *few, cwd=tmp_path, loopback=True)
     assert [line.split("  ")[0] for line in printed.splitlines()] == ["kept stdio", "kept http", "fresh stdio"]
 
@@ -107,7 +107,7 @@ def test_the_learning_benchmark_runs(part: str, data: Path, tmp_path: Path):
         ("worlds", "--rounds 200 --seeds 1 --out rows.jsonl"),
         ("posterior", "--updates 100 --dimension 64"),
         ("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl"),
-        ("scale", "--parts sizes episodes --sizes 200 --episodes 200 --out rows.jsonl --work ."),
+        ("scale", "--parts sizes episodes --sizes 60 --episodes 60 --out rows.jsonl --work ."),
         ("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl"),
         ("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl"),
     ],

@@ -95,7 +95,7 @@ def test_the_picture_was_drawn_from_the_table():
     assert drawn == in_table("create_agent"), AGAIN
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_readme_s_command_prints_readme_s_figures(tmp_path: Path):
     """What it plays and draws with: the model that README names."""
