@@ -15,6 +15,7 @@
     ├── ModelUnavailable (ConnectionError)  a chat model that a benchmark asked gave no reply
     └── StoreError (OSError)             the folder cannot be used as it is
         ├── StoreUnwritable              no permission, or no room left
+        ├── StoreBusy                    somebody else has been writing for too long
         ├── StoreCorrupt                 not a ledger, or a damaged one
         ├── StoreReplaced                replaced, moved or deleted while it was open
         ├── SchemaTooNew                 written by a newer version of this library

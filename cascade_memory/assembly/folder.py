@@ -119,6 +119,8 @@ def release(engine: Engine, holder: object) -> None:
     if engine.parts.ledger.path is None:
         engine.close()
         return
+    if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
+        engine.recording.close()  # which may wait: others want to open their folders meanwhile
     with _opening:
         for key, known in list(_open.items()):  # not by the path: it may be relative, and the working directory another by now
             if known.engine is engine:

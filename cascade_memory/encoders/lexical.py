@@ -70,7 +70,8 @@ def _unique(owners: NDArray[np.int32], codes: NDArray[np.uint32]) -> Terms:
     buckets = (codes * _PRIME) >> _SHIFT  # Fibonacci hashing: the high bits are well mixed
     pairs = owners * np.int32(BUCKETS) + buckets.astype(np.int32)  # int32 sorts several times faster than int64
     pairs.sort()
-    new = np.ones(len(pairs), bool)
+    new = np.empty(len(pairs), bool)
+    new[:1] = True
     np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
     pairs = pairs[new]
     return pairs >> _BITS, pairs & (BUCKETS - 1)

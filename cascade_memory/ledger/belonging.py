@@ -84,7 +84,7 @@ class Belonging:
         self._refuse_again()
         noted, generation = connection.execute(_FACTS).fetchone()
         if self._embedder is not None and noted not in (None, self._embedder[1]):
-            theirs, ours = json.loads(str(noted))[0], json.loads(self._embedder[1])[0]
+            theirs, ours = _name_of(noted), _name_of(self._embedder[1])
             self._refuse(
                 EncoderMismatch(
                     f"{self.path} has vectors of the embedder {theirs!r} now, this memory was opened with {ours!r}: nothing "
@@ -115,6 +115,14 @@ class Belonging:
     def _refuse_again(self) -> None:
         if self._refusal is not None:
             raise type(self._refusal)(*self._refusal.args)  # a new one: each collects where it was raised
+
+
+def _name_of(noted: object) -> str:
+    """Return the embedder of a note, as far as it can be read."""
+    try:
+        return str(json.loads(str(noted))[0])
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+        return str(noted)[:80]
 
 
 def begin_generation(connection: sqlite3.Connection) -> None:

@@ -281,10 +281,12 @@ def scan(connection: sqlite3.Connection, namespace: int, after: int, limit: int,
 
 def _with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
     """Return the rows that end with a vector of the usual length and of norm one, and these vectors."""
-    size = Counter(len(row[-1]) for row in rows).most_common(1)[0][0] if rows else 0
+    sizes = Counter([len(row[-1]) for row in rows]) if len(rows) > 1 else {len(row[-1]): 1 for row in rows}
+    size = max(sizes, key=sizes.__getitem__, default=0)
     if not size or size % 4:
         return [], np.zeros((0, 0), np.float32)
-    rows = [row for row in rows if len(row[-1]) == size]
+    if len(sizes) > 1:
+        rows = [row for row in rows if len(row[-1]) == size]
     vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
     with np.errstate(all="ignore"):
         squares = np.einsum("nd,nd->n", vectors, vectors)  # one bad number makes it one

@@ -218,7 +218,7 @@ class Connections:
         """Yield a connection that sees one consistent state per statement."""
         self.check()
         if self.path is None:
-            with self._lock, explained(self.path):
+            with self._alone(), explained(self.path):
                 yield self._quick
             return
         if self._unchanged is not None and self._unchanged != state_of(self.path):

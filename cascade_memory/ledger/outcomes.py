@@ -74,7 +74,7 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     case_key, case_id = None, None
     kind, text = packed = pack_solution(new.solution)
     if new.case is not None:
-        case = dataclasses.replace(new.case, metadata=metadata)
+        case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
         case_key, case_id, _ = cases.insert(connection, case, packed if case.solution is new.solution else None)
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = connection.execute(
@@ -201,7 +201,9 @@ def _withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome
     episode, value, case_key = connection.execute(
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
-    connection.execute("UPDATE outcome SET withdrawn_at = ?, metadata = NULL WHERE key = ?", (at, outcome))
+    # Nobody would find again what it said, to forget it.
+    gone = "withdrawn_at = ?, metadata = NULL, solution_kind = NULL, solution = NULL"
+    connection.execute(f"UPDATE outcome SET {gone} WHERE key = ?", (at, outcome))
     connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     count_use(connection, episode, value, sign=-1)
@@ -245,5 +247,4 @@ def _take_back_report(connection: sqlite3.Connection, episode_id: str, at: float
     episode, namespace, outcome = row
     keep_metadata(connection, namespace, episode, said_of(connection, outcome))
     _withdraw(connection, namespace, at, outcome)
-    connection.execute("UPDATE outcome SET solution_kind = NULL, solution = NULL WHERE episode = ?", (episode,))
     connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))

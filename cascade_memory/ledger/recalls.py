@@ -108,7 +108,7 @@ def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, 
 def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, Any]:
     """Return what an episode's recalls were told of it."""
     (packed,) = connection.execute("SELECT metadata FROM episode WHERE key = ?", (episode,)).fetchone()
-    return metadata_if_readable(packed)
+    return metadata_if_readable(packed) if packed else {}
 
 
 # The vector of a recall's query, where that is its episode's.

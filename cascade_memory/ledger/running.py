@@ -62,10 +62,13 @@ def seen(connection: sqlite3.Connection) -> float:
 
 def _noted(connection: sqlite3.Connection) -> tuple[float, float, str]:
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (_NOTE,)).fetchone()
-    if row is None:
-        return 0.0, 0.0, ""
+    return (0.0, 0.0, "") if row is None else _read(row[0])
+
+
+@functools.lru_cache(maxsize=8)  # it changes once a minute
+def _read(note: object) -> tuple[float, float, str]:
     try:
-        counted, at, where = json.loads(row[0])
+        counted, at, where = json.loads(note)  # type: ignore[arg-type] - of an edited file it may be anything
         return max(0.0, float(counted)), float(at), str(where)
     except (ValueError, TypeError, RecursionError, OverflowError):
         return 0.0, 0.0, ""  # somebody has edited it: running time begins anew, and nothing goes too early

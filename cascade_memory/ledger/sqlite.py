@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from cascade_memory.domain.records import (
     Unsettled,
 )
 from cascade_memory.domain.trajectory import Solution
+from cascade_memory.errors import UnknownEpisode
 from cascade_memory.ledger import cases, compaction, copying, episodes, expiry, history, outcomes, recalls, transfer, vectors
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.forgetting import Forgetting
@@ -48,6 +51,7 @@ class SQLiteLedger(Looking, Forgetting):
     """
 
     def __init__(self, path: Path | None) -> None:
+        path = None if path is None else Path(os.path.abspath(path))  # the working directory may change
         self.path = path
         self.connections = Connections(path)
 
@@ -123,9 +127,13 @@ class SQLiteLedger(Looking, Forgetting):
         with self.connections.read() as connection:
             return int(connection.execute("SELECT count(*) FROM recall WHERE namespace = ?", (namespace,)).fetchone()[0])
 
-    def record(self, entry: RecallRecord) -> int:
-        """Store a recall before its id is handed out."""
+    def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
+        """Store a recall; refuse it if something of its namespace was forgotten after a line of the log."""
         with self.connections.write(durable=False) as connection:
+            if unless_forgotten_since is not None and _forgot(connection, entry.namespace, unless_forgotten_since):
+                raise UnknownEpisode(
+                    "something was forgotten while this recall waited to be written down: it may be part of that"
+                )
             self.connections.belonging.claim(connection)
             return recalls.record(connection, entry)
 
@@ -386,3 +394,8 @@ class SQLiteLedger(Looking, Forgetting):
     def close(self) -> None:
         """Close the file."""
         self.connections.close()
+
+
+def _forgot(connection: sqlite3.Connection, namespace: int, since: int) -> bool:
+    query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?) LIMIT 1"
+    return connection.execute(query, (since, namespace, FORGOTTEN, PURGED)).fetchone() is not None

@@ -38,8 +38,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE outcome ADD COLUMN metadata TEXT",
         "ALTER TABLE outcome ADD COLUMN agents_words INTEGER NOT NULL DEFAULT 0",
         "UPDATE outcome SET agents_words = 1 WHERE source = 'agent' AND solution IS NOT NULL",
-        """UPDATE episode SET reported = length(CAST(query AS BLOB)) + (SELECT coalesce(sum(length(CAST(solution AS BLOB))), 0)
-             FROM outcome WHERE outcome.episode = episode.key) WHERE status = 'settled' AND source = 'agent'""",
+        "UPDATE outcome SET solution_kind = NULL, solution = NULL WHERE withdrawn_at IS NOT NULL",
         """CREATE TABLE addition (key INTEGER PRIMARY KEY AUTOINCREMENT, namespace INTEGER NOT NULL, cases_key INTEGER NOT NULL,
              source TEXT NOT NULL, at REAL NOT NULL, metadata TEXT NOT NULL, solution TEXT)""",
         "CREATE INDEX addition_case ON addition(cases_key)",

@@ -19,8 +19,8 @@ _CACHE_KB = 32_768  # of the ledger, and as much of the copy
 # takes its locks away, would look to SQLite as if it were not there.
 _PROGRAM = """
 import os, sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
 try:
+    connection = sqlite3.connect(sys.argv[1], uri=True, isolation_level=None, timeout=30)
     connection.execute("PRAGMA temp_store = FILE")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA cache_size = -" + sys.argv[2])
@@ -35,7 +35,8 @@ os._exit(0)
 
 def vacuum_elsewhere(path: Path) -> None:
     """Rewrite a ledger without its free pages; raises ``sqlite3.OperationalError`` as if it had been done here."""
-    command = [sys.executable, "-I", "-c", _PROGRAM, str(path), str(_CACHE_KB)]  # "-I": no module of the working directory
+    there = f"{path.absolute().as_uri()}?mode=rw"  # SQLite makes no other file where it is gone
+    command = [sys.executable, "-I", "-c", _PROGRAM, there, str(_CACHE_KB)]  # "-I": no module of the working directory
     try:
         done = subprocess.run(
             command,

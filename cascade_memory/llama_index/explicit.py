@@ -56,7 +56,7 @@ async def arun(
             await memory.aend(entry.episode_id, solution=solution)
         else:
             await in_reward_thread(lambda: memory.finish(entry.episode_id))
-    episode = await in_thread(lambda: memory.get_episode(entry.episode_id))
+    episode = await in_reward_thread(lambda: memory.get_episode(entry.episode_id))
     if episode is None:  # the recall failed, and was counted
         episode = Episode(id=entry.episode_id, namespace=memory.namespace, query=query, status="censored")
     return output, episode

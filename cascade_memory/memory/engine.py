@@ -22,10 +22,17 @@ from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
-from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.visible import visible
 from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.errors import (
+    ContentChanged,
+    EncoderMismatch,
+    EpisodeClosed,
+    InvalidInput,
+    MemoryClosed,
+    MemoryForked,
+    UnknownEpisode,
+)
 from cascade_memory.memory.asked import Asked, Judgement
 from cascade_memory.memory.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.memory.choosing import Choosing
@@ -263,6 +270,7 @@ class Engine:
         self.learn_soon()  # from what other processes did
         if partition.overdue:
             self._learn_from_news()
+        seq = self._seq
         name = asked.episode_id or str(uuid.uuid4())
         chosen = self._choosing.choose(
             Query(text=asked.query, vector=vector),
@@ -272,7 +280,7 @@ class Engine:
             where=asked.where,
             showing=None if asked.search else asked.showing,
             episode_id=name,
-            arm="live" if asked.search else self._arm(name, asked.showing, known=asked.episode_id is not None),
+            arm="live" if asked.search else self._arm(asked, name),
         )
         if chosen.selection.failure is not None:
             self.failures["rank"] += 1
@@ -298,13 +306,19 @@ class Engine:
             if choice is not None and chosen.shows and would_learn:
                 partition.policy.expect(key, chosen.selection.slate, choice)
 
-        failure = self.recording.write(entry, attempt.left(), written)
+        failure = self.recording.write(entry, attempt.left(), seq, written)
         return found if failure is None or asked.search else unrecorded(found, failure)
 
-    def _arm(self, episode_id: str, showing: Showing, *, known: bool) -> str:
-        """Return the arm that an episode was opened in, or will be."""
-        episode = self.parts.ledger.episode(episode_id) if known else None
-        return showing.arm_of(episode_id) if episode is None else episode.arm
+    def _arm(self, asked: Asked, name: str) -> str:
+        """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
+        episode = None if asked.episode_id is None else self.parts.ledger.episode(name)
+        if episode is None:
+            return asked.showing.arm_of(name)
+        if episode.namespace != asked.namespace:
+            raise UnknownEpisode(f"episode {name!r} belongs to another namespace")
+        if episode.status != "open":
+            raise EpisodeClosed(f"episode {name!r} is {episode.status}; open another one to recall again")
+        return episode.arm
 
     def reward(
         self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None
@@ -314,9 +328,10 @@ class Engine:
         ledger = self.parts.ledger
         episode = ledger.unsettled(said.episode_id, self.number(namespace))
         unseen = said.solution is None and episode.agents_words and said.confirms is None
-        seen = fingerprint(said.episode_id, episode.query, episode.solution, episode.reward)
-        if said.confirms is not None and said.confirms != seen:
-            raise ContentChanged.of(said.episode_id, said.confirms)
+        if said.confirms is not None:
+            seen = fingerprint(said.episode_id, episode.query, episode.solution, episode.reward)
+            if said.confirms != seen:
+                raise ContentChanged.of(said.episode_id, said.confirms)
         if unseen and unkept is None and said.source in TRUSTED_SOURCES:
             raise InvalidInput(
                 f"what solved episode {said.episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "

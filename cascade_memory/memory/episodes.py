@@ -18,7 +18,7 @@ from cascade_memory.domain.validation import MetadataValue, check_id, check_meta
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.asked import Judgement
 from cascade_memory.memory.handle import Handle
-from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
 
 _LOOKS_SOLVED = 0.5  # a reward above it
@@ -121,8 +121,8 @@ class EpisodeVerbs(Handle):
 
     def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
-        ledger = self._caught_up().parts.ledger
-        return ledger.latest_episode(self._number(namespace), check_id(thread_id, "thread_id"))
+        ledger = self._caught_up(thread=check_id(thread_id, "thread_id")).parts.ledger
+        return ledger.latest_episode(self._number(namespace), thread_id)
 
     def end(
         self,
@@ -159,7 +159,7 @@ class EpisodeVerbs(Handle):
         namespace: str | None = None,
     ) -> float | None:
         """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop."""
-        episode = await in_thread(functools.partial(self._ending, episode_id, status, namespace))
+        episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, namespace))
         if episode is None:
             return None
         checked = None if solution is None else check_solution(solution)
@@ -217,7 +217,8 @@ class EpisodeVerbs(Handle):
 
     def knows(self, episode_id: str) -> bool:
         """Say whether an id is taken, in whichever namespace."""
-        return self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episode(episode_id) is not None
+        engine = self._open()
+        return engine.recording.holds(check_id(episode_id, "episode_id")) or engine.parts.ledger.episode(episode_id) is not None
 
     def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will ever know. Return whether it was open."""

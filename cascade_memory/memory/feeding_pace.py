@@ -32,11 +32,11 @@ class FeedingPace:
         """Begin anew after the next failure."""
         self._failures_in_a_row = 0
 
-    def is_good(self, lag: Callable[[], int]) -> bool:
-        """Say whether this is a good moment to write; ``lag`` tells how much there is."""
+    def is_good(self, behind: Callable[[], bool]) -> bool:
+        """Say whether this is a good moment to write; ``behind`` tells whether there is anything."""
         if self._idle() >= _QUIET:
             return True
-        if not lag():
+        if not behind():
             self._waiting_since = 0.0
             return True  # there is nothing to write
         self._waiting_since = self._waiting_since or time.monotonic()

@@ -206,10 +206,10 @@ class Handle:
         self._engine.check()
         return self._engine
 
-    def _caught_up(self, episode_id: str | None = None) -> Engine:
-        """Return the engine once an episode, or every one, is written down."""
+    def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
+        """Return the engine once an episode, a conversation's, or every one, is written down."""
         engine = self._open()
-        engine.recording.wait_for(episode_id)
+        engine.recording.wait_for(episode_id, thread=thread)
         return engine
 
     def _number(self, namespace: str | None) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,13 +15,16 @@ from cascade_memory.errors import EncoderMismatch, EpisodeClosed, MemoryForked, 
 from cascade_memory.memory.workers import Job, Workers
 from cascade_memory.ports.ledger import Ledger
 
+_MISUSE = (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
 _MOST_LATE = 256  # recalls that wait to be written down: beyond, they are not
+_CROWDED = 32  # of them: beyond, a recall waits for its deadline before it joins them
 _AT_ONCE = 1.0  # seconds that it is tried before the memory may have been closed
 _WAITS = 30.0  # seconds for a recall to be written down, on behalf of its reward
 
 
 class _Late(NamedTuple):
     entry: RecallRecord
+    seq: int  # the log when it was made: what was forgotten since must not come back
     written: Callable[[int], object]
 
 
@@ -38,21 +43,33 @@ class Recording:
         self._closed = False
         self._unopened: deque[str] = deque(maxlen=1024)
 
-    def write(self, entry: RecallRecord, most: float | None, written: Callable[[int], object]) -> Exception | None:
-        """Write a recall down and hand its key to ``written``, after so many seconds at most; return why that will never be."""
-        if self._late:
-            return self._postpone(_Late(entry, written))
-        with patience(most):
+    def write(self, entry: RecallRecord, most: float | None, seq: int, written: Callable[[int], object]) -> Exception | None:
+        """Write a recall down and hand its key to ``written``, after so many seconds at most; return why that will never be.
+
+        ``seq`` is the last line of the log that it knows of.
+        """
+        until = None if most is None else time.monotonic() + most
+        late = _Late(entry, seq, written)
+        if self._late and not self._room(most):
+            return self._postpone(late)
+        with patience(None if until is None else max(0.0, until - time.monotonic())):
             try:
                 key = self._ledger.record(entry)
-            except (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch):
+            except _MISUSE:
                 raise
             except StoreBusy:
-                return self._postpone(_Late(entry, written))
+                return self._postpone(late)
             except Exception as error:  # noqa: BLE001 - whatever it is: the cases are known
                 return self._failed(entry, error)
         written(key)
         return None
+
+    def _room(self, most: float | None) -> bool:
+        """Wait while many wait already; return whether nobody does any more."""
+        enough = 0 if most is None else _CROWDED
+        with self._one_less:
+            self._one_less.wait_for(lambda: len(self._late) <= enough, most)
+            return not self._late
 
     def _failed(self, entry: RecallRecord, error: Exception) -> Exception:
         self._report("record", error)
@@ -65,26 +82,28 @@ class Recording:
     def _postpone(self, late: _Late) -> Exception | None:
         with self._one_less:
             waiting = len(self._late)
-            if waiting < _MOST_LATE and not self._closed:
+            accepted = waiting < _MOST_LATE and not self._closed
+            if accepted:
                 self._late.append(late)
-                if not waiting:
-                    self._writer.give(Job(self._catch_up))
-                return None
-        return self._failed(
-            late.entry, StoreBusy(f"{waiting} recalls wait to be written down; is another process stuck?")
-        )
+        if not accepted:
+            return self._failed(late.entry, StoreBusy(f"{waiting} recalls wait to be written down; is another process stuck?"))
+        if not waiting:
+            with patience(None):
+                self._writer.give(Job(functools.partial(self._catch_up, threading.get_ident())))
+        return None
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, asker: int) -> None:
         """Write down what waits, in its order. It stays in the queue until then, so that nothing overtakes it."""
+        may_wait = threading.get_ident() != asker  # no: the system has no thread left for this
         more = True
         while more:
             late = self._late[0]
             try:
-                with patience(_AT_ONCE):
-                    key = self._ledger.record(late.entry)
+                with patience(_AT_ONCE if may_wait else 0.0):
+                    key = self._ledger.record(late.entry, unless_forgotten_since=late.seq)
                 late.written(key)
             except StoreBusy as error:
-                if not self._closed:
+                if may_wait and not self._closed:
                     continue
                 self._failed(late.entry, error)
             except Exception as error:  # noqa: BLE001 - as above
@@ -94,19 +113,22 @@ class Recording:
                 more = bool(self._late)
                 self._one_less.notify_all()
 
-    def wait_for(self, episode_id: str | None = None) -> None:
-        """Wait until an episode, or every one, is written down: somebody asks for it."""
+    def holds(self, episode_id: str) -> bool:
+        """Say whether a recall of this episode waits to be written down."""
+        with self._one_less:
+            return any(late.entry.episode_id == episode_id for late in self._late)
+
+    def wait_for(self, episode_id: str | None = None, *, thread: str | None = None) -> None:
+        """Wait until what waits now is written down, of an episode, of a conversation, or all of it: somebody asks for it."""
         if not self._late:
             return
         left = seconds_left()
         with self._one_less:
-            if not self._one_less.wait_for(lambda: not self._waits(episode_id), _WAITS if left is None else left):
-                raise StoreBusy(
-                    "the recall of this episode waits to be written down while another process is writing; is that one stuck?"
-                )
-
-    def _waits(self, episode_id: str | None) -> bool:
-        return any(episode_id in (None, late.entry.episode_id) for late in self._late)
+            asked = [late for late in self._late if _is_of(late.entry, episode_id, thread)]
+            if asked and not self._one_less.wait_for(
+                lambda: not any(late is asked[-1] for late in self._late), _WAITS if left is None else left
+            ):
+                raise StoreBusy("a recall waits to be written down while another process is writing; is that one stuck?")
 
     def close(self) -> None:
         """Write down what waits, or let go of it after a while."""
@@ -125,3 +147,7 @@ class Recording:
     def failed_to_open(self, episode_id: str) -> bool:
         """Say whether this episode is not known because its recall failed."""
         return episode_id in self._unopened and self._ledger.episode(episode_id) is None
+
+
+def _is_of(entry: RecallRecord, episode_id: str | None, thread: str | None) -> bool:
+    return episode_id in (None, entry.episode_id) and thread in (None, entry.thread)

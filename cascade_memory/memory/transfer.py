@@ -46,6 +46,13 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
     if isinstance(source, (str, Path)):
         with _opened(source, "r") as file:
             return import_(engine, file, progress=progress)
+    try:
+        return _imported(engine, source, progress=progress)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"this export is not UTF-8 ({error.reason}); nothing was imported") from error
+
+
+def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -> int:
     if not isinstance(source, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
         raise InvalidInput(f"import_ takes a path or lines, not a {type(source).__name__}")
     lines = iter(source)
@@ -59,10 +66,23 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
     ledger = engine.parts.ledger
     with SpooledTemporaryFile(_IN_RAM, "w+", encoding="utf-8", newline="\n", dir=_spool_folder(engine)) as spool:
         for number, line in enumerate(lines, start=2):
-            spool.write(json.dumps(_parsed(line, number)) + "\n")
-        spool.seek(0)
+            record = json.dumps(_parsed(line, number)) + "\n"
+            with _explained(engine):
+                spool.write(record)
+        with _explained(engine):
+            spool.seek(0)
         records = (json.loads(line) for line in spool)
         return ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
+
+
+@contextlib.contextmanager
+def _explained(engine: Engine) -> Generator[None, None, None]:
+    """Say what to do where an import finds no room to wait in; what whoever provides it raises is theirs."""
+    try:
+        yield
+    except OSError as error:
+        where = _spool_folder(engine) or tempfile.gettempdir()
+        raise StoreUnwritable(f"no room in {where} for an import to wait in ({error}); nothing was imported") from error
 
 
 def _spool_folder(engine: Engine) -> str | None:

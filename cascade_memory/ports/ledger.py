@@ -68,8 +68,8 @@ class Ledger(Protocol):
         """Return the number of recalls."""
         ...
 
-    def record(self, entry: RecallRecord) -> int:
-        """Store a recall before its id is handed out; survives a killed process."""
+    def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
+        """Store a recall; survives a killed process. ``UnknownEpisode`` if something was forgotten after a line of the log."""
         ...
 
     def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:

@@ -108,7 +108,7 @@ class SnapshotStore:
         return [
             file
             for file in files
-            if file.name not in named and ((of_weights(file.name) or (0, 0))[1] < oldest or file.stat().st_mtime < young)
+            if file.name not in named and ((of_weights(file.name) or (0, 0))[1] < oldest or _written(file) < young)
         ]
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
@@ -135,7 +135,7 @@ class SnapshotStore:
         if self.path is None:
             return []
         files = files_in(self.path)
-        left = [file for file in files if is_unfinished(file.name) and file.stat().st_mtime < time.time() - _WRITING]
+        left = [file for file in files if is_unfinished(file.name) and _written(file) < time.time() - _WRITING]
         return left + [file for file in files if of_state(file.name) and self._read(file) is None]
 
     @staticmethod
@@ -196,3 +196,11 @@ def _delete(file: Path) -> None:
     """Delete a file, if it can be: what stays is not taken for more than it is."""
     with contextlib.suppress(OSError):
         file.unlink(missing_ok=True)
+
+
+def _written(file: Path) -> float:
+    """Return when a file was written; now, where another process has just deleted it."""
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return time.time()

@@ -54,7 +54,8 @@ def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory
     options = METHODS[method] if not parameters else _with(method, json.loads(parameters))
     if options is None:
         return None
-    return CascadeMemory(embedder=embedder, learn="inline", **options)
+    # No deadline: what comes out must not depend on how busy the machine is.
+    return CascadeMemory(embedder=embedder, learn="inline", deadline=None, **options)
 
 
 def _with(method: str, parameters: dict[str, float]) -> dict[str, Any]:

@@ -1,0 +1,217 @@
+"""Recalls that find the ledger locked: written down a little later, in their order, unless they were forgotten meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stopped_writer import stopped_writer
+
+from cascade_memory import CascadeMemory
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.errors import EpisodeClosed, StoreBusy
+from cascade_memory.memory import recording
+
+_DEADLINE, _SLACK = 0.5, 1.5
+
+
+class Mine(HashingEmbedder):
+    """Somebody's own embedder: a recall runs on a thread of its own."""
+
+
+@pytest.fixture(params=["ours", "mine"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CascadeMemory]:
+    embedder = "hashing" if request.param == "ours" else Mine()
+    with CascadeMemory(tmp_path / "m", embedder=embedder, deadline=_DEADLINE, abstain=False) as memory:
+        memory.add([(f"task {i} of kind {i % 4}", f"solution {i % 4}") for i in range(40)], progress=False)
+        memory.recall("task 1 of kind 1")
+        yield memory
+
+
+@pytest.mark.parametrize("verb", ["latest", "pending", "get_episode", "finish", "discard", "forget", "close"])
+def test_whoever_asks_for_a_recall_that_waits_gets_it_written_down(memory: CascadeMemory, tmp_path: Path, verb: str):
+    def ask() -> object:
+        if verb in ("latest", "get_episode"):
+            return getattr(memory, verb)("conversation" if verb == "latest" else "late") is not None
+        if verb == "pending":
+            return [one.id for one in memory.pending()][-1] == "late"
+        if verb == "forget":
+            return memory.forget(everything=True).episodes == 2 and memory.stats().recalls == 0
+        if verb == "close":
+            memory.close()
+            with CascadeMemory(tmp_path / "m", embedder=memory._engine.parts.embedder) as again:
+                return again.get_episode("late") is not None
+        return getattr(memory, verb)("late")
+
+    with stopped_writer(tmp_path / "m"):
+        assert memory.recall("task 2 of kind 2", episode_id="late", thread_id="conversation").error is None
+        answers: list[object] = []
+        asking = threading.Thread(target=lambda: answers.append(ask()))
+        asking.start()
+        asking.join(0.3)
+        assert not answers
+    asking.join(30)
+    assert answers == [True]
+
+
+def test_of_many_that_wait_the_last_ones_say_that_their_reward_will_be_ignored(
+    memory: CascadeMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(recording, "_MOST_LATE", 5)
+    with stopped_writer(tmp_path / "m"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = [memory.recall(f"task {i} of kind {i % 4}") for i in range(8)]
+        assert all(len(one.cases) == 1 for one in found)
+        assert [one.error is None for one in found] == [True] * 5 + [False] * 3
+        assert all("5 recalls wait to be written down" in str(one.error) for one in found[5:])
+        assert all("reward will be ignored" in str(one.error) for one in found[5:])
+    assert memory.reward(found[5].episode_id, 1.0) is None
+    assert memory.reward(found[4].episode_id, 1.0, solution="s")
+    assert memory.health().failures == {"record": 3}
+
+
+def test_whoever_asks_too_often_waits_rather_than_lose_a_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recording, "_MOST_LATE", 40)
+    monkeypatch.setattr(recording, "_CROWDED", 8)
+    with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=4.0) as memory:
+        memory.add("task", "solution")
+        memory.recall("task")
+        found, waited = [], []
+
+        def ask() -> None:
+            for _ in range(60):
+                began = time.perf_counter()
+                found.append(memory.recall("task"))
+                waited.append(time.perf_counter() - began)
+
+        asking = [threading.Thread(target=ask) for _ in range(4)]
+        with stopped_writer(tmp_path / "m"):
+            for one in asking:
+                one.start()
+            time.sleep(1.0)
+        for one in asking:
+            one.join()
+        assert [one.error for one in found] == [None] * 240
+        assert max(waited) < 4.0 + _SLACK
+        assert memory.stats().recalls == 241
+
+
+async def test_runs_that_end_behind_a_stopped_writer_keep_no_recall_waiting(tmp_path: Path):
+    with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=_DEADLINE) as memory:
+        memory.add("task", "solution")
+        opened = [memory.recall("task") for _ in range(2)]
+        with stopped_writer(tmp_path / "m"):
+            opened += [memory.recall("task") for _ in range(30)]
+            ending = [asyncio.ensure_future(memory.aend(one.episode_id, solution="s")) for one in opened * 2]
+            await asyncio.sleep(0.2)
+            began = time.perf_counter()
+            assert (await memory.arecall("task")).error is None
+            assert time.perf_counter() - began < _DEADLINE + _SLACK
+            assert not all(one.done() for one in ending)
+        await asyncio.gather(*ending)
+        assert len(memory.pending()) == 33
+
+
+def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: CascadeMemory, tmp_path: Path):
+    ledger, free = memory._engine.parts.ledger, threading.Event()
+    record = ledger.record
+
+    def held_up(*arguments: object, **options: object) -> int:
+        if not free.wait(0.1):
+            raise StoreBusy("held up by this test, as by a long queue")
+        return record(*arguments, **options)
+
+    ledger.record = held_up  # type: ignore[method-assign]
+    recall = memory.recall("a private task of ann", metadata={"user": "ann"})
+    assert recall.error is None
+    command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", '{"user": "ann"}', "--purge"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    free.set()
+    memory.sync()
+    ledger.record = record  # type: ignore[method-assign]
+    assert memory.reward(recall.episode_id, 1.0, solution="s") is None
+    assert memory.health().failures == {"record": 1}
+    memory.close()
+    for file in (tmp_path / "m").rglob("*"):
+        assert not file.is_file() or b"private task" not in file.read_bytes(), file
+
+
+def test_where_no_thread_can_be_started_a_recall_is_not_written_down_and_comes_in_time(
+    memory: CascadeMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    start = threading.Thread.start
+
+    def fails(thread: threading.Thread) -> None:
+        if thread.name == "cascade-memory-late":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with stopped_writer(tmp_path / "m"):
+        monkeypatch.setattr(threading.Thread, "start", fails)
+        began = time.perf_counter()
+        recall = memory.recall("task 1 of kind 1")
+        assert time.perf_counter() - began < _DEADLINE + _SLACK
+        assert len(recall.cases) == 1
+        monkeypatch.undo()
+    assert memory.reward(recall.episode_id, 1.0) is None
+    assert memory.recall("task 1 of kind 1").error is None
+
+
+def test_a_closed_episode_takes_no_recall_whoever_is_writing(memory: CascadeMemory, tmp_path: Path):
+    memory.recall("task", episode_id="closed")
+    memory.discard("closed")
+    with stopped_writer(tmp_path / "m"):
+        memory.recall("task")
+        with pytest.raises(EpisodeClosed):
+            memory.recall("task", episode_id="closed")
+
+
+def test_a_conversation_is_not_kept_waiting_by_others(memory: CascadeMemory, tmp_path: Path):
+    memory.recall("task", thread_id="mine", episode_id="e")
+    with stopped_writer(tmp_path / "m"):
+        memory.recall("task", thread_id="another")
+        began = time.perf_counter()
+        assert memory.latest("mine").id == "e"
+        assert not memory.knows("unheard of")
+        assert time.perf_counter() - began < _SLACK
+
+
+def test_a_memory_in_ram_has_a_deadline_too():
+    class Slow:
+        def key(self, solution: object) -> str:
+            time.sleep(3.0)
+            return str(solution)
+
+        def agreement(self, verified: object, stored: list[object]) -> list[float]:
+            return [float(verified == one) for one in stored]
+
+    with CascadeMemory(embedder="hashing") as source:
+        source.add("task", "solution")
+        lines: list[str] = []
+
+        class Into:
+            def write(self, text: str) -> None:
+                lines.append(text)
+
+        source.export(Into(), progress=False)  # type: ignore[arg-type]
+    with CascadeMemory(embedder="hashing", matcher=Slow(), deadline=_DEADLINE) as memory:
+        memory.recall("task")
+        importing = threading.Thread(target=lambda: memory.import_("".join(lines).splitlines(), progress=False))
+        importing.start()
+        time.sleep(0.5)
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            memory.recall("task")
+        assert time.perf_counter() - began < _DEADLINE + _SLACK
+        importing.join()
+        assert memory.recall("task").error is None
