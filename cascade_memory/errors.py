@@ -27,9 +27,15 @@ Catch ``CascadeError`` to keep an agent going whatever happens to its memory; ca
 
 from __future__ import annotations
 
+from cascade_memory.visible import visible
+
 
 class CascadeError(Exception):
-    """Base of everything raised on purpose by this library."""
+    """Base of everything raised on purpose by this library. Messages may quote texts: what nobody would see is written out."""
+
+    def __str__(self) -> str:
+        """Return the message for people."""
+        return visible(super().__str__())
 
 
 class InvalidInput(CascadeError, ValueError):

@@ -27,6 +27,7 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.memory.embedding import stored_embedder
 from cascade_memory.memory.engine import Engine, Learning
+from cascade_memory.memory.feeder import MIRROR
 from cascade_memory.memory.parts import Parts, Ranker
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
@@ -35,6 +36,7 @@ from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.chroma_server import ChromaServer, parsed
 from cascade_memory.stores.tiered import TieredIndex
+from cascade_memory.visible import visible
 
 CHROMA, LOCK = "chroma", "owner.lock"
 RESTORING = f"{LEDGER}.restoring"
@@ -246,14 +248,27 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
             snapshots=SnapshotStore(folder / SNAPSHOTS),
             mirror=mirror,
             lock=OwnerLock(folder / LOCK),
-            sweep=lambda: _sweep(folder, own_chroma=not mirror.shared),
+            sweep=lambda: (*_sweep(folder, own_chroma=not mirror.shared), *_elsewhere(parts.ledger, mirror.place)),
             build=None if mirror.shared else lambda: ChildBuild(folder / LEDGER, folder / CHROMA),
         ),
         learn=settings.learn,
         candidates=settings.candidates,
         limits=settings.limits,
     )
+    if mirror.shared and engine.feeder is not None and engine.feeder.owner:
+        ChromaFolder(folder / CHROMA).discard()  # a copy that a command, or a time before the server, has left
     return engine
+
+
+def _elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
+    """Name the Chroma servers that were fed by this memory, and are not told anything as it is opened now."""
+    servers = [key.removeprefix(MIRROR) for key in ledger.metas(f"{MIRROR}:")]
+    return tuple(
+        f"the collections on the Chroma server at {visible(one[1:])}: open the memory with chroma= that address, "
+        "which deletes them there"
+        for one in servers
+        if one != here
+    )
 
 
 def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from cascade_memory.assembly.embedders import StoredVectors
 from cascade_memory.assembly.folder import LEDGER, check_there
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
-from cascade_memory.cli.tables import LiveDemo, print_table
+from cascade_memory.cli.tables import LiveDemo, print_table, print_whole
 from cascade_memory.cli.targets import check_picture, check_writable
 from cascade_memory.domain.display import no_namespace, shorten
 from cascade_memory.domain.episode import Episode
@@ -184,7 +184,7 @@ def forget(options: argparse.Namespace) -> int:
 
 def expired(options: argparse.Namespace) -> int:
     """List what has expired; bring it back."""
-    with _existing(options.path) as memory:
+    with _existing(options.path, options.namespace) as memory:
         back: list[str] = []
         if options.bring_back is not None:
             back = memory.bring_back(options.bring_back or None, namespace=options.namespace)
@@ -234,10 +234,12 @@ def pending(options: argparse.Namespace) -> int:
         return 0
     if confirmed or options.reject:
         print(f"{len(confirmed)} confirmed, {len(options.reject)} rejected")
-    rows = [[_name_of(one), f"{one.reward:g}", shorten(one.query, _READABLE), shorten(_solved(one), _READABLE)] for one in left]
-    head = ["episode@fingerprint", "reward", "task", "solution"]
-    print_table(f"reported by agents, and by nobody else: {len(left)}", head, rows)
-    if any(len(text) > _READABLE for one in left for text in (one.query, _solved(one))):
+    print(f"reported by agents, and by nobody else: {len(left)}")
+    for one in left:
+        print_whole(_name_of(one))  # as --confirm takes it
+        row = [f"{one.reward:g}", shorten(one.query, _READABLE), shorten(_solved(one), _READABLE)]
+        print_table("", ["reward", "task", "solution"], [row])
+    if any(shorten(text, _READABLE) != shorten(text, sys.maxsize) for one in left for text in (one.query, _solved(one))):
         print("longer texts are cut; --json prints them whole")
     return 0
 

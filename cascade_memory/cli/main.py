@@ -12,10 +12,10 @@ from typing import Protocol
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import bench_own, bench_report, commands, serving
-from cascade_memory.domain.visible import visible
-from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import SUITES
+from cascade_memory.visible import visible
 
 
 def parser() -> argparse.ArgumentParser:
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except (InvalidInput, UnknownCase, UnknownEpisode) as error:
+    except (InvalidInput, UnknownCase, UnknownEpisode, EpisodeClosed, ContentChanged) as error:
         code, message = 2, str(error)
     except CascadeError as error:
         code, message = 1, str(error)

@@ -10,17 +10,22 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from cascade_memory.domain.visible import visible
+from cascade_memory.visible import visible
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; texts are shown as they are, whatever markup they contain, but for what nobody would see."""
-    table = Table(title=_plain(title), title_justify="left", show_header=any(head))
+    table = Table(title=_plain(title) or None, title_justify="left", show_header=any(head))
     for column in head:
         table.add_column(_plain(column), overflow="fold")
     for row in rows:
         table.add_row(*(_plain(cell) for cell in row))
     Console().print(table)
+
+
+def print_whole(line: str) -> None:
+    """Print a line that somebody copies: it is not broken, however long it is."""
+    Console().print(_plain(line), soft_wrap=True, highlight=False)
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory, shortened, solution_text
-from cascade_memory.domain.visible import legible
+from cascade_memory.visible import legible
 
 Template: TypeAlias = Callable[[Sequence[RecalledCase]], str]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.domain.visible import shown_visibly
+from cascade_memory.visible import shown_visibly
 
 
 @shown_visibly
@@ -33,6 +33,7 @@ class Case:
     key: int = 0  # the ledger's row number: ascending with age, never reused
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredCase:
     """A case that was not verified for so long that it went, and that can still be brought back."""

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Collection, Sequence
 
-from cascade_memory.domain.visible import visible
+from cascade_memory.visible import visible
 
 _NAMED = 5  # namespaces, where one was mistyped
 

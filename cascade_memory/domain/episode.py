@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.domain.visible import shown_visibly
 from cascade_memory.errors import InvalidInput
+from cascade_memory.visible import shown_visibly
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
 Status: TypeAlias = Literal["open", "settled", "censored", "expired"]
@@ -31,14 +32,17 @@ def check_source(source: object) -> str:
     return str(source)
 
 
-def fingerprint(episode_id: str, query: str, solution: Solution | None, reward: float | None) -> str:
+def fingerprint(
+    episode_id: str, query: str, solution: Solution | None, reward: float | None, metadata: Mapping[str, MetadataValue]
+) -> str:
     """Return what stands for the content of an episode, short enough to be read out.
 
-    >>> fingerprint("e", "6 * 7", "42", 1.0)
-    'c5efbfad9191acf4b3bd'
+    >>> fingerprint("e", "6 * 7", "42", 1.0, {"user": "ann"}) == fingerprint("e", "6 * 7", "42", 1.0, {"user": "bob"})
+    False
     """
     kind, text = ("trajectory", solution.to_json()) if isinstance(solution, Trajectory) else ("text", solution or "")
     parts = [episode_id, query, "none" if solution is None else kind, text, "none" if reward is None else repr(float(reward))]
+    parts.append(json.dumps(dict(metadata), sort_keys=True))
     digest = hashlib.blake2b(digest_size=10, person=b"cascade-content")
     for part in parts:
         raw = part.encode()
@@ -75,15 +79,16 @@ class Episode:
 
     @property
     def fingerprint(self) -> str:
-        """What stands for the content of an episode: another one as soon as its query, solution or reward is another.
+        """What stands for an episode's content: another one as soon as query, solution, reward or metadata is another.
 
         ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms what was seen, and nothing else.
 
+        >>> import dataclasses
         >>> seen = Episode(id="e", namespace="default", query="6 * 7", status="settled", solution="42", reward=1.0)
-        >>> seen.fingerprint == fingerprint("e", "6 * 7", "43", 1.0)
+        >>> seen.fingerprint == dataclasses.replace(seen, solution="43").fingerprint
         False
         """
-        return fingerprint(self.id, self.query, self.solution, self.reward)
+        return fingerprint(self.id, self.query, self.solution, self.reward, self.metadata)
 
     @property
     def under_way(self) -> bool:

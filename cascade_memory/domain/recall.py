@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cascade_memory.domain.display import html_table, number, shorten
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.domain.visible import shown_visibly, visible
+from cascade_memory.visible import shown_visibly, visible
 
 _NOTABLE = -0.05  # of a record: what moves less is not told
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
-from cascade_memory.domain.visible import shown_visibly
 from cascade_memory.errors import InvalidInput
+from cascade_memory.visible import shown_visibly
 
 
 @shown_visibly

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.records import Opinion, RecallRecord
+from cascade_memory.domain.records import FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.filters import EPISODES, keep_fields
@@ -26,8 +26,10 @@ from cascade_memory.ports.policy import Feedback, Slate
 SEARCHES_KEPT = 2_048  # of a folder
 
 
-def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
+def record(connection: sqlite3.Connection, entry: RecallRecord, unless_forgotten_since: int | None = None) -> int:
     """Store a recall, opening its episode if that is new, and return its key."""
+    if unless_forgotten_since is not None and _forgot(connection, entry.namespace, unless_forgotten_since):
+        raise UnknownEpisode("something was forgotten while this recall waited to be written down; it may be part of it")
     episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
     query = None if first_query == entry.query else entry.query
     key = connection.execute(
@@ -60,6 +62,11 @@ def record(connection: sqlite3.Connection, entry: RecallRecord) -> int:
     if episode is None:
         _drop_old_searches(connection)
     return key
+
+
+def _forgot(connection: sqlite3.Connection, namespace: int, since: int) -> bool:
+    query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?) LIMIT 1"
+    return connection.execute(query, (since, namespace, FORGOTTEN, PURGED)).fetchone() is not None
 
 
 def _packed(shadow: Opinion | None) -> tuple[str | None, bytes | None, bytes | None]:

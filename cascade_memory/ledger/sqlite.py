@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from cascade_memory.domain.records import (
     Unsettled,
 )
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.errors import UnknownEpisode
 from cascade_memory.ledger import cases, compaction, copying, episodes, expiry, history, outcomes, recalls, transfer, vectors
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.forgetting import Forgetting
@@ -76,6 +74,12 @@ class SQLiteLedger(Looking, Forgetting):
         with self.connections.read() as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
+
+    def metas(self, prefix: str) -> list[str]:
+        """Return the names of the facts that begin so."""
+        with self.connections.read() as connection:
+            rows = connection.execute("SELECT key FROM meta WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)).fetchall()
+        return [str(key) for (key,) in rows]
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact about the folder, durably."""
@@ -130,12 +134,8 @@ class SQLiteLedger(Looking, Forgetting):
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
         """Store a recall; refuse it if something of its namespace was forgotten after a line of the log."""
         with self.connections.write(durable=False) as connection:
-            if unless_forgotten_since is not None and _forgot(connection, entry.namespace, unless_forgotten_since):
-                raise UnknownEpisode(
-                    "something was forgotten while this recall waited to be written down: it may be part of that"
-                )
             self.connections.belonging.claim(connection)
-            return recalls.record(connection, entry)
+            return recalls.record(connection, entry, unless_forgotten_since)
 
     def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
         """Return (text, head of the solution, group, id) by key, of cases that were verified since then."""
@@ -394,8 +394,3 @@ class SQLiteLedger(Looking, Forgetting):
     def close(self) -> None:
         """Close the file."""
         self.connections.close()
-
-
-def _forgot(connection: sqlite3.Connection, namespace: int, since: int) -> bool:
-    query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?) LIMIT 1"
-    return connection.execute(query, (since, namespace, FORGOTTEN, PURGED)).fetchone() is not None

@@ -58,9 +58,6 @@ class Guard:
         if refusal is not None:
             await _answer(send, *refusal)
             return
-        if scope["method"] != "POST":
-            await self._answered(scope, receive, send)
-            return
         try:
             body = await asyncio.wait_for(_body(receive), PATIENCE)
         except asyncio.TimeoutError:
@@ -81,13 +78,16 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> tuple[int, dict[str, str]] | None:
         headers = {name.lower(): value for name, value in scope["headers"]}
+        foreign = _is_foreign(headers)
         known = self._token is None or _bears(headers.get(b"authorization", b""), self._token)
-        rate = self._rate if known else self._strangers  # who has no token uses up nothing of those who have one
+        # Who has no token, or is a web page from elsewhere, uses up nothing of those who may call.
+        rate = self._rate if known and not foreign else self._strangers
         if not rate.allows(str((scope.get("client") or ("?",))[0])):
             return 429, {"error": "too many requests; wait a minute"}
-        origin = headers.get(b"origin")
-        if origin is not None and not _is_here(origin.decode("latin-1")):
+        if foreign:
             return 403, {"error": "web pages of other machines may not call"}
+        if scope["method"] != "POST":  # a stream of events that never come would only take somebody's place
+            return 405, {"error": "this server answers POST, and has nothing to send unasked"}
         if not known:
             return 401, {"error": "this server asks for a token: send the header Authorization: Bearer TOKEN"}
         length = headers.get(b"content-length", b"0")
@@ -111,6 +111,13 @@ class Guard:
 
 def _always() -> bool:
     return True
+
+
+def _is_foreign(headers: dict[bytes, bytes]) -> bool:
+    """Say whether a web page of another machine calls. Browsers name the page, or at least say that it is another one's."""
+    origin = headers.get(b"origin")
+    elsewhere = origin is not None and not _is_here(origin.decode("latin-1"))
+    return elsewhere or headers.get(b"sec-fetch-site", b"").lower() == b"cross-site"
 
 
 def _is_here(origin: str) -> bool:
@@ -196,5 +203,7 @@ async def _answer(send: Send, status: int, body: dict[str, str]) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status == 405:
+        headers.append((b"allow", b"POST"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain import recall_tool
-from cascade_memory.domain.visible import visible
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, tool_annotations
 from cascade_memory.mcp_server.verbs import Verbs, compact
 from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.visible import visible
 
 INSTRUCTIONS = (
     "A memory of solved tasks that learns from outcomes. Before a task call recall_cases; when you know how it went, call "

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.errors import ContentChanged, EpisodeClosed, UnknownEpisode
+from cascade_memory.ports.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +39,26 @@ class Judgement:
     metadata: dict[str, MetadataValue]
     overwrite: bool
     confirms: str | None  # the fingerprint of the episode as they saw it
+
+
+def arm_of(asked: Asked, name: str, ledger: Ledger) -> str:
+    """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
+    if asked.search:
+        return "live"
+    episode = None if asked.episode_id is None else ledger.episode(name)
+    if episode is None:
+        return asked.showing.arm_of(name)
+    if episode.namespace != asked.namespace:
+        raise UnknownEpisode(f"episode {name!r} belongs to another namespace")
+    if episode.status != "open":
+        raise EpisodeClosed(f"episode {name!r} is {episode.status}; open another one to recall again")
+    return episode.arm
+
+
+def check_confirmed(said: Judgement, read: Unsettled, ledger: Ledger) -> None:
+    """Refuse to confirm what is not on record, or what is not what was just read of it."""
+    if said.confirms is None:
+        return
+    found = ledger.episode(said.episode_id)
+    if found is None or found.fingerprint != said.confirms or found.solution != read.solution:
+        raise ContentChanged.of(said.episode_id, said.confirms)

@@ -17,23 +17,14 @@ from numpy.typing import NDArray
 from cascade_memory.cycle.retain import found_by, new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
-from cascade_memory.domain.episode import TRUSTED_SOURCES, fingerprint
+from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
-from cascade_memory.domain.visible import visible
 from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.errors import (
-    ContentChanged,
-    EncoderMismatch,
-    EpisodeClosed,
-    InvalidInput,
-    MemoryClosed,
-    MemoryForked,
-    UnknownEpisode,
-)
-from cascade_memory.memory.asked import Asked, Judgement
+from cascade_memory.errors import EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.memory.asked import Asked, Judgement, arm_of, check_confirmed
 from cascade_memory.memory.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.memory.choosing import Choosing
 from cascade_memory.memory.chosen import Chosen, recall_record
@@ -46,6 +37,7 @@ from cascade_memory.memory.pool import Pool
 from cascade_memory.memory.recording import Recording
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
+from cascade_memory.visible import visible
 
 _log = logging.getLogger(__name__)
 
@@ -280,7 +272,7 @@ class Engine:
             where=asked.where,
             showing=None if asked.search else asked.showing,
             episode_id=name,
-            arm="live" if asked.search else self._arm(asked, name),
+            arm=arm_of(asked, name, self.parts.ledger),
         )
         if chosen.selection.failure is not None:
             self.failures["rank"] += 1
@@ -309,17 +301,6 @@ class Engine:
         failure = self.recording.write(entry, attempt.left(), seq, written)
         return found if failure is None or asked.search else unrecorded(found, failure)
 
-    def _arm(self, asked: Asked, name: str) -> str:
-        """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
-        episode = None if asked.episode_id is None else self.parts.ledger.episode(name)
-        if episode is None:
-            return asked.showing.arm_of(name)
-        if episode.namespace != asked.namespace:
-            raise UnknownEpisode(f"episode {name!r} belongs to another namespace")
-        if episode.status != "open":
-            raise EpisodeClosed(f"episode {name!r} is {episode.status}; open another one to recall again")
-        return episode.arm
-
     def reward(
         self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None
     ) -> Settled:
@@ -327,11 +308,8 @@ class Engine:
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(said.episode_id, self.number(namespace))
+        check_confirmed(said, episode, ledger)
         unseen = said.solution is None and episode.agents_words and said.confirms is None
-        if said.confirms is not None:
-            seen = fingerprint(said.episode_id, episode.query, episode.solution, episode.reward)
-            if said.confirms != seen:
-                raise ContentChanged.of(said.episode_id, said.confirms)
         if unseen and unkept is None and said.source in TRUSTED_SOURCES:
             raise InvalidInput(
                 f"what solved episode {said.episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "

@@ -21,7 +21,7 @@ from cascade_memory.memory.mirroring import put, tell_anew
 from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
-_META = "mirror"
+MIRROR = "mirror"  # before the place of each: how far it was fed
 _BATCH = 64
 _HURRIED_BATCH = 1_000  # when somebody waits for it
 _INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
@@ -43,7 +43,7 @@ class MirrorFeeder:
         idle: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._parts, self._mirror, self._build, self._pace = parts, mirror, build, FeedingPace(idle)
-        self._meta = f"{_META}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
+        self._meta = f"{MIRROR}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
         self._working = threading.RLock()
         self._stop = threading.Event()
         self._rest = threading.Event()
@@ -150,14 +150,11 @@ class MirrorFeeder:
 
     def _may_write(self) -> bool:
         """Say whether this is a good moment: nobody waits for an answer, or the mirror has waited long enough."""
-        if self._stop.is_set():
-            return False
-        return self._mirror.shared or self._pace.is_good(self._is_behind)
+        return not self._stop.is_set() and (self._mirror.shared or self._pace.is_good(self._is_behind))
 
     def _is_behind(self) -> bool:
         """Say whether there is anything to feed, without counting it: of a hundred thousand cases that takes long."""
-        ledger = self._parts.ledger
-        return ledger.head() > self._mark.seq or bool(ledger.cases_after(self._mark.key, 1))
+        return self._parts.ledger.head() > self._mark.seq or bool(self._parts.ledger.cases_after(self._mark.key, 1))
 
     def _ready(self) -> bool:
         """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""

@@ -14,7 +14,6 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.validation import check_callable, check_duration, check_k, check_namespace, check_reward
-from cascade_memory.domain.visible import visible
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.engine import Engine
@@ -23,6 +22,7 @@ from cascade_memory.memory.plot import plot_rewards
 from cascade_memory.memory.report import Report
 from cascade_memory.memory.verdict import RewardFn, source_of
 from cascade_memory.memory.views import Health, Stats
+from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cascade_memory.domain.display import html_table, no_namespace, number
-from cascade_memory.domain.visible import visible
+from cascade_memory.visible import shown_visibly, visible
 
 _UNKEPT = {
     "below": "below retain_at",
@@ -16,6 +16,7 @@ _UNKEPT = {
 }
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
     """Counts of one namespace, or of all."""
@@ -79,6 +80,7 @@ class Stats:
         return html_table("memory", ("", ""), [list(row) for row in self.rows()])
 
 
+@shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """Is anything wrong? ``ok`` is False when something failed without an exception reaching anybody."""

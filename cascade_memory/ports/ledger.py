@@ -40,6 +40,10 @@ class Ledger(Protocol):
         """Return a fact about the folder."""
         ...
 
+    def metas(self, prefix: str) -> list[str]:
+        """Return the names of the facts that begin so."""
+        ...
+
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact about the folder, durably."""
         ...

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from cascade_memory.domain.trajectory import shortened
-from cascade_memory.domain.visible import legible
+from cascade_memory.visible import legible
 
 _MAX_CHARS = 20_000
 _INSTRUCTION = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
@@ -73,11 +74,15 @@ class _Clock(threading.local):
 
 
 class _InTime(httpcore.NetworkBackend):
-    """Connections that keep to the clock, whatever timeouts they are given."""
+    """Connections that keep to the clock, whatever timeouts they are given.
+
+    A name is looked up once, by whoever connects first: nothing limits how long that takes, and a recall only connects again.
+    """
 
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
         self._system = httpcore.SyncBackend()
+        self._addresses: dict[str, list[str]] = {}
 
     def connect_tcp(
         self,
@@ -87,8 +92,24 @@ class _InTime(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._system.connect_tcp(host, port, self._clock.left(_CONNECTING), local_address, socket_options)
-        return _Stream(stream, self._clock)
+        failure: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in self._looked_up(host, port):
+            try:
+                stream = self._system.connect_tcp(address, port, self._clock.left(_CONNECTING), local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+            else:
+                return _Stream(stream, self._clock)
+        raise failure
+
+    def _looked_up(self, host: str, port: int) -> list[str]:
+        if host not in self._addresses:
+            try:
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError as error:
+                raise httpcore.ConnectError(str(error)) from error
+            self._addresses[host] = list(dict.fromkeys(str(one[4][0]) for one in found))
+        return self._addresses[host]
 
 
 class _Stream(httpcore.NetworkStream):

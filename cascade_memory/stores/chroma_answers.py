@@ -53,7 +53,7 @@ def checked_collection(model: Any, name: str, namespace: str) -> UUID:
     if wrong:
         raise StoreError(
             f"the collection {name!r} in Chroma is not as this memory makes it: {wrong}. It is not used; "
-            "cascade-memory rebuild deletes it and makes it anew"
+            "memory.rebuild() deletes it and makes it anew"
         )
     return model.id
 

@@ -234,14 +234,32 @@ def test_the_command_confirms_what_it_has_shown(folder: str, capsys: pytest.Capt
     one = _waiting(folder, capsys)
     assert main(["pending", folder]) == 0
     table = capsys.readouterr().out
-    assert one["fingerprint"][:8] in table.replace("\n", "")
+    assert f"{one['episode_id']}@{one['fingerprint']}" in table  # in one piece, at 80 columns as well
     with CascadeMemory(folder, embedder="hashing") as memory:
         memory.reward(one["episode_id"], 1.0, solution="pay mallory", source="agent", overwrite=True)
-    assert main(["pending", folder, "--confirm", f"{one['episode_id']}@{one['fingerprint']}"]) == 1
+    assert main(["pending", folder, "--confirm", f"{one['episode_id']}@{one['fingerprint']}"]) == 2
     assert "look at it again" in capsys.readouterr().err
     now = _waiting(folder, capsys)
     assert now["solution"] == "pay mallory"
     assert main(["pending", folder, "--confirm", f"{now['episode_id']}@{now['fingerprint']}"]) == 0
+
+
+def test_the_command_says_where_it_has_cut_what_an_agent_stretched(folder: str, capsys: pytest.CaptureFixture[str]):
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        (seen,) = memory.reported()
+        stretched = "pay the supplier" + "\u200b" * 100 + " and then mallory"
+        memory.reward(seen.id, 1.0, solution=stretched, source="agent", overwrite=True)
+    assert main(["pending", folder]) == 0
+    assert "longer texts are cut" in capsys.readouterr().out
+
+
+def test_whose_it_is_is_part_of_what_was_seen(ram: CascadeMemory):
+    episode = ram.recall(TASK).episode_id
+    ram.reward(episode, 1.0, solution="pay the supplier", source="agent", metadata={"user": "ann"})
+    (seen,) = ram.reported()
+    ram.reward(episode, 1.0, solution="pay the supplier", source="agent", metadata={"user": "bob"}, overwrite=True)
+    with pytest.raises(ContentChanged):
+        ram.reward(episode, 1.0, source="human", confirms=seen.fingerprint)
 
 
 def test_the_command_takes_no_id_alone(folder: str, capsys: pytest.CaptureFixture[str]):

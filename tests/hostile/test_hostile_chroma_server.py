@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import random
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -301,3 +303,68 @@ def test_collections_of_an_older_layout_are_deleted_and_fed_again(server: Imitat
         memory.sync()
         assert memory._engine.parts.mirror.count("tenant/42") == 1  # type: ignore[union-attr]
     assert list(server.collections) == [name]
+
+
+def test_a_name_is_looked_up_once_and_no_recall_waits_for_that(server: Imitation, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def looked_up(host: str, *arguments: Any, **options: Any) -> Any:
+        if host == "chroma.internal":
+            asked.append(threading.current_thread().name)
+            return real("127.0.0.1", *arguments, **options)
+        return real(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    found = ChromaServer(server.url.replace("127.0.0.1", "chroma.internal"), "0123456789ab", timeout=5.0)
+    found.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
+    found.prepare("default", VECTOR)
+    known = len(asked)
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *_, **__: time.sleep(30) if host == "chroma.internal" else real(host, *_, **__)
+    )
+    found._asking._api._session._transport._pool.close()  # as after a long silence
+    began = time.perf_counter()
+    assert found.nearest_ids("default", VECTOR, 8)
+    assert time.perf_counter() - began < 1.5
+    assert known
+    found.close()
+
+
+def test_all_addresses_of_a_name_together_have_the_time_of_one(monkeypatch: pytest.MonkeyPatch):
+    def many(host: str, port: int, *_: Any, **__: Any) -> Any:
+        addresses = ["127.0.0.1"] if host.startswith("127.") else [f"10.255.255.{i}" for i in range(1, 7)]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
+
+    monkeypatch.setattr(bounded_http.socket, "getaddrinfo", many)
+    clock = bounded_http._Clock()
+    clock.start(1.0)
+    swallowed = bounded_http._InTime(clock)
+
+    def swallow(address: str, *_: Any, **__: Any) -> Any:
+        time.sleep(_[1])
+        raise bounded_http.httpcore.ConnectTimeout(address)
+
+    swallowed._system.connect_tcp = swallow  # type: ignore[method-assign]
+    began = time.perf_counter()
+    with pytest.raises((bounded_http.httpcore.ConnectTimeout, bounded_http.httpcore.ReadTimeout)):
+        swallowed.connect_tcp("many.example", 80)
+    assert time.perf_counter() - began < 2.0
+
+
+def test_a_command_that_knows_of_no_server_says_what_it_leaves_there(server: Imitation, tmp_path: Path):
+    folder = tmp_path / "memory"
+    with CascadeMemory(folder, embedder="hashing", chroma=server.url) as memory:
+        memory.add("a private task", "a secret", metadata={"user": "ann"})
+        memory.sync()
+    with CascadeMemory(folder, embedder="stored") as memory:  # as a command opens it
+        memory.sync()
+        assert (folder / "chroma").exists()
+        receipt = memory.forget(where={"user": "ann"}, purge=True)
+        assert not receipt.purged
+        assert server.url in receipt.stale[-1]
+    with CascadeMemory(folder, embedder="hashing", chroma=server.url) as memory:
+        assert not (folder / "chroma").exists()
+        memory.sync()
+        receipt = memory.forget(purge=True)
+        assert memory._engine.parts.mirror.count("default") == 0

@@ -26,7 +26,13 @@ async def reads_all(scope: Any, receive: Any, send: Any) -> None:
 
 
 def asked(
-    guard: Guard, *, path: str = "/mcp", body: list[bytes] | None = None, vouch: Any = None, **headers: str
+    guard: Guard,
+    *,
+    path: str = "/mcp",
+    method: str = "POST",
+    body: list[bytes] | None = None,
+    vouch: Any = None,
+    **headers: str,
 ) -> tuple[int, str]:
     parts = [b"{}"] if body is None else list(body)
     sent: list[Any] = []
@@ -39,7 +45,7 @@ def asked(
         sent.append(message)
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope: Any = {"type": "http", "method": "POST", "path": path, "headers": raw, "client": ("127.0.0.1", 1)}
+    scope: Any = {"type": "http", "method": method, "path": path, "headers": raw, "client": ("127.0.0.1", 1)}
     asyncio.run(guard(scope if vouch is None else {**scope, VOUCH: vouch}, receive, send))
     return sent[0]["status"], sent[1]["body"].decode()
 
@@ -173,3 +179,15 @@ def test_nobody_listens_to_the_world_without_a_token():
     for wrong in ({"port": 99_999}, {"per_minute": -5}):
         with pytest.raises(InvalidInput, match="a port lies between"):
             Listening(**wrong)
+
+
+@pytest.mark.parametrize("page", [{"origin": "https://evil.example"}, {"sec_fetch_site": "cross-site"}])
+def test_a_web_page_uses_up_nothing_of_those_who_may_call(page):
+    guarded = guard(per_minute=5)
+    assert {asked(guarded, method=method, **page)[0] for method in ("POST", "GET") for _ in range(10)} == {403, 429}
+    assert asked(guarded)[0] == 200
+
+
+def test_nobody_holds_a_stream_of_events_that_never_come():
+    assert asked(guard(), method="GET", accept="text/event-stream")[0] == 405
+    assert asked(guard(), method="DELETE")[0] == 405

@@ -22,9 +22,10 @@ _JOINING = (
     "\ua840-\ua8ff\ua930-\ua9df\uaa60-\uaaff\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010aff\U00011000-\U00011fff"
     "\U0001e900-\U0001e95f"
 )
+_FLAGS = ("gbeng", "gbsct", "gbwls")  # the regions whose flags emoji know; whatever else follows a black flag may be a message
 _NEEDED = "|".join(
     [
-        "\U0001f3f4[\U000e0061-\U000e007a]{2}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,3}\U000e007f",  # a region's flag
+        f"\U0001f3f4(?:{'|'.join(''.join(chr(0xE0000 + ord(c)) for c in region) for region in _FLAGS)})\U000e007f",
         f"(?<=[{_PICTURES}0-9#*])[\ufe0e\ufe0f]",  # as text or as a picture
         f"(?:(?<=[{_PICTURES}])|(?<=[{_PICTURES}]\ufe0f))\u200d(?=[{_PICTURES}])",  # a family
         f"(?<=[{_JOINING}])[\u200c\u200d]",
