@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -223,9 +224,12 @@ def pending(options: argparse.Namespace) -> int:
     with _existing(options.path, options.namespace) as memory:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
         _check_waiting(options, waiting, confirmed)
-        for episode_id, seen in confirmed.items():
-            reward = waiting[episode_id].reward or 0.0
-            memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen)
+        made: list[str | None] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of rewards that make no case: said below, without an option's name
+            for episode_id, seen in confirmed.items():
+                reward = waiting[episode_id].reward or 0.0
+                made.append(memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen))
         for episode_id in options.reject:
             memory.reward(episode_id, 0.0, source="human", namespace=options.namespace, overwrite=True)
         left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
@@ -234,6 +238,8 @@ def pending(options: argparse.Namespace) -> int:
         return 0
     if confirmed or options.reject:
         print(f"{len(confirmed)} confirmed, {len(options.reject)} rejected")
+    if None in made:
+        print(f"{made.count(None)} of the confirmed made no case: their reward is too low, or nothing was said that solved it")
     print(f"reported by agents, and by nobody else: {len(left)}")
     for one in left:
         print_whole(_name_of(one))  # as --confirm takes it

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 _BITS = 16
 BUCKETS = 1 << _BITS
 MAX_TEXTS = 1 << 15  # in one call: owner and bucket share 31 bits
+_FEW = 4_096  # terms
 _SEPARATOR = 0  # a byte that no stored text contains
 _PRIME = np.uint32(0x9E3779B1)
 _SHIFT = np.uint32(16)
@@ -93,7 +94,11 @@ class Rarity:
 
     def add(self, terms: Terms, texts: int) -> None:
         """Count the terms of so many new texts."""
-        self._counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
+        if len(terms[1]) < _FEW:  # of one text, say: it touches a thousandth of the buckets
+            buckets, times = np.unique(terms[1], return_counts=True)
+            self._counts[buckets] += times.astype(np.float32)
+        else:
+            self._counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
         self._texts += texts
 
     def weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -44,3 +44,14 @@ def test_a_mistyped_path_is_not_served(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["serve", "--read-only", "--path", str(tmp_path / "memroy")]) == 2
     assert "there is no memory" in capsys.readouterr().err
     assert not (tmp_path / "memroy").exists()
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_report_that_makes_no_case_is_confirmed_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
+        episode = memory.recall("task").episode_id
+        memory.reward(episode, 0.6, solution="s", source="agent")
+        (seen,) = memory.reported()
+    assert main(["pending", str(tmp_path / "m"), "--confirm", f"{seen.id}@{seen.fingerprint}"]) == 0
+    assert "1 of the confirmed made no case" in capsys.readouterr().out
+    assert main(["expired", str(tmp_path / "m"), "--namespace", "nobody's"]) == 2
