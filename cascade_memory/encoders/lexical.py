@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 _BITS = 16
 BUCKETS = 1 << _BITS
 MAX_TEXTS = 1 << 15  # in one call: owner and bucket share 31 bits
-_FEW = 4_096  # terms
 _SEPARATOR = 0  # a byte that no stored text contains
 _PRIME = np.uint32(0x9E3779B1)
 _SHIFT = np.uint32(16)
@@ -94,9 +93,8 @@ class Rarity:
 
     def add(self, terms: Terms, texts: int) -> None:
         """Count the terms of so many new texts."""
-        if len(terms[1]) < _FEW:  # of one text, say: it touches a thousandth of the buckets
-            buckets, times = np.unique(terms[1], return_counts=True)
-            self._counts[buckets] += times.astype(np.float32)
+        if texts == 1:  # each term once, in a thousandth of the buckets
+            self._counts[terms[1]] += np.float32(1.0)
         else:
             self._counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
         self._texts += texts

@@ -55,16 +55,19 @@ class Belonging:
         self._files = (_identity(self.path), _identity(self._log))
         return True
 
-    def check(self) -> None:
-        """Raise if what is written now, or was written a moment ago, is not in the folder; microseconds."""
+    def check(self, *, log: bool = True) -> None:
+        """Raise if what is written now, or was written a moment ago, is not in the folder; microseconds.
+
+        ``log``: look at the write-ahead log as well, in which what is acknowledged stands.
+        """
         self._refuse_again()
         if self._files is None or self.path is None or self._log is None:
             return
         try:
-            here = (_identity(self.path), _identity(self._log))
+            there = _identity(self.path) == self._files[0] and (not log or _identity(self._log) == self._files[1])
         except OSError:
-            here = None
-        if here != self._files:
+            there = False
+        if not there:
             self._refuse(
                 StoreReplaced(
                     f"{self.path} was replaced, moved or deleted (or its -wal was) while this memory was open: what was just "

@@ -41,17 +41,21 @@ def note(connection: sqlite3.Connection, namespace: int, kind: str, ref: int, ca
 
 def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> int:
     """Return the number of a distinct solution, new or known."""
-    connection.execute("INSERT OR IGNORE INTO solution (namespace, digest) VALUES (?, ?)", (namespace, digest))
-    query = "SELECT id FROM solution WHERE namespace = ? AND digest = ?"
-    return int(connection.execute(query, (namespace, digest)).fetchone()[0])
+    new = "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
+    known = "SELECT id FROM solution WHERE namespace = ? AND digest = ?"
+    row = connection.execute(new, (namespace, digest)).fetchone() or connection.execute(known, (namespace, digest)).fetchone()
+    return int(row[0])
 
 
 def insert(
-    connection: sqlite3.Connection, case: NewCase, packed: tuple[str | None, str | None] | None = None
+    connection: sqlite3.Connection,
+    case: NewCase,
+    packed: tuple[str | None, str | None] | None = None,
+    episode: int | None = None,
 ) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead.
 
-    ``packed`` is its solution, where that was packed before.
+    ``packed`` is its solution, where that was packed before; ``episode`` the key of the one that it came of.
     """
     run = running.now(connection)
     known = connection.execute(
@@ -64,9 +68,6 @@ def insert(
         _note_addition(connection, int(known[0]), case, text)
         return int(known[0]), str(known[1]), False
     set_aside.displace(connection, case.namespace, case.pair_key, case.id)
-    episode = None
-    if case.episode_id is not None:
-        episode = connection.execute("SELECT key FROM episode WHERE id = ?", (case.episode_id,)).fetchone()[0]
     key = connection.execute(
         """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
              verified_run)
@@ -288,8 +289,8 @@ def _with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
     if len(sizes) > 1:
         rows = [row for row in rows if len(row[-1]) == size]
     vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
-    with np.errstate(all="ignore"):
-        squares = np.einsum("nd,nd->n", vectors, vectors)  # one bad number makes it one
+    with np.errstate(all="ignore"):  # one bad number makes a bad square
+        squares = np.einsum("nd,nd->n", vectors, vectors) if len(rows) > 1 else np.dot(vectors[0], vectors[0])[None]
     good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
     return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])
 

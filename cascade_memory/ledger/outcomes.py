@@ -17,8 +17,8 @@ from cascade_memory.ledger import cases, episodes
 from cascade_memory.ledger.compaction import NUMBERS, shrink
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
 from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, unpack_floats, unpack_ints
-from cascade_memory.ledger.reading import solution_if_readable
-from cascade_memory.ledger.recalls import count_use, keep_metadata, metadata_of
+from cascade_memory.ledger.reading import metadata_if_readable, solution_if_readable
+from cascade_memory.ledger.recalls import count_use, keep_metadata
 from cascade_memory.ledger.verifications import reconsider, said_of
 
 _NONE = np.zeros(0, np.float32)
@@ -57,10 +57,10 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
 
 def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     """Record an outcome with all its consequences. The same value again changes nothing."""
-    found = connection.execute("SELECT key, status FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
+    found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
     if found is None:
         raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
-    episode, status = found
+    episode, status, told = found
     _check_confirmed(connection, new)
     standing = _standing(connection, episode) if status == "settled" else None
     if standing is None and status != "open":
@@ -68,14 +68,14 @@ def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
     if standing is not None and not _may_replace(standing, new):
         return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
     reported = _reported(connection, new, episode)
-    metadata = _metadata(connection, new, episode, None if standing is None else standing["key"])
+    metadata = _metadata(connection, new, told, None if standing is None else standing["key"])
     if standing is not None:
         _withdraw(connection, new.namespace, new.at, standing["key"])
     case_key, case_id = None, None
     kind, text = packed = pack_solution(new.solution)
     if new.case is not None:
         case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-        case_key, case_id, _ = cases.insert(connection, case, packed if case.solution is new.solution else None)
+        case_key, case_id, _ = cases.insert(connection, case, packed if case.solution is new.solution else None, episode)
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = connection.execute(
         """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key, metadata,
@@ -150,12 +150,12 @@ def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: 
         )
 
 
-def _metadata(connection: sqlite3.Connection, new: Settlement, episode: int, withdrawn: int | None) -> Mapping[str, Any]:
+def _metadata(connection: sqlite3.Connection, new: Settlement, told: str | None, withdrawn: int | None) -> Mapping[str, Any]:
     """Return what is kept with an outcome: what it says itself, else what the one said that it replaces, and its episode's."""
     said = dict(new.metadata)
     if not said and withdrawn is not None:
         said = said_of(connection, withdrawn)
-    return {**metadata_of(connection, episode), **said}
+    return {**(metadata_if_readable(told) if told else {}), **said}
 
 
 def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
 
 def solution_if_readable(kind: str | None, text: str | None) -> Solution | None:
     """Return a solution, or None where it cannot be read."""
+    if text is None:
+        return None
     return next(iter(usable([(kind, text)], lambda both: unpack_solution(*both))), None)
 
 

@@ -84,17 +84,17 @@ def _drop_old_searches(connection: sqlite3.Connection) -> None:
 
 def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, str]:
     """Return the key and the query of the recall's episode, which is opened if it is new."""
-    row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
-    if row is None:
-        key = connection.execute(
-            """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
-               VALUES (?, ?, ?, ?, ?, ?, 'open', ?)""",
-            (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
-        ).lastrowid
-        assert key is not None
+    opened = connection.execute(
+        """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
+           VALUES (?, ?, ?, ?, ?, ?, 'open', ?) ON CONFLICT DO NOTHING RETURNING key""",
+        (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
+    ).fetchone()
+    if opened is not None:
+        key = int(opened[0])
         connection.execute("INSERT OR REPLACE INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
         keep_metadata(connection, entry.namespace, key, entry.metadata)
         return key, entry.query
+    row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     key, query, namespace, status = row
     if namespace != entry.namespace:
         raise UnknownEpisode(f"episode {entry.episode_id!r} belongs to another namespace")

@@ -60,7 +60,7 @@ class SQLiteLedger(Looking, Forgetting):
 
     def check(self) -> None:
         """Raise if what is written now would not be in the folder: its ledger was replaced, deleted or embedded anew."""
-        self.connections.belonging.check()
+        self.connections.belonging.check(log=False)
 
     @property
     def read_only(self) -> str | None:

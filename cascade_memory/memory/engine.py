@@ -41,6 +41,7 @@ from cascade_memory.visible import visible
 
 _log = logging.getLogger(__name__)
 
+_LINES = 10_000  # of the log, read at once
 Learning = Literal["inline", "background", "off"]
 
 
@@ -160,7 +161,7 @@ class Engine:
         if not self._following.acquire(timeout=-1 if left is None else left):
             return False  # another thread takes in a great deal: a recall goes on with what is known
         try:
-            changes = self.parts.ledger.tail(self._seq)
+            changes = self.parts.ledger.tail(self._seq, _LINES)
             news = bool(changes)
             while changes:
                 for partition in list(self._partitions.values()):
@@ -169,7 +170,7 @@ class Engine:
                 if self._pool is not None:
                     self._pool.note(changes, outcomes=self.learning != "off")
                 self._seq = changes[-1].seq  # not before: what failed on the way is looked at again
-                changes = self.parts.ledger.tail(self._seq)
+                changes = self.parts.ledger.tail(self._seq, _LINES) if len(changes) == _LINES else []
         finally:
             self._following.release()
         return news

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from cascade_memory.cycle.reuse import Template, render
@@ -222,7 +223,12 @@ class Handle:
     def place(self) -> str:
         """Where the memory lives, for people."""
         path = self._engine.parts.ledger.path
-        return "in RAM: gone when the process ends" if path is None else str(path.parent)
+        if path is None:
+            return "in RAM: gone when the process ends"
+        try:
+            return str(path.parent.relative_to(Path.cwd()))
+        except (ValueError, OSError):  # it is not below the working directory, or that is gone
+            return str(path.parent)
 
     def __repr__(self) -> str:
         """Return one line."""
