@@ -195,10 +195,15 @@ class Engine:
             self.note_failure("follow", error)
 
     def _learn_from_news(self) -> None:
-        if self._learner is not None:
-            self._learner.wake()
-        else:
-            self.learn_now()
+        self.learn_now() if self._learner is None else self._learner.wake()
+
+    def catch_up(self) -> None:
+        """Take in what happened, and learn from it, for the learner's thread."""
+        try:
+            self.follow()
+        except Exception as error:  # noqa: BLE001 - as above
+            self.note_failure("follow", error)
+        self.learn_now()
 
     def learn_now(self) -> None:
         """Learn everything that was taken in so far; a failure is counted."""
@@ -355,8 +360,8 @@ class Engine:
                 unkept=unkept if said.value > 0 else None,  # that a failure is not kept is no news
             )
         )
-        if settled.changed:
-            self.learn_soon()
+        if settled.changed:  # the learner takes it in, or the next recall, whichever comes first
+            self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
 
     def relearning(self) -> list[str]:

@@ -15,8 +15,8 @@ class Learning(Protocol):
         """True when there is nothing to learn for any more."""
         ...
 
-    def learn_now(self) -> None:
-        """Learn everything that was taken in so far."""
+    def catch_up(self) -> None:
+        """Take in what happened, and learn from it."""
         ...
 
 
@@ -49,5 +49,5 @@ def _learn_forever(engine: weakref.ref[Learning], wake: threading.Event) -> None
         found = engine()
         if found is None or found.closed:
             return
-        found.learn_now()
+        found.catch_up()
         del found
