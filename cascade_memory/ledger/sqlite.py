@@ -58,9 +58,9 @@ class SQLiteLedger(Looking, Forgetting):
         with self.connections.read() as connection:
             self.connections.belonging.bind(connection, embedder)
 
-    def check(self) -> None:
+    def check(self, *, log: bool = True) -> None:
         """Raise if what is written now would not be in the folder: its ledger was replaced, deleted or embedded anew."""
-        self.connections.belonging.check(log=False)
+        self.connections.belonging.check(log=log)
 
     @property
     def read_only(self) -> str | None:

@@ -260,7 +260,7 @@ class Engine:
     def recall(self, asked: Asked, attempt: Attempt, view: Callable[[Chosen], Recall]) -> Recall:
         """Find, choose, and record the choice, if that is possible in time, before ``view`` of it is handed out."""
         self._last_used = time.monotonic()
-        self.parts.ledger.check()  # what is known here may be of a ledger that is gone, or of another embedder
+        self.parts.ledger.check(log=False)  # what is known here may be of a ledger that is gone, or of another embedder
         partition = self.partition(asked.namespace)
         attempt.doing = f"the embedder {self.parts.embedder.identity!r}"
         vector = self.embed([asked.query])[0]

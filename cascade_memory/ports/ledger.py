@@ -27,8 +27,8 @@ class Ledger(Protocol):
         """Refuse every write from now on unless the folder's vectors are of this embedder; the first one notes it."""
         ...
 
-    def check(self) -> None:
-        """Raise if what is written now would not be in the folder; microseconds."""
+    def check(self, *, log: bool = True) -> None:
+        """Raise if what is written now would not be in the folder (``log``: nor in its write-ahead log); microseconds."""
         ...
 
     @property
