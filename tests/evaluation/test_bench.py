@@ -82,6 +82,7 @@ def test_memory_pays_where_solutions_recur(streams, tmp_path):
     assert rate["random"] < rate["zero-shot"] < rate["CASCADE"]
 
 
+@pytest.mark.long
 def test_after_a_kill_it_goes_on_and_ends_with_the_same_rows(streams, tmp_path):
     arguments = ["--tasks", "banking77", "rca", "--methods", "zero-shot", "NP-CBR", "CASCADE"]
     arguments += ["--seeds", "2", "--limit", "40", "--jobs", "2", "--data", str(streams)]

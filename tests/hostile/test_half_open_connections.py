@@ -172,7 +172,7 @@ def drip(connections: list[socket.socket], stop: threading.Event) -> None:
             push(one, b"x")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_proc
 def test_who_keeps_a_connection_open_and_silent_or_slow_is_closed(folder: Path):
     with served(folder, CASCADE_MEMORY_TOKEN=TOKEN) as (base, process):

@@ -28,7 +28,10 @@ def run(*arguments: str, cwd: Path, before: tuple[str, ...] = ()) -> dict[str, l
     return {name: [int(number) for number in re.findall(r"(\d+)%", numbers)] for name, numbers in rows}
 
 
-@pytest.mark.parametrize(("agent", "tickets"), [("create_agent", 120), ("graph", 120), ("react-text", 120), ("rag", 120)])
+@pytest.mark.parametrize(
+    ("agent", "tickets"),
+    [("create_agent", 120), *(pytest.param(one, 120, marks=pytest.mark.long) for one in ("graph", "react-text", "rag"))],
+)
 def test_the_memory_raises_success(agent: str, tickets: int, tmp_path: Path):
     solved = run("--agent", agent, "--seeds", "1", "--tasks", str(tickets), cwd=tmp_path, before=offline())
     assert solved["CASCADE"][4] >= solved["no memory"][4] + 20

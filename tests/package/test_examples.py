@@ -38,6 +38,7 @@ def test_the_llama_index_agent_learns(tmp_path: Path):
     assert last >= first + 10
 
 
+@pytest.mark.long
 def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data: Path, tmp_path: Path):
     pytest.importorskip("langchain_mcp_adapters")
     pytest.importorskip("bm25s")
@@ -81,6 +82,7 @@ def test_the_latency_benchmark_runs(tmp_path: Path):
     assert (tmp_path / "results/latency.jsonl").is_file()
 
 
+@pytest.mark.long
 def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
     pytest.importorskip("mcp")
     pytest.importorskip("torch")
@@ -101,13 +103,18 @@ def test_the_learning_benchmark_runs(part: str, data: Path, tmp_path: Path):
     assert "CASCADE" in printed
 
 
+_LONG = pytest.mark.long
+
+
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
         ("worlds", "--rounds 200 --seeds 1 --out rows.jsonl"),
         ("posterior", "--updates 100 --dimension 64"),
         ("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl"),
-        ("scale", "--parts sizes episodes --sizes 60 --episodes 60 --out rows.jsonl --work ."),
+        pytest.param(
+            "scale", "--parts sizes episodes --sizes 60 --episodes 60 --out rows.jsonl --work .", marks=pytest.mark.long
+        ),
         ("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl"),
         ("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl"),
     ],

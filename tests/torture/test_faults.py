@@ -13,7 +13,7 @@ import pytest
 import small_disk
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(900),
     pytest.mark.skipif(sys.platform != "linux", reason="needs tmpfs and LD_PRELOAD"),
 ]
