@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import uuid
@@ -22,7 +23,7 @@ from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
-from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.memory.embedding import stored_embedder
@@ -122,7 +123,8 @@ def release(engine: Engine, holder: object) -> None:
         engine.close()
         return
     if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
-        engine.recording.close()  # which may wait: others want to open their folders meanwhile
+        with contextlib.suppress(StoreBusy):  # it may take its time: others want to open their folders meanwhile
+            engine.recording.wait_for()  # and not yet close: somebody may take this engine up again before the lock below
     with _opening:
         for key, known in list(_open.items()):  # not by the path: it may be relative, and the working directory another by now
             if known.engine is engine:
