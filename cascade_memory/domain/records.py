@@ -103,7 +103,6 @@ class Unsettled:
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
     similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
     agents_words: bool = False  # nobody but the agent says that this solved it
-    reward: float | None = None  # the standing one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

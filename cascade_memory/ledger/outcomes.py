@@ -29,7 +29,7 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
     row = connection.execute(
         """SELECT episode.key, episode.namespace, query, episode_vector.vector,
              coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
-             attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words, outcome.value
+             attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words
            FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
            LEFT JOIN attempt ON attempt.episode = episode.key
            LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
@@ -49,7 +49,6 @@ def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None)
         vector=unpack_floats(row[3] or b""),
         solution=solution_if_readable(row[4], row[5]),
         agents_words=bool(row[6]),
-        reward=row[7],
         groups={key: unpack_ints(groups) for key, groups, _ in recalls},
         similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
     )
