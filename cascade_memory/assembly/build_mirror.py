@@ -8,9 +8,8 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
-
 from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.memory.mirroring import put
 from cascade_memory.stores.chroma import ChromaFolder
 
 _BATCH = 2_000
@@ -23,9 +22,7 @@ def build(ledger_path: Path, target: Path) -> tuple[int, str]:
     key = 0
     while rows := ledger.cases_after(key, _BATCH):
         key = rows[-1][0].key
-        for namespace in dict.fromkeys(case.namespace for case, _ in rows):
-            some = [(case, vector) for case, vector in rows if case.namespace == namespace]
-            mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
+        put(mirror, rows)
     mirror.open()
     mirror.close()
     ledger.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cascade_memory import CascadeMemory
+from cascade_memory.assembly.mirror import ChildBuild
 from cascade_memory.errors import StoreUnwritable
 from cascade_memory.ledger import vacuum
 
@@ -96,6 +97,21 @@ def test_a_purge_takes_little_memory_holds_no_recall_up_and_keeps_its_copy_in_th
         assert copies
         assert all(name.startswith(str(folder)) for name in copies)
         assert not list(folder.glob("etilqs*"))
+
+
+@pytest.mark.slow
+def test_a_large_ledger_is_fed_to_a_new_chroma_in_little_memory(tmp_path: Path):
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off") as memory:
+        _engine_feeds_nothing(memory)
+        memory.add([(f"task {i} of kind {i % 9}", f"{i} " * 10_000) for i in range(3_000)], progress=False)
+        memory._engine.close(feed=False)
+    build, most = ChildBuild(tmp_path / "m" / "ledger.sqlite3", tmp_path / "new"), 0.0
+    while build.poll() is None:
+        most = max(most, *map(_megabytes, _children()))
+        time.sleep(0.02)
+    assert build.poll() == 0
+    build.finish()
+    assert 100 < most < 290  # with an arena for each of its threads: 320
 
 
 def _engine_feeds_nothing(memory: CascadeMemory) -> None:
