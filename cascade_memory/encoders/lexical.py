@@ -101,7 +101,7 @@ class Rarity:
 
     def weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the squared inverse document frequency of each bucket."""
-        rarity = np.log((1.0 + self._texts) / (1.0 + self._counts[buckets])) + 1.0
+        rarity = np.log((1.0 + self._texts) / (1.0 + self._counts.take(buckets))) + 1.0
         return (rarity * rarity).astype(np.float32)
 
     def overlap(self, terms: Terms, n: int, query: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -112,7 +112,7 @@ class Rarity:
         weights = self.weights(buckets)
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
-        shared = np.bincount(owners, weights * in_query[buckets], minlength=n)
+        shared = np.bincount(owners, weights * in_query.take(buckets), minlength=n)
         norms = np.sqrt(np.bincount(owners, weights, minlength=n) * self.weights(query).sum(dtype=np.float64))
         return (shared / np.maximum(norms, 1e-9)).astype(np.float32)
 
