@@ -164,6 +164,11 @@ def embedder_of(text: object) -> tuple[str, int]:
     return identity, rules.whole(dimension, "the embedder's dimension", 1, 10**6)
 
 
+def is_namespace(number: object) -> bool:
+    """Say whether a namespace can have this number."""
+    return type(number) is int and 1 <= number <= _NAMESPACES
+
+
 def _meta(row: rules.Row) -> None:
     key, value = row["key"], row["value"]
     if type(key) is not str or type(value) is not str:
@@ -289,5 +294,5 @@ def _unreferred(connection: sqlite3.Connection) -> Iterator[Fault]:
         yield Fault("cases", key, "its solution is not among the solutions")
     used = "SELECT namespace FROM cases UNION SELECT namespace FROM episode"
     for (number,) in connection.execute(f"SELECT * FROM ({used}) WHERE namespace NOT IN (SELECT id FROM namespace)"):
-        if type(number) is int:
+        if is_namespace(number):  # else its rows have a fault of their own
             yield Fault("namespace", number, "it holds cases or episodes, and has no name")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
-from cascade_memory.ledger import forking
+from cascade_memory.ledger import forking, sequences
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.explained import explained
 from cascade_memory.ledger.read_only import State, opened_for_reading, state_of
@@ -197,6 +197,7 @@ class Connections:
                 check_version(application, version, str(self.path))
                 check_structure(connection, version, str(self.path))
                 upgrade(connection, version)
+                sequences.heal(connection, str(self.path))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

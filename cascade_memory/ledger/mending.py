@@ -16,8 +16,8 @@ from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, rules, set_aside, soundness
-from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, faults
+from cascade_memory.ledger import cases, rules, sequences, set_aside, soundness
+from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, faults, is_namespace
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.packing import pack_floats, solution_of
@@ -39,10 +39,6 @@ _PLAIN = {
     "expired_field": "expired",
     "outcome_field": "outcome",
 }  # deleted as they are
-_SEQUENCES = {
-    **{"change": "seq", "solution": "id"},
-    **dict.fromkeys(("episode", "recall", "outcome", "cases", "addition", "event"), "key"),
-}
 
 
 def mend(connection: sqlite3.Connection, embed: Embed) -> Counter[str]:
@@ -201,7 +197,8 @@ def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     if row.get("metadata") is not None and not _is_metadata(row["metadata"]):
         connection.execute("UPDATE episode SET metadata = NULL WHERE key = ?", (key,))
         connection.execute("DELETE FROM episode_field WHERE episode = ?", (key,))
-    connection.execute("UPDATE episode SET reported = NULL WHERE key = ? AND typeof(reported) <> 'integer'", (key,))
+    if row.get("reported") is not None and not _is_whole(row["reported"]):
+        connection.execute("UPDATE episode SET reported = NULL WHERE key = ?", (key,))
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
     status = "settled" if outcomes else "censored"
     connection.execute("UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?", (status, key))
@@ -210,8 +207,16 @@ def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 
 def _is_metadata(text: Any) -> bool:
+    return _keeps(rules.metadata_of, text)
+
+
+def _is_whole(value: Any) -> bool:
+    return _keeps(rules.whole, value, "it")
+
+
+def _keeps(rule: Callable[..., object], *about: Any) -> bool:
     try:
-        rules.metadata_of(text)
+        rule(*about)
     except InvalidInput:
         return False
     return True
@@ -252,6 +257,9 @@ def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 def _namespace(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     del embed
+    if not is_namespace(key):  # what refers to it has a fault of its own
+        connection.execute("DELETE FROM namespace WHERE id IS ?", (key,))
+        return "namespaces removed"
     connection.execute("INSERT OR REPLACE INTO namespace (id, name) VALUES (?, ?)", (key, f"recovered-{key}"))
     return "namespaces renamed"
 
@@ -267,9 +275,8 @@ def _meta(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 def _sequence(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     """Let the next row of a table get the key after its last one."""
     del embed
-    if key in _SEQUENCES:
-        last = f"SELECT coalesce(max({_SEQUENCES[key]}), 0) FROM {key} WHERE {_SEQUENCES[key]} <= {rules.GREATEST}"
-        connection.execute(f"UPDATE sqlite_sequence SET seq = ({last}) WHERE name = ?", (key,))
+    if key in sequences.KEYS:
+        sequences.follow_last(connection, key)
     else:
         connection.execute("DELETE FROM sqlite_sequence WHERE CAST(name AS BLOB) IS ?", (_raw(key),))
     return "sequences mended"

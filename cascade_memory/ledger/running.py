@@ -61,7 +61,7 @@ def seen(connection: sqlite3.Connection) -> float:
 
 
 def _noted(connection: sqlite3.Connection) -> tuple[float, float, str]:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_NOTE,)).fetchone()
+    row = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_NOTE,)).fetchone()  # it may be no text
     return (0.0, 0.0, "") if row is None else _read(row[0])
 
 
