@@ -17,6 +17,7 @@ _EDITS = {
     "an episode of a namespace that cannot be": "UPDATE episode SET namespace = -4611686018427387904 WHERE key = 2",
     "a report of less than nothing": "UPDATE episode SET reported = -4611686018427387904 WHERE key = 3",
     "a report that is no number": "UPDATE episode SET reported = 'much' WHERE key = 3",
+    "a case that none can follow": "UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'cases'",
     "recalls without end": "UPDATE sqlite_sequence SET seq = 9e999 WHERE name = 'recall'",
     "lines of the log without end": "UPDATE sqlite_sequence SET seq = 9e999 WHERE name = 'change'",
     "cases that are counted below zero": "UPDATE sqlite_sequence SET seq = 1e300 WHERE name = 'cases'",

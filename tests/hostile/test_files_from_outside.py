@@ -274,7 +274,6 @@ ROWS = {
     "an outcome beyond one": "UPDATE outcome SET value = 7 WHERE key = 3",
     "an outcome that is a text": "UPDATE outcome SET value = 'good' WHERE key = 3",
     "an episode that is settled by nobody": "UPDATE outcome SET withdrawn_at = 5 WHERE key = 3",
-    "a key that no other can follow": "UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'cases'",
     "a line of the log that says nothing": "UPDATE change SET kind = 'x', ref = 'y' WHERE seq = 2",
     "a digest that is none": "UPDATE solution SET digest = 'x' WHERE id = 1",
 }
