@@ -19,6 +19,7 @@ from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.patience import patience
 from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.hashing import HashingEmbedder
@@ -42,6 +43,7 @@ from cascade_memory.visible import visible
 CHROMA, LOCK = "chroma", "owner.lock"
 RESTORING = f"{LEDGER}.restoring"
 _IDENTITY = "identity"
+_STUCK = 1.0  # seconds for closing a folder in which somebody else has been writing for too long already
 
 Matcher = SolutionMatcher | Callable[[Any, Any], "float | bool | None"] | None
 
@@ -122,10 +124,13 @@ def release(engine: Engine, holder: object) -> None:
     if engine.parts.ledger.path is None:
         engine.close()
         return
+    waits: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
-        with contextlib.suppress(StoreBusy):  # it may take its time: others want to open their folders meanwhile
-            engine.recording.wait_for()  # and not yet close: somebody may take this engine up again before the lock below
-    with _opening:
+        try:  # it may take its time: others want to open their folders meanwhile
+            engine.recording.wait_for()  # do not close yet: somebody may take this engine up again before the lock below
+        except StoreBusy:
+            waits = patience(_STUCK)
+    with _opening, waits:
         for key, known in list(_open.items()):  # not by the path: it may be relative, and the working directory another by now
             if known.engine is engine:
                 known.holders.discard(holder)

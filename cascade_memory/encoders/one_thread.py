@@ -5,9 +5,28 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+
+
+def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
+    """Return ``one_thread`` for a short calculation, and for every one in a forked child.
+
+    OpenMP's threads do not survive a fork: a child whose parent has calculated with several would wait for them for ever.
+    """
+    return one_thread(torch) if short or _forked else contextlib.nullcontext()
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603 - a fact about this process
+    _forked = True
+
+
+_forked = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 @contextlib.contextmanager

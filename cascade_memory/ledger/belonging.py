@@ -29,7 +29,7 @@ class Belonging:
         self.path = None if path is None else os.path.abspath(path)  # as SQLite does: the working directory may change
         # Beside the file that is meant, where the path is a link: that is where SQLite puts it.
         self._log = None if self.path is None else os.path.realpath(self.path) + "-wal"
-        self._files: tuple[_Identity, _Identity] | None = None
+        self._files: tuple[_Identity, _Identity | None] | None = None  # the log is not known of what was opened for reading
         self._embedder: tuple[str, str] | None = None
         self._generation: str | None = None
         self._unclaimed = False
@@ -47,13 +47,32 @@ class Belonging:
 
     def opened(self, before: _Identity | None, connection: sqlite3.Connection) -> bool:
         """Remember what was opened; return False if the file was replaced meanwhile, so that nobody knows which one it is."""
-        self._read_facts(connection)
         if self.path is None or self._log is None:
+            self._read_facts(connection)
             return True
         if _identity(self.path) != before:
             return False
-        self._files = (_identity(self.path), _identity(self._log))
+        self._remember(connection, _identity(self._log))
         return True
+
+    def opened_for_reading(self, connection: sqlite3.Connection) -> None:
+        """Remember what can only be read for now: when it can be written again, it must still be the same ledger."""
+        self._remember(connection, None)
+
+    def _remember(self, connection: sqlite3.Connection, log: _Identity | None) -> None:
+        """Remember the files; refuse others than those that were opened before, and a ledger that was replaced since."""
+        assert self.path is not None
+        file, known, generation = _identity(self.path), self._files, self._generation
+        self._read_facts(connection)
+        if known is not None and (file != known[0] or self._generation != generation):
+            self._refuse(self._replaced())
+        self._files = (file, log)
+
+    def _replaced(self) -> StoreReplaced:
+        return StoreReplaced(
+            f"{self.path} was replaced, moved or deleted (or its -wal was) while this memory was open: what was just "
+            "written is not in the folder, or may not stay there. Close the memory, and open it again"
+        )
 
     def check(self, *, log: bool = True) -> None:
         """Raise if what is written now, or was written a moment ago, is not in the folder; microseconds.
@@ -64,16 +83,12 @@ class Belonging:
         if self._files is None or self.path is None or self._log is None:
             return
         try:
-            there = _identity(self.path) == self._files[0] and (not log or _identity(self._log) == self._files[1])
+            file, its_log = self._files
+            there = _identity(self.path) == file and (not log or its_log is None or _identity(self._log) == its_log)
         except OSError:
             there = False
         if not there:
-            self._refuse(
-                StoreReplaced(
-                    f"{self.path} was replaced, moved or deleted (or its -wal was) while this memory was open: what was just "
-                    "written is not in the folder, or may not stay there. Close the memory, and open it again"
-                )
-            )
+            self._refuse(self._replaced())
 
     # -- what the folder says of itself ------------------------------------------------------------------------------
 

@@ -88,22 +88,23 @@ class Connections:
         """Return the two that write. Of a file that changes meanwhile nobody knows which one they have: once more, then."""
         for _ in range(_ATTEMPTS):
             before = self.belonging.before_opening()
-            quick = self._connect("NORMAL", first=True)
-            try:
-                durable = quick if self.path is None else self._connect("FULL")
+            with contextlib.ExitStack() as opened:
+                quick = opened.enter_context(contextlib.closing(self._connect("NORMAL", first=True)))
+                durable = quick if self.path is None else opened.enter_context(contextlib.closing(self._connect("FULL")))
                 if self.belonging.opened(before, durable):
+                    opened.pop_all()
                     return [quick] if durable is quick else [quick, durable]
-            except BaseException:
-                quick.close()
-                raise
-            durable.close()
-            quick.close()
         raise StoreReplaced(f"{self.path} is being replaced at this moment; open it again when that is done")
 
     def _fall_back(self, path: Path, error: Exception) -> None:
         """Read what cannot be written. That is tried again at the next write, and when somebody else has written."""
         with explained(path):
             connection, untouched = opened_for_reading(path)
+            try:
+                self.belonging.opened_for_reading(connection)
+            except BaseException:
+                connection.close()
+                raise
         self._start_over()
         with self._joining:
             self._readers.append(connection)
@@ -131,6 +132,8 @@ class Connections:
             try:
                 with patience(_TRY_FOR):
                     self._open_writers()
+            except StoreReplaced:
+                raise
             except StoreError as error:
                 self.read_only = str(error)
             else:

@@ -40,6 +40,7 @@ class Recording:
         self._late: deque[_Late] = deque()
         self._one_less = threading.Condition()
         self._writer = Workers("cascade-memory-late", 1)
+        self._writing = False  # somebody writes down what waits
         self._closed = False
         self._unopened: deque[str] = deque(maxlen=1024)
 
@@ -61,8 +62,15 @@ class Recording:
                 return self._postpone(late)
             except Exception as error:  # noqa: BLE001 - whatever it is: the cases are known
                 return self._failed(entry, error)
-        written(key)
+        self._tell(written, key)
         return None
+
+    def _tell(self, written: Callable[[int], object], key: int) -> None:
+        """Hand out the key of what is written down by now, whatever comes of that."""
+        try:
+            written(key)
+        except Exception as error:  # noqa: BLE001 - the cases are known, and so is the recall
+            self._report("learn", error)
 
     def _room(self, most: float | None) -> bool:
         """Wait while many wait already; return whether nobody does any more."""
@@ -83,11 +91,13 @@ class Recording:
         with self._one_less:
             waiting = len(self._late)
             accepted = waiting < _MOST_LATE and not self._closed
+            begins = accepted and not self._writing
             if accepted:
                 self._late.append(late)
+                self._writing = True
         if not accepted:
             return self._failed(late.entry, StoreBusy(f"{waiting} recalls wait to be written down; is another process stuck?"))
-        if not waiting:
+        if begins:
             with patience(None):
                 self._writer.give(Job(functools.partial(self._catch_up, threading.get_ident())))
         return None
@@ -97,21 +107,36 @@ class Recording:
         may_wait = threading.get_ident() != asker  # no: the system has no thread left for this
         more = True
         while more:
-            late = self._late[0]
             try:
-                with patience(_AT_ONCE if may_wait else 0.0):
-                    key = self._ledger.record(late.entry, unless_forgotten_since=late.seq)
-                late.written(key)
-            except StoreBusy as error:
-                if may_wait and not self._closed:
-                    continue
-                self._failed(late.entry, error)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._failed(late.entry, error)
-            with self._one_less:
-                self._late.popleft()
-                more = bool(self._late)
-                self._one_less.notify_all()
+                done = self._caught_up(self._late[0], may_wait=may_wait)
+            except BaseException:
+                self._let_go(goes_on=False)  # whoever comes next starts another writer
+                raise
+            if done:
+                more = self._let_go()
+
+    def _caught_up(self, late: _Late, *, may_wait: bool) -> bool:
+        """Write one of them down; return False where that is worth another attempt."""
+        try:
+            with patience(_AT_ONCE if may_wait else 0.0):
+                key = self._ledger.record(late.entry, unless_forgotten_since=late.seq)
+        except StoreBusy as error:
+            if may_wait and not self._closed:
+                return False
+            self._failed(late.entry, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(late.entry, error)
+        else:
+            self._tell(late.written, key)
+        return True
+
+    def _let_go(self, *, goes_on: bool = True) -> bool:
+        """Take the first one out of the queue; return whether this thread has more to write down."""
+        with self._one_less:
+            self._late.popleft()
+            self._writing = more = goes_on and bool(self._late)
+            self._one_less.notify_all()
+        return more
 
     def holds(self, episode_id: str) -> bool:
         """Say whether a recall of this episode waits to be written down."""

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-import hashlib
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,10 +63,36 @@ def test_the_library_of_all_models_is_not_imported_for_this_one():
     assert "transformers" not in loaded
 
 
-def test_weights_that_are_not_the_official_ones_are_refused(tmp_path, monkeypatch):
-    (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    with pytest.raises(StoreCorrupt, match="not the official"):
-        minilm._verify(tmp_path / "model.safetensors")
-    expected = hashlib.sha256(b"other weights").hexdigest()
-    monkeypatch.setattr(minilm, "_SHA256", expected)
-    minilm._verify(tmp_path / "model.safetensors")
+def test_files_that_are_not_the_official_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for file in minilm.pretrained_folder().iterdir():
+        if file.is_file():
+            (tmp_path / file.name).symlink_to(file)
+    monkeypatch.setattr(minilm, "pretrained_folder", lambda: tmp_path)
+    assert minilm.MiniLMEmbedder().embed(["a"]).shape == (1, 384)
+    for name in ("model.safetensors", "tokenizer.json"):
+        official = (tmp_path / name).readlink()
+        (tmp_path / name).unlink()
+        (tmp_path / name).write_bytes(official.read_bytes()[:-1] + b" ")
+        with pytest.raises(StoreCorrupt, match=f"{name} is not that of the official"):
+            minilm.MiniLMEmbedder().embed(["a"])
+        (tmp_path / name).unlink()
+        (tmp_path / name).symlink_to(official)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_embeds_many_texts_whatever_its_parent_has_done():
+    program = """
+import os, signal, warnings
+from cascade_memory.encoders.minilm import MiniLMEmbedder
+warnings.simplefilter("ignore")
+texts = [f"text number {i}" for i in range(40)]
+embedder = MiniLMEmbedder()
+embedder.embed(texts)
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    os._exit(0 if embedder.embed(texts).shape == MiniLMEmbedder().embed(texts).shape == (40, 384) else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"]

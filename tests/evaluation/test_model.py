@@ -170,7 +170,7 @@ def test_what_passes_changes_no_row(fault: str, desk: Path, undisturbed: list[di
     failed = [one for one in logged if one["error"]]
     assert len(server.asked) == len(logged) == 36 + len(failed)
     assert len(failed) >= 6
-    assert {one["try"] for one in failed} == {1, 2}
+    assert {one["try"] for one in failed} >= {1, 2}  # where requests overlap, a third one may be hit as well
 
 
 def test_langchain_openai_against_the_same_server(desk: Path, undisturbed: list[dict[str, Any]]):

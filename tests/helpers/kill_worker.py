@@ -64,8 +64,8 @@ def announce_writes(folder: Path, pipe: int) -> None:
 class Agent:
     """Threads that recall, reward, add and forget until they are killed; each tells what was acknowledged, after it was."""
 
-    def __init__(self, memory: CascadeMemory, pipe: int, seed: int) -> None:
-        self._memory, self._pipe, self._seed = memory, pipe, seed
+    def __init__(self, memory: CascadeMemory, pipe: int, seed: int, *, written_at_once: bool) -> None:
+        self._memory, self._pipe, self._seed, self._written_at_once = memory, pipe, seed, written_at_once
         self._mine: list[tuple[str, str]] = []  # (case, its episode or "-") that may be forgotten
 
     def run(self) -> None:
@@ -91,7 +91,9 @@ class Agent:
         recall = self._memory.recall(f"task {name} of kind {rng.randrange(7)}")
         if recall.error:
             raise RuntimeError(recall.error)
-        say(self._pipe, "recalled", recall.episode_id)
+        # With a deadline a recall may wait to be written down, in a process that is killed: whoever asks for it knows.
+        if self._written_at_once or self._memory.get_episode(recall.episode_id) is not None:
+            say(self._pipe, "recalled", recall.episode_id)
         if rng.random() < 0.1:
             return  # left open
         value = float(rng.random() < 0.8)
@@ -121,4 +123,5 @@ def work_until_killed(folder: Path, seed: int, pipe: int) -> None:
     """Open the folder and let the agent loose."""
     hasten_chroma()
     announce_writes(folder, pipe)
-    Agent(CascadeMemory(folder, embedder="hashing"), pipe, seed).run()
+    deadline = {} if seed % 2 else {"deadline": None}
+    Agent(CascadeMemory(folder, embedder="hashing", **deadline), pipe, seed, written_at_once=bool(deadline)).run()

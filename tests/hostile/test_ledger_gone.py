@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -178,3 +179,33 @@ def test_a_working_directory_that_changes_is_no_replacement(tmp_path: Path, monk
     assert not list((tmp_path / "deeper").iterdir())
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as again:
         assert again.get(case).solution == "solution"
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["while it can only be read", "when it can be written again"])
+def test_a_ledger_that_is_replaced_while_it_can_only_be_read_is_not_taken_for_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bool
+):
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        memory.add([(f"task {i}", f"solution {i}") for i in range(5)], progress=False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert memory.recall("task 3").cases
+        assert memory.health().read_only
+        for name in ("ledger.sqlite3-wal", "ledger.sqlite3-shm"):
+            (tmp_path / "memory" / name).unlink(missing_ok=True)
+        _put_another_in_its_place(tmp_path / "memory")
+        if written:
+            monkeypatch.undo()
+            time.sleep(0.7)
+            with pytest.raises(StoreReplaced):
+                memory.add("task", "solution")
+        recall = memory.recall("task 3")
+        assert str(recall.error).startswith("StoreReplaced")
+        assert not recall.cases
+        with contextlib.suppress(StoreError):
+            assert memory.reward(recall.episode_id, 1.0, solution="solution 3") is None
+    monkeypatch.undo()
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        assert memory.stats().recalls == 0
+        assert [case.solution for case in memory.search("task").cases] == ["somebody else's solution"]

@@ -10,6 +10,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from stopped_writer import stopped_writer
@@ -215,3 +217,70 @@ def test_a_memory_in_ram_has_a_deadline_too():
         assert time.perf_counter() - began < _DEADLINE + _SLACK
         importing.join()
         assert memory.recall("task").error is None
+
+
+def test_a_folder_that_cannot_be_closed_yet_keeps_nobody_from_opening_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recording, "_WAITS", 0.5)
+    memory = CascadeMemory(tmp_path / "m", embedder="hashing", deadline=0.2)
+    memory.add("task", "solution")
+    memory.recall("task")
+    with stopped_writer(tmp_path / "m"):
+        assert memory.recall("task").error is None
+        closing = threading.Thread(target=memory.close)
+        closing.start()
+        time.sleep(0.7)  # the first wait is over, and the folder is being closed
+        began = time.perf_counter()
+        CascadeMemory(tmp_path / "other", embedder="hashing").close()
+        assert time.perf_counter() - began < 8.0  # it was as long as the writer was stopped
+        closing.join(30)
+        assert not closing.is_alive()
+
+
+class _Ledger:
+    """Refuses what a test tells it to."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def record(self, entry: object, **options: object) -> int:
+        if self.error is not None:
+            raise self.error
+        return 7
+
+    def episode(self, episode_id: str) -> None:
+        return None
+
+
+def _entry(name: str) -> Any:
+    return SimpleNamespace(episode_id=name, thread=None)
+
+
+def test_whatever_a_log_does_when_it_is_told_the_queue_goes_on():
+    def report(step: str, error: Exception) -> None:
+        raise RuntimeError("a filter of the host's logging")
+
+    ledger, keys = _Ledger(), list[int]()
+    late = recording.Recording(ledger, report)  # type: ignore[arg-type] - all that is asked of it
+    for attempt in range(3):
+        ledger.error = StoreBusy("busy")
+        assert late.write(_entry(f"{attempt}"), 1.0, 0, keys.append) is None
+        ledger.error = ValueError("it cannot be written down")
+        late.wait_for()
+    ledger.error = None
+    assert late.write(_entry("last"), 1.0, 0, keys.append) is None
+    assert keys == [7]
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["at once", "late"])
+def test_whatever_comes_of_its_key_a_recall_is_written_down(busy: bool):
+    def written(key: int) -> None:
+        raise ZeroDivisionError
+
+    ledger, told = _Ledger(), list[str]()
+    ledger.error = StoreBusy("busy") if busy else None
+    late = recording.Recording(ledger, lambda step, error: told.append(f"{step}: {error!r}"))  # type: ignore[arg-type]
+    assert late.write(_entry("e"), 1.0, 0, written) is None
+    ledger.error = None
+    late.wait_for()
+    assert told == ["learn: ZeroDivisionError()"]
+    assert not late.failed_to_open("e")

@@ -15,7 +15,18 @@ import cascade_memory
 
 ROOT = Path(cascade_memory.__file__).parent
 PROJECT = ROOT.parent
-_HEAVY = ("torch", "transformers", "chromadb", "langchain_core", "llama_index", "mcp", "matplotlib", "sentence_transformers")
+_HEAVY = (
+    "torch",
+    "transformers",
+    "chromadb",
+    "langchain_core",
+    "llama_index",
+    "mcp",
+    "matplotlib",
+    "sentence_transformers",
+    "tokenizers",
+    "safetensors",
+)
 
 
 def test_every_exported_name_is_there_and_listed():

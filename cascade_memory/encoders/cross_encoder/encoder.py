@@ -14,6 +14,7 @@ from cascade_memory.encoders.cross_encoder.batching import Remembered, TokenBudg
 from cascade_memory.encoders.cross_encoder.loading import Base, served
 from cascade_memory.encoders.cross_encoder.training import Apprentice
 from cascade_memory.encoders.cross_encoder.weights import read_weights, write_weights
+from cascade_memory.encoders.one_thread import calm
 from cascade_memory.ports.pair_encoder import Candidates, Pair, Query
 from cascade_memory.ports.policy import Floats
 
@@ -75,7 +76,7 @@ class CrossEncoder:
 
         def score(batch: list[int]) -> None:
             inputs = padded([tokens[i] for i in batch], self._base)
-            with torch.inference_mode():
+            with calm(torch, short=False), torch.inference_mode():
                 pooled = self._serving(**inputs).logits.float().cpu().numpy()
             for row, i in enumerate(batch):
                 features[missing[i]] = pooled[row]
