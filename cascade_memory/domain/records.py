@@ -57,6 +57,7 @@ class RecallRecord:
     thread: str | None = None
     shadow: Opinion | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])  # of the episode
+    opens_episode: bool = False  # with an id that nobody else knows yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

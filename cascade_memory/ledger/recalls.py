@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.records import FORGOTTEN, PURGED, Opinion, RecallRecord
+from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.filters import EPISODES, keep_fields
@@ -28,7 +28,7 @@ SEARCHES_KEPT = 2_048  # of a folder
 
 def record(connection: sqlite3.Connection, entry: RecallRecord, unless_forgotten_since: int | None = None) -> int:
     """Store a recall, opening its episode if that is new, and return its key."""
-    if unless_forgotten_since is not None and _forgot(connection, entry.namespace, unless_forgotten_since):
+    if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
         raise UnknownEpisode("something was forgotten while this recall waited to be written down; it may be part of it")
     episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
     query = None if first_query == entry.query else entry.query
@@ -64,9 +64,13 @@ def record(connection: sqlite3.Connection, entry: RecallRecord, unless_forgotten
     return key
 
 
-def _forgot(connection: sqlite3.Connection, namespace: int, since: int) -> bool:
-    query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?) LIMIT 1"
-    return connection.execute(query, (since, namespace, FORGOTTEN, PURGED)).fetchone() is not None
+def _forgotten(connection: sqlite3.Connection, entry: RecallRecord, since: int) -> bool:
+    """Say whether what was forgotten since may have meant this recall: by its metadata, its episode, a candidate, or wholly."""
+    query = "SELECT kind, ref FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?)"
+    lines = connection.execute(query, (since, entry.namespace, CASE_REMOVED, FORGOTTEN, PURGED)).fetchall()
+    candidates = set(entry.candidates.tolist()) if lines else set[int]()
+    named = bool(entry.metadata) or not entry.opens_episode
+    return any(ref in candidates if kind == CASE_REMOVED else named or (kind == FORGOTTEN and not ref) for kind, ref in lines)
 
 
 def _packed(shadow: Opinion | None) -> tuple[str | None, bytes | None, bytes | None]:

@@ -15,6 +15,7 @@ from cascade_memory.cycle.recall import Recalled
 from cascade_memory.cycle.select import Selection
 from cascade_memory.domain.records import Opinion, RecallRecord
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.memory.asked import Asked
 from cascade_memory.ports.policy import Choice, Slate
 
 _NOTHING = np.zeros(0, np.float32)
@@ -42,30 +43,20 @@ class Chosen:
 
 
 def recall_record(
-    chosen: Chosen,
-    namespace: int,
-    query: str,
-    vector: NDArray[np.float32],
-    *,
-    k: int,
-    search: bool,
-    holdout: float,
-    thread_id: str | None,
-    with_features: bool,
-    metadata: Mapping[str, MetadataValue],
+    asked: Asked, vector: NDArray[np.float32], chosen: Chosen, namespace: int, *, with_features: bool
 ) -> RecallRecord:
     """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
-    slate, choice = chosen.selection.slate, chosen.selection.choice
+    slate, choice, search = chosen.selection.slate, chosen.selection.choice, asked.search
     shown = np.zeros(0, np.int64) if choice is None else choice.chosen
     kept = np.arange(len(slate)) if not search else shown
     return RecallRecord(
         id=chosen.id,
         episode_id=None if search else chosen.episode_id,
         namespace=namespace,
-        query=query,
+        query=asked.query,
         vector=vector,
         kind="search" if search else "recall",
-        k=k,
+        k=asked.k,
         at=time.time(),
         policy=chosen.policy,
         policy_version=0 if choice is None else choice.version,
@@ -79,10 +70,11 @@ def recall_record(
         baseline=math.nan if choice is None else choice.baseline,
         context=_NOTHING if search or choice is None else np.asarray(choice.context, np.float32),
         arm=chosen.arm,
-        holdout=holdout,
-        thread=thread_id,
+        holdout=asked.showing.holdout,
+        thread=asked.thread_id,
         shadow=chosen.opinion,
-        metadata=metadata,
+        metadata=asked.metadata,
+        opens_episode=asked.episode_id is None,
     )
 
 

@@ -283,18 +283,8 @@ class Engine:
         if chosen.selection.failure is not None:
             self.failures["rank"] += 1
             self.last_error = f"rank: {chosen.selection.failure}"
-        entry = recall_record(
-            chosen,
-            partition.number,
-            asked.query,
-            vector,
-            k=asked.k,
-            search=asked.search,
-            holdout=asked.showing.holdout,
-            thread_id=asked.thread_id,
-            with_features=self.parts.ranker.writes_features,
-            metadata=asked.metadata,
-        )
+        writes_features = self.parts.ranker.writes_features
+        entry = recall_record(asked, vector, chosen, partition.number, with_features=writes_features)
         found = view(chosen)
         attempt.show(found)
         choice = chosen.selection.choice

@@ -43,6 +43,7 @@ class Recording:
         self._writing = False  # somebody writes down what waits
         self._closed = False
         self._unopened: deque[str] = deque(maxlen=1024)
+        self._untold: deque[tuple[str, str]] = deque(maxlen=1024)  # of those: of which nobody was told, and why
 
     def write(self, entry: RecallRecord, most: float | None, seq: int, written: Callable[[int], object]) -> Exception | None:
         """Write a recall down and hand its key to ``written``, after so many seconds at most; return why that will never be.
@@ -123,12 +124,18 @@ class Recording:
         except StoreBusy as error:
             if may_wait and not self._closed:
                 return False
-            self._failed(late.entry, error)
+            self._failed_late(late.entry, error)
         except Exception as error:  # noqa: BLE001 - as above
-            self._failed(late.entry, error)
+            self._failed_late(late.entry, error)
         else:
             self._tell(late.written, key)
         return True
+
+    def _failed_late(self, entry: RecallRecord, error: Exception) -> None:
+        """Remember to say so: its cases were handed out without a word of this."""
+        if entry.episode_id is not None:
+            self._untold.append((entry.episode_id, str(error)))
+        self._failed(entry, error)
 
     def _let_go(self, *, goes_on: bool = True) -> bool:
         """Take the first one out of the queue; return whether this thread has more to write down."""
@@ -170,8 +177,13 @@ class Recording:
         self._unopened.append(episode_id)
 
     def failed_to_open(self, episode_id: str) -> bool:
-        """Say whether this episode is not known because its recall failed."""
-        return episode_id in self._unopened and self._ledger.episode(episode_id) is None
+        """Say whether this episode is not known because its recall failed; raise where nobody was told of that."""
+        if episode_id not in self._unopened or self._ledger.episode(episode_id) is not None:
+            return False
+        for untold, why in list(self._untold):
+            if untold == episode_id:
+                raise UnknownEpisode(f"the recall of episode {episode_id!r} could not be written down after all: {why}")
+        return True
 
 
 def _is_of(entry: RecallRecord, episode_id: str | None, thread: str | None) -> bool:

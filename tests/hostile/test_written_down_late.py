@@ -18,7 +18,7 @@ from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory
 from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.errors import EpisodeClosed, StoreBusy
+from cascade_memory.errors import EpisodeClosed, StoreBusy, UnknownEpisode
 from cascade_memory.memory import recording
 
 _DEADLINE, _SLACK = 0.5, 1.5
@@ -140,7 +140,8 @@ def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: Cascad
     free.set()
     memory.sync()
     ledger.record = record  # type: ignore[method-assign]
-    assert memory.reward(recall.episode_id, 1.0, solution="s") is None
+    with pytest.raises(UnknownEpisode, match="something was forgotten"):
+        memory.reward(recall.episode_id, 1.0, solution="s")
     assert memory.health().failures == {"record": 1}
     memory.close()
     for file in (tmp_path / "m").rglob("*"):
@@ -164,7 +165,8 @@ def test_where_no_thread_can_be_started_a_recall_is_not_written_down_and_comes_i
         assert time.perf_counter() - began < _DEADLINE + _SLACK
         assert len(recall.cases) == 1
         monkeypatch.undo()
-    assert memory.reward(recall.episode_id, 1.0) is None
+    with pytest.raises(UnknownEpisode, match="could not be written down after all"):
+        memory.reward(recall.episode_id, 1.0)
     assert memory.recall("task 1 of kind 1").error is None
 
 
@@ -284,3 +286,43 @@ def test_whatever_comes_of_its_key_a_recall_is_written_down(busy: bool):
     late.wait_for()
     assert told == ["learn: ZeroDivisionError()"]
     assert not late.failed_to_open("e")
+
+
+@pytest.mark.parametrize(
+    ("says", "dropped"),
+    [("nothing", False), ("its metadata", True), ("its episode", True), ("a candidate that went", True)],
+)
+def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
+    memory: CascadeMemory, tmp_path: Path, says: str, dropped: bool
+):
+    ledger, free = memory._engine.parts.ledger, threading.Event()
+    record = ledger.record
+
+    def held_up(*arguments: object, **options: object) -> int:
+        if not free.wait(0.1):
+            raise StoreBusy("held up by this test, as by a long queue")
+        return record(*arguments, **options)
+
+    other = memory.recall("an episode of somebody else", metadata={"user": "bob"})
+    memory.reward(other.episode_id, 1.0, solution="bob's solution")
+    ledger.record = held_up  # type: ignore[method-assign]
+    recall = memory.recall(
+        "task 2 of kind 2",
+        metadata={"user": "ann"} if says == "its metadata" else None,
+        episode_id="mine" if says == "its episode" else None,
+    )
+    assert recall.error is None
+    gone = f'{{"user": "{"bob" if says != "a candidate that went" else "nobody"}"}}'
+    command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", gone]
+    if says == "a candidate that went":
+        command = [*command[:-2], "--case", recall.cases[0].id]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    free.set()
+    memory.sync()
+    ledger.record = record  # type: ignore[method-assign]
+    if dropped:
+        with pytest.raises(UnknownEpisode, match="could not be written down after all: something was forgotten"):
+            memory.reward(recall.episode_id, 1.0, solution="mine")
+    else:
+        assert memory.reward(recall.episode_id, 1.0, solution="mine")
