@@ -12,6 +12,7 @@ from typing import Any
 from forks import say
 
 from cascade_memory import CascadeMemory
+from cascade_memory.errors import UnknownEpisode
 from cascade_memory.memory import feeder, feeding_pace
 from cascade_memory.stores.chroma import ChromaFolder
 
@@ -92,12 +93,18 @@ class Agent:
         if recall.error:
             raise RuntimeError(recall.error)
         # With a deadline a recall may wait to be written down, in a process that is killed: whoever asks for it knows.
-        if self._written_at_once or self._memory.get_episode(recall.episode_id) is not None:
+        written = self._written_at_once or self._memory.get_episode(recall.episode_id) is not None
+        if written:
             say(self._pipe, "recalled", recall.episode_id)
         if rng.random() < 0.1:
             return  # left open
         value = float(rng.random() < 0.8)
-        case = self._memory.reward(recall.episode_id, value, solution=f"solution {rng.randrange(40)}")
+        try:
+            case = self._memory.reward(recall.episode_id, value, solution=f"solution {rng.randrange(40)}")
+        except UnknownEpisode:
+            if written:
+                raise
+            return  # what was shown was forgotten while the recall waited; the reward says so
         say(self._pipe, "settled", recall.episode_id, value, case or "-")
         if case:
             self._mine.append((case, recall.episode_id))
