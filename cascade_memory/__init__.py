@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall, RecalledCase
     from cascade_memory.domain.trajectory import Step, Trajectory
     from cascade_memory.domain.validation import clean_text
-    from cascade_memory.memory.parts import Ranker
+    from cascade_memory.learning.ranker import Ranker
 
 __version__ = "0.1.0"
 
@@ -41,7 +41,7 @@ _HOMES = {
     "CascadeMemory": "assembly.cascade",
     "Case": "domain.case",
     "Episode": "domain.episode",
-    "Ranker": "memory.parts",
+    "Ranker": "learning.ranker",
     "Recall": "domain.recall",
     "RecalledCase": "domain.recall",
     "Step": "domain.trajectory",

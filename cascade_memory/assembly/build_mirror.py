@@ -8,8 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+from cascade_memory.engine.mirroring import put
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.mirroring import put
 from cascade_memory.stores.chroma import ChromaFolder
 
 _BATCH = 2_000

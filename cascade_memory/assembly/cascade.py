@@ -13,10 +13,10 @@ from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.showing import Showing
+from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
-from cascade_memory.memory.parts import Ranker
 from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.ports.embedder import Embedder
 
@@ -70,7 +70,7 @@ class CascadeMemory(Memory):
             ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
             k: How many cases a recall returns at most.
             namespace: Whose cases these are; namespaces share nothing.
-            reward_fn: Asked at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
+            reward_fn: RecallRequest at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
             learn: On a thread of its own, within ``reward`` (reproducible), or not at all.
             abstain: Return no case when none is expected to help; False restores the paper's rule.
             holdout: The share of episodes that run without memory, drawn by their ids, so that ``report()`` can say what memory
@@ -103,7 +103,7 @@ class CascadeMemory(Memory):
                 The embedder is asked on a thread of the memory's own. Loading a model or a namespace for the first time does
                 not count. None: as long as it takes, on the caller's thread.
         """
-        showing = Showing(abstain=abstain, holdout=holdout, explore=explore)
+        exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = folder.Settings(
             embedder=embedder,
             ranker=ranker,
@@ -124,7 +124,7 @@ class CascadeMemory(Memory):
                 k=k,
                 namespace=namespace,
                 reward_fn=reward_fn,
-                showing=showing,
+                exposure=exposure,
                 template=template,
                 retain_at=retain_at,
                 retain_from=retain_from,

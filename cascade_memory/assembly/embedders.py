@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from cascade_memory.encoders import minilm
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder
+from cascade_memory.engine.embedding import NothingToEmbedWith
 from cascade_memory.errors import EncoderMismatch, InvalidInput, MissingExtra
-from cascade_memory.memory.embedding import NothingToEmbedWith
 from cascade_memory.ports.embedder import Embedder
 
 

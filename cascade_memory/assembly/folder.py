@@ -24,13 +24,14 @@ from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.validation import check_k
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
+from cascade_memory.engine.embedding import stored_embedder
+from cascade_memory.engine.engine import Engine, Learning
+from cascade_memory.engine.mirror_feeder import MIRROR
+from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
-from cascade_memory.memory.embedding import stored_embedder
-from cascade_memory.memory.engine import Engine, Learning
-from cascade_memory.memory.feeder import MIRROR
-from cascade_memory.memory.parts import Parts, Ranker
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher

@@ -26,7 +26,7 @@ from cascade_memory.encoders.cross_encoder.encoder import PairText, query_and_ca
 from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder
 from cascade_memory.encoders.recency import RecencyEncoder
 from cascade_memory.errors import InvalidInput
-from cascade_memory.memory.parts import Lookup, Ranker
+from cascade_memory.learning.ranker import Lookup, Ranker
 from cascade_memory.ports.policy import Policy
 
 END_WEIGHT = COSINE_WEIGHT  # of what first paragraphs share, and of what last ones do, before any reward

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cascade_memory.assembly import folder
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.engine.embedding import embed_with, named
 from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.embedding import embed_with, named
 from cascade_memory.memory.progress import progress_bar
 from cascade_memory.ports.embedder import Embedder
 

@@ -11,7 +11,7 @@ from cascade_memory.ports.policy import Policy
 WINDOW = 2048  # outcomes that a policy is made from afresh: bounded, however long the history
 
 
-def unlearns(changes: Sequence[Change]) -> bool:
+def needs_rebuild(changes: Sequence[Change]) -> bool:
     """Say whether something was taken back. It cannot be subtracted from what was learned; learning afresh can leave it out."""
     return any(change.kind in (WITHDRAWN, FORGOTTEN) for change in changes)
 

@@ -34,7 +34,7 @@ def why_unkept(value: float, source: str, *, retain_at: float, retain_from: Coll
     return "below" if value < retain_at else None
 
 
-def found_by(
+def index_text(
     episode: Unsettled,
     solution: Solution,
     case_text: CaseText,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cascade_memory.bandit.epsilon_mix import mixed
-from cascade_memory.domain.showing import Showing
+from cascade_memory.domain.exposure import Exposure
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Floats, Policy, Slate
 
@@ -33,7 +33,7 @@ def select(
     policy: Policy,
     fallback: Policy,
     k: int,
-    showing: Showing,
+    exposure: Exposure,
     seed: int,
 ) -> Selection:
     """Choose k of the candidates. A ranker that fails is replaced by plain similarity for this once."""
@@ -42,9 +42,9 @@ def select(
     try:
         features = encoder.encode(query, candidates, np.asarray(similarity, np.float32))
         slate = _slate(query, candidates, similarity, features)
-        choice = policy.select(slate, k, abstain=showing.abstain, seed=seed)
-        if showing.explore:
-            choice = mixed(policy, slate, choice, k, epsilon=showing.explore, abstain=showing.abstain, seed=seed)
+        choice = policy.select(slate, k, abstain=exposure.abstain, seed=seed)
+        if exposure.explore:
+            choice = mixed(policy, slate, choice, k, epsilon=exposure.explore, abstain=exposure.abstain, seed=seed)
         return Selection(slate=slate, choice=choice)
     except Exception as error:  # noqa: BLE001 - a failing ranker must not break the agent
         _log.exception("the ranker failed; choosing by similarity instead")

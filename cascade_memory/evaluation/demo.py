@@ -16,8 +16,8 @@ from cascade_memory.errors import MissingExtra
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
 from cascade_memory.evaluation.synthetic import tickets
+from cascade_memory.insight.plot import running_mean
 from cascade_memory.memory.memory import Memory
-from cascade_memory.memory.plot import running_mean
 
 ZERO_SHOT, MISLED = 0.45, 0.5
 CONTENDERS = ("no memory", "similarity", "CASCADE")

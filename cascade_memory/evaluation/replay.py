@@ -20,8 +20,8 @@ from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
 from cascade_memory.domain.display import no_namespace
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
+from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.logged import is_one_choice, logged, with_nothing
 from cascade_memory.ports.judged import Judged
 
 ONE_STEP = (

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cascade_memory.memory.current import Current, current, within
 from cascade_memory.memory.session import Session
+from cascade_memory.runs.active_episode import ActiveEpisode, active_episode, within
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
@@ -37,7 +37,7 @@ class Block(Session):
     def __enter__(self) -> Block:
         """Enter the task."""
         self._stack.enter_context(self._attachment.attach())
-        entry = Current(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        entry = ActiveEpisode(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
         self._stack.enter_context(within(entry))
         return self
 
@@ -69,5 +69,5 @@ class Block(Session):
 
 def block_around(memory: Memory) -> Block | None:
     """Return the user's own ``with memory.episode(...)`` block, if the running code stands directly in one."""
-    found = current(memory)
+    found = active_episode(memory)
     return found.session if found is not None and isinstance(found.session, Block) else None

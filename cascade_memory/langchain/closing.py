@@ -10,8 +10,8 @@ from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.transcript import made, tool_step
 from cascade_memory.langchain.messages import answer_in, messages_in, since, solution_in
 from cascade_memory.langchain.run_tree import Root, ToolCall
-from cascade_memory.memory.aftermath import Aftermath
-from cascade_memory.memory.counted import counted
+from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.run_end_worker import RunEndWorker
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -24,7 +24,7 @@ class Closing:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._aftermath = Aftermath(memory)
+        self._aftermath = RunEndWorker(memory)
         self._parked: OrderedDict[str, list[ToolCall]] = OrderedDict()  # steps done before an interrupt, by episode
 
     def take_up(self, root: Root, *, resumes: bool) -> None:
@@ -65,7 +65,7 @@ class Closing:
             self._end(root.episode_id, status, self._told(root, outputs), None)
 
     def _told(self, root: Root, outputs: Any) -> Solution | None:
-        with counted(self._memory, "callback"):  # an episode whose solution cannot be told ends all the same
+        with fail_open(self._memory, "callback"):  # an episode whose solution cannot be told ends all the same
             return solution_of(root, outputs)
         return None
 

@@ -17,7 +17,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
-from cascade_memory.memory.counted import counted
+from cascade_memory.runs.fail_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -74,7 +74,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         **_: Any,
     ) -> None:
         """Note a chain, a graph or a node. The outermost one begins an episode; a graph may go on with an interrupted one."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             block = block_around(self._memory)
             run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, block=block)
             if run is None or not is_new or run.tool is not None or run.root.block is not None:
@@ -98,7 +98,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         **more: Any,
     ) -> None:
         """Note a tool call; calls that a tool makes itself are part of it."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             run, _ = self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
             if run is None or run.tool is not None:
                 return
@@ -122,7 +122,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         **__: Any,
     ) -> None:
         """Note a run that has no steps of its own."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
 
     on_chat_model_start = on_llm_start = on_retriever_start = _noted
@@ -131,7 +131,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep what the model thought before it called a tool."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is None or run.tool is not None:
                 return
@@ -145,7 +145,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep what the tool answered."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None and not run.tool.observation:
                 run.tool.observation = answer_in(output)
@@ -155,7 +155,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Keep how the tool failed; an interrupt is no failure."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None:
                 if isinstance(error, GraphInterrupt):
@@ -165,7 +165,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def on_interrupt(self, event: Any) -> None:
         """Know that the graph waits for somebody: the end of this run is not the end of the episode."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             run = self._tree.find(event.run_id)
             if run is not None and run.tool is None:  # a graph inside a tool may wait for itself
                 run.root.interrupted = True
@@ -179,7 +179,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """End the episode if this was the outermost run: cancelled and abandoned ones say nothing about the cases."""
         if isinstance(error, GraphInterrupt):  # a handler that was attached by the context is not told by ``on_interrupt``
-            with counted(self._memory, "callback"):
+            with fail_open(self._memory, "callback"):
                 run = self._tree.find(run_id)
                 if run is not None and run.tool is None:
                     run.root.interrupted = True
@@ -187,7 +187,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         self._ended(run_id, "cancelled" if thrown_away else "error", None)
 
     def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             root = self._tree.end(run_id)
             if root is not None:
                 self._closing.close(root, status, outputs)

@@ -23,8 +23,8 @@ from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
-from cascade_memory.memory.current import Current, within
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.runs.active_episode import ActiveEpisode, within
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -213,13 +213,13 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
                 episode["id"], messages_in(inner if isinstance(inner, AIMessage) else getattr(inner, "result", ()))
             )
 
-    def _around(self, state: Any) -> Current | None:
+    def _around(self, state: Any) -> ActiveEpisode | None:
         episode = self._episode(state)
         if episode is None:
             return None
-        return Current(memory=self._memory, episode_id=episode["id"], namespace=episode["namespace"])
+        return ActiveEpisode(memory=self._memory, episode_id=episode["id"], namespace=episode["namespace"])
 
-    def _noted(self, episode: Current, result: Any) -> Any:
+    def _noted(self, episode: ActiveEpisode, result: Any) -> Any:
         for message in [result] if isinstance(result, ToolMessage) else messages_in(getattr(result, "update", None)):
             if episode.recalls and isinstance(message, ToolMessage):
                 message.additional_kwargs[RECALLED] = True

@@ -17,8 +17,8 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.run_tree import METADATA_KEY
-from cascade_memory.memory.counted import counted
 from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.runs.fail_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -88,13 +88,13 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
         return _scored(memory, solution=solution, reward=reward, key=key, once=once)
 
     def node(state: Any) -> dict[str, Any]:
-        with counted(memory, "reward"):  # the answer is there; the episode stays pending
+        with fail_open(memory, "reward"):  # the answer is there; the episode stays pending
             if (ready := _ready(memory, state, solution, key, once)) is not None:
                 memory.end(ready[0], solution=ready[1])
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:
-        with counted(memory, "reward"):
+        with fail_open(memory, "reward"):
             if (ready := _ready(memory, state, solution, key, once)) is not None:
                 await memory.aend(ready[0], solution=ready[1])
         return {key: {}}
@@ -109,7 +109,7 @@ def _scored(
 
     def node(state: Any) -> dict[str, Any]:
         value = reward(state)
-        with counted(memory, "reward"):
+        with fail_open(memory, "reward"):
             ready = _ready(memory, state, solution, key, once)
             episode = None if ready is None else memory.get_episode(ready[0])
             if ready is not None and episode is not None and episode.status == "open":  # else it is a replay

@@ -18,7 +18,6 @@ from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.assembly.door import Door, joined, opened
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.validation import MetadataValue
@@ -32,14 +31,15 @@ from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
-from cascade_memory.memory.current import current
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.runs.active_episode import active_episode
+from cascade_memory.runs.adapter import Adapter, engine_for, join
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
 
 
-class CascadeMemory(Door, BaseRetriever):
+class CascadeMemory(Adapter, BaseRetriever):
     """A retriever over past cases that learns from outcomes which ones help.
 
     ``memory.middleware()`` is for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
@@ -67,7 +67,7 @@ class CascadeMemory(Door, BaseRetriever):
         self,
         path: str | Path | None = None,
         *,
-        engine: Engine | Door | None = None,
+        engine: Engine | Adapter | None = None,
         k: int | None = None,
         name: str | None = None,
         tags: list[str] | None = None,
@@ -86,7 +86,9 @@ class CascadeMemory(Door, BaseRetriever):
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LangChain ``Embeddings``), ...
         """
-        engine = opened(path, engine, k, options, lambda one: LangChainEmbedder(one) if isinstance(one, Embeddings) else one)
+        engine = engine_for(
+            path, engine, k, options, lambda one: LangChainEmbedder(one) if isinstance(one, Embeddings) else one
+        )
         fields: dict[str, Any] = {"k": engine.k if k is None else k, "name": name, "tags": tags, "metadata": metadata}
         super().__init__(**fields)
         self._engine = engine
@@ -128,14 +130,14 @@ class CascadeMemory(Door, BaseRetriever):
         fields = dict(metadata or {})
         told = fields.get(METADATA_KEY)
         recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=told)
-        around = current(self._engine)
+        around = active_episode(self._engine)
         root = self._handler.join(run_id, fields)
         if around is not None:
             around.recalls += 1
-            return joined(recall, around.episode_id, around.namespace, None)
+            return join(recall, around.episode_id, around.namespace, None)
         episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)
         thread = fields.get("thread_id")
-        return joined(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))
+        return join(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 

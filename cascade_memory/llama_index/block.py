@@ -11,8 +11,8 @@ from pydantic import PrivateAttr
 
 from cascade_memory.domain.recall import Recall
 from cascade_memory.llama_index.trajectory import task_in
-from cascade_memory.memory.counted import counted
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.runs.fail_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -35,7 +35,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
         return self._recall == recall
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
-        with counted(self._memory, "recall"):
+        with fail_open(self._memory, "recall"):
             if task := task_in(messages or []):
                 return await in_thread(lambda: self._recall(task).render())
         return ""

@@ -15,9 +15,9 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.instrumentation import status_of, told_by
 from cascade_memory.llama_index.trajectory import text_of
-from cascade_memory.memory.counted import counted
-from cascade_memory.memory.current import Current, within
 from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.runs.active_episode import ActiveEpisode, within
+from cascade_memory.runs.fail_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -36,10 +36,10 @@ async def arun(
     query = text_of(message)
     if not query:
         raise InvalidInput("arun needs a task with text in it")
-    entry = Current(memory=memory, episode_id=uuid.uuid4().hex, namespace=None)
+    entry = ActiveEpisode(memory=memory, episode_id=uuid.uuid4().hex, namespace=None)
     with within(entry):
         cases = ""
-        with counted(memory, "recall"):
+        with fail_open(memory, "recall"):
             first = await in_thread(lambda: recall(query))
             cases = "" if _shows_cases(options.get("memory"), recall) else first.render()
         if cases:
@@ -47,10 +47,10 @@ async def arun(
         try:
             output = await _run(agent, message, options)
         except (Exception, asyncio.CancelledError) as error:
-            with counted(memory, "reward"):
+            with fail_open(memory, "reward"):
                 await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error)))
             raise
-    with counted(memory, "reward"):
+    with fail_open(memory, "reward"):
         solution, told = told_by(memory, output, own_tools)
         if told:
             await memory.aend(entry.episode_id, solution=solution)

@@ -18,8 +18,8 @@ from workflows.errors import WorkflowCancelledByUser
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.trajectory import is_streamed, solution_in
-from cascade_memory.memory.aftermath import Aftermath
-from cascade_memory.memory.counted import counted
+from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.run_end_worker import RunEndWorker
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -31,12 +31,12 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
     _memory: Memory = PrivateAttr()
     _runs: Runs = PrivateAttr()
     _own_tools: Collection[str] = PrivateAttr()
-    _aftermath: Aftermath = PrivateAttr()
+    _aftermath: RunEndWorker = PrivateAttr()
 
     def __init__(self, memory: Memory, runs: Runs, own_tools: Collection[str]) -> None:
         super().__init__()
         self._memory, self._runs, self._own_tools = memory, runs, own_tools
-        self._aftermath = Aftermath(memory)
+        self._aftermath = RunEndWorker(memory)
 
     @classmethod
     def class_name(cls) -> str:
@@ -53,7 +53,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         **_: Any,
     ) -> BaseSpan | None:
         """Note a span; nothing is stored in LlamaIndex's own lists, which are never emptied."""
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             self._runs.enter(id_, parent_span_id, instance)
         return None
 
@@ -77,7 +77,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         return None
 
     def _ended(self, span_id: str, status: str, result: Any) -> None:
-        with counted(self._memory, "callback"):
+        with fail_open(self._memory, "callback"):
             run = self._runs.leave(span_id)
             if run is not None and run.asked:
                 self._aftermath.do(functools.partial(self._close, run, status, result))
@@ -116,7 +116,7 @@ def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: 
 
 def told_by(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:
     """Return the solution that a result tells, and whether it tells at all: streams and what we cannot read do not."""
-    with counted(memory, "callback"):
+    with fail_open(memory, "callback"):
         if not is_streamed(result):
             return solution_in(result, own_tools), True
     return None, False

@@ -15,7 +15,6 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.assembly.door import Door, joined, opened
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.recall_tool import NAME
@@ -27,14 +26,15 @@ from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.tool import recall_tool
-from cascade_memory.memory.current import Current, current
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.runs.active_episode import ActiveEpisode, active_episode
+from cascade_memory.runs.adapter import Adapter, engine_for, join
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class CascadeMemory(Door, BaseRetriever):
+class CascadeMemory(Adapter, BaseRetriever):
     """A retriever over past cases that learns from outcomes which ones help.
 
     ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets it ask, ``memory.install()`` learns when runs end;
@@ -54,7 +54,7 @@ class CascadeMemory(Door, BaseRetriever):
         self,
         path: str | Path | None = None,
         *,
-        engine: Engine | Door | None = None,
+        engine: Engine | Adapter | None = None,
         k: int | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
@@ -71,7 +71,7 @@ class CascadeMemory(Door, BaseRetriever):
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LlamaIndex ``BaseEmbedding``), ...
         """
-        self._engine = opened(
+        self._engine = engine_for(
             path, engine, k, options, lambda one: LlamaIndexEmbedder(one) if isinstance(one, BaseEmbedding) else one
         )
         self._k = self._engine.k if k is None else check_k(k)
@@ -96,7 +96,7 @@ class CascadeMemory(Door, BaseRetriever):
         """Recall for the episode around: that of ``arun``, else the outermost run's; once for the same query in it."""
         query = query[:MAX_QUERY_CHARS]
         recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where, metadata=self._metadata)
-        around = current(self._engine) or self._runs.here()
+        around = active_episode(self._engine) or self._runs.here()
         if around is None:
             return recall()
         key = (query, *self._way)
@@ -105,10 +105,10 @@ class CascadeMemory(Door, BaseRetriever):
                 around.asked[key] = self._recall_within(around, recall)
             return around.asked[key]
 
-    def _recall_within(self, around: Current | Run, recall: Callable[..., Recall]) -> Recall:
-        if isinstance(around, Current):
-            return joined(recall, around.episode_id, around.namespace)
-        found = joined(recall, around.episode_id)
+    def _recall_within(self, around: ActiveEpisode | Run, recall: Callable[..., Recall]) -> Recall:
+        if isinstance(around, ActiveEpisode):
+            return join(recall, around.episode_id, around.namespace)
+        found = join(recall, around.episode_id)
         around.episode_id = found.episode_id  # its own may be over already: then this one goes on in its place
         return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
-from cascade_memory.memory.counted import counted
+from cascade_memory.runs.fail_open import fail_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,5 +75,5 @@ def _client_left(error: BaseException) -> bool:
 
 
 def _warm(memory: CascadeMemory) -> None:
-    with counted(memory, "warm"):
+    with fail_open(memory, "warm"):
         memory.warm()

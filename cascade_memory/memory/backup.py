@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from cascade_memory.domain.private_files import make_folder
+from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
-from cascade_memory.memory.engine import Engine
 from cascade_memory.snapshots import copy_snapshots
 
 LEDGER, SNAPSHOTS = "ledger.sqlite3", "snapshots"

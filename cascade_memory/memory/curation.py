@@ -11,11 +11,11 @@ from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import Solution, check_solution, solution_text
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_query
+from cascade_memory.engine.decision import proposal_record
+from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
-from cascade_memory.memory.chosen import proposal_record
-from cascade_memory.memory.engine import Engine
+from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory.progress import progress_bar
-from cascade_memory.memory.views import Receipt
 
 _BATCH = 64
 
@@ -46,7 +46,7 @@ def add(
     progress: bool | None,
 ) -> list[str]:
     """Embed all cases, then store them: all, or none. Return their ids."""
-    number = engine.partition(namespace).number
+    namespace_id = engine.namespace_state(namespace).namespace_id
     new: list[NewCase] = []
     batches = range(0, len(cases), _BATCH)
     for start in progress_bar(batches, "adding cases", show=progress if len(batches) > 1 else False):
@@ -58,7 +58,7 @@ def add(
                     query,
                     vector,
                     solution,
-                    namespace=number,
+                    namespace=namespace_id,
                     matcher=engine.matcher,
                     source=source,
                     metadata=metadata,
@@ -72,11 +72,11 @@ def add(
 def checked_all(cases: Iterable[object], case_text: CaseText) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
     """Return many cases, checked; or say which one of them is wrong, counted from 1."""
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
-    for number, case in enumerate(cases, start=1):
+    for namespace_id, case in enumerate(cases, start=1):
         try:
             found.append(checked(unpacked(case), case_text))
         except InvalidInput as error:
-            raise InvalidInput(f"case {number:,}: {error}; nothing was stored") from error
+            raise InvalidInput(f"case {namespace_id:,}: {error}; nothing was stored") from error
     return found
 
 
@@ -88,10 +88,12 @@ def checked(case: tuple[Any, Any, Any], case_text: CaseText) -> tuple[str, Solut
 
 def propose(engine: Engine, query: str, solution: Solution, *, namespace: str, metadata: Mapping[str, MetadataValue]) -> str:
     """Open an episode for a task that was solved without the memory; return its id."""
-    number = engine.partition(namespace).number
-    engine.parts.ledger.check_room(number, len(f"{query}{solution_text(solution)}".encode()))  # before any work is done for it
+    namespace_id = engine.namespace_state(namespace).namespace_id
+    engine.parts.ledger.check_room(
+        namespace_id, len(f"{query}{solution_text(solution)}".encode())
+    )  # before any work is done for it
     vector = engine.embed([query])[0]
-    engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), number, query, vector, metadata))
+    engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), namespace_id, query, vector, metadata))
     return episode_id
 
 
@@ -111,24 +113,24 @@ def forget(
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
     ledger = engine.parts.ledger
     engine.recording.wait_for()  # or a recall of now would be written down after it should be forgotten
-    number = engine.number(namespace)
-    stale = engine.partition(namespace).stale() if number else ()
+    namespace_id = engine.namespace_id(namespace)
+    stale = engine.namespace_state(namespace).stale() if namespace_id else ()
     gone: dict[str, int] = {}
     if not named:
         pass  # what was forgotten before is purged
     elif everything:
-        gone = ledger.forget_namespace(number) if number else {}
+        gone = ledger.forget_namespace(namespace_id) if namespace_id else {}
     elif episode_id is not None:
         found = ledger.episode(check_id(episode_id, "episode_id"))
         if found is None or found.namespace != namespace:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {namespace!r}")
         gone = ledger.forget_episode(found.id)
     elif where is not None:
-        gone = ledger.forget_where(number, where)
+        gone = ledger.forget_where(namespace_id, where)
     else:
-        gone = ledger.forget(number, _keys(engine, case_ids or (), number, namespace))
+        gone = ledger.forget(namespace_id, _keys(engine, case_ids or (), namespace_id, namespace))
     engine.learn_soon()
-    left = _purge(engine, number) if purge else ()
+    left = _purge(engine, namespace_id) if purge else ()
     return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))
 
 
@@ -138,7 +140,7 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
     engine.learn_now()  # which makes the snapshots anew
     left = [
         f"what was learned in {name!r}: relearning failed ({engine.last_error}) and is tried again"
-        for name in engine.relearning()
+        for name in engine.rebuild_due()
     ]
     line, clean = engine.parts.ledger.scrub(namespace)
     if not clean:
@@ -147,10 +149,10 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
     return (*left, *(() if engine.feeder is None else engine.feeder.purge(line)))
 
 
-def _keys(engine: Engine, case_ids: str | Iterable[str], number: int, namespace: str) -> list[int]:
+def _keys(engine: Engine, case_ids: str | Iterable[str], namespace_id: int, namespace: str) -> list[int]:
     ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
-    found = engine.parts.ledger.cases_by_id(ids, number)
-    expired = engine.parts.ledger.expired_keys(number, ids)
+    found = engine.parts.ledger.cases_by_id(ids, namespace_id)
+    expired = engine.parts.ledger.expired_keys(namespace_id, ids)
     missing = sorted(set(ids) - {case.id for case in found} - set(expired))
     if missing:
         raise UnknownCase(f"there is no case {missing[0]!r} in namespace {namespace!r}; nothing was forgotten")
@@ -162,11 +164,11 @@ def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespac
     ids = None
     if case_ids is not None:
         ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
-    number = engine.number(namespace)
-    there = {case.id for case in engine.parts.ledger.expired(number)}
+    namespace_id = engine.namespace_id(namespace)
+    there = {case.id for case in engine.parts.ledger.expired(namespace_id)}
     missing = sorted(set(ids or ()) - there)
     if missing:
         raise UnknownCase(f"no case {missing[0]!r} of namespace {namespace!r} has expired that could be brought back")
-    back = engine.parts.ledger.revive(number, ids)
+    back = engine.parts.ledger.revive(namespace_id, ids)
     engine.learn_soon()
     return back

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cascade_memory.memory.embedding import sample, strangers
-from cascade_memory.memory.engine import Engine
-from cascade_memory.memory.mirror_mark import CHANGED
+from cascade_memory.engine.embedding import sample, strangers
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.mirror_mark import CHANGED
 
 _FREE = 512 * 2**20
 _TOLD = 3  # rows that are named
@@ -55,8 +55,8 @@ def _checks(engine: Engine) -> Iterator[Check]:
     yield _rows(engine)
     yield _orphans(engine)
     yield _clock(engine)
-    for name, number in engine.parts.ledger.namespaces().items():
-        stored, indexed = engine.parts.ledger.case_count(number), engine.partition(name).index.count
+    for name, namespace_id in engine.parts.ledger.namespaces().items():
+        stored, indexed = engine.parts.ledger.case_count(namespace_id), engine.namespace_state(name).index.count
         yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
     yield _vectors(engine)
     yield _encoders(engine)
@@ -126,7 +126,7 @@ def _vectors(engine: Engine) -> Check:
 
 
 def _encoders(engine: Engine) -> Check:
-    stale = [one for name in engine.parts.ledger.namespaces() for one in engine.partition(name).stale()]
+    stale = [one for name in engine.parts.ledger.namespaces() for one in engine.namespace_state(name).stale()]
     unfit = engine.parts.snapshots.unusable()
     detail = "; ".join([*stale, *([f"{len(unfit)} unreadable or unfinished snapshots"] if unfit else [])])
 
@@ -150,8 +150,8 @@ def _chroma(engine: Engine) -> Check:
         feeder.flush()
         wrong = [
             f"{name!r} has {held:,} of {stored:,}"
-            for name, number in ledger.namespaces().items()
-            if (stored := ledger.case_count(number)) and (held := feeder.count(name)) != stored
+            for name, namespace_id in ledger.namespaces().items()
+            if (stored := ledger.case_count(namespace_id)) and (held := feeder.count(name)) != stored
         ]
     except Exception as error:  # noqa: BLE001 - a damaged Chroma fails in any way, and can be made anew
         return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)

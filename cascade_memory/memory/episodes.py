@@ -15,8 +15,8 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
+from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
-from cascade_memory.memory.asked import Judgement
 from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
@@ -117,12 +117,12 @@ class EpisodeVerbs(Handle):
             raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
         checked = None if solution is None else check_solution(solution)
         episode_id = check_id(episode_id, "episode_id")
-        return self._caught_up(episode_id).parts.ledger.finish(episode_id, self._number(namespace), status, checked)
+        return self._caught_up(episode_id).parts.ledger.finish(episode_id, self._namespace_id(namespace), status, checked)
 
     def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
         ledger = self._caught_up(thread=check_id(thread_id, "thread_id")).parts.ledger
-        return ledger.latest_episode(self._number(namespace), thread_id)
+        return ledger.latest_episode(self._namespace_id(namespace), thread_id)
 
     def end(
         self,
@@ -199,7 +199,7 @@ class EpisodeVerbs(Handle):
     def pending(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that wait for their reward, oldest first."""
         ledger = self._caught_up().parts.ledger
-        return ledger.episodes(self._number(namespace), status="open")
+        return ledger.episodes(self._namespace_id(namespace), status="open")
 
     def reported(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that have nobody's word but the agent's own, oldest first: nothing is learned from them.
@@ -208,7 +208,7 @@ class EpisodeVerbs(Handle):
         is kept, unless the agent has said something else by then.
         """
         ledger = self._open().parts.ledger
-        return ledger.episodes(self._number(namespace), status="settled", source="agent")
+        return ledger.episodes(self._namespace_id(namespace), status="settled", source="agent")
 
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return an episode of this memory's namespace, or None."""
@@ -239,7 +239,7 @@ class EpisodeVerbs(Handle):
         engine = self._open()
         seconds = check_seconds(older_than)
         ledger = engine.parts.ledger
-        old = ledger.episodes(self._number(namespace), status="open", before=time.time() - seconds)
+        old = ledger.episodes(self._namespace_id(namespace), status="open", before=time.time() - seconds)
         if reported:
             waiting = self.reported(namespace=namespace)
             old += [episode for episode in waiting if episode.opened_at < time.time() - seconds]

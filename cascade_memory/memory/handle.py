@@ -12,17 +12,17 @@ from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.records import Unkept
-from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.validation import check_callable, check_duration, check_k, check_namespace, check_reward
+from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
+from cascade_memory.insight.measuring import report_of
+from cascade_memory.insight.plot import plot_rewards
+from cascade_memory.insight.report import Report
+from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.memory.doctor import Check, examine, mend
-from cascade_memory.memory.engine import Engine
-from cascade_memory.memory.measuring import report_of
-from cascade_memory.memory.plot import plot_rewards
-from cascade_memory.memory.report import Report
 from cascade_memory.memory.verdict import RewardFn, source_of
-from cascade_memory.memory.views import Health, Stats
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Handle:
         k: int,
         namespace: str,
         reward_fn: RewardFn | None,
-        showing: Showing,
+        exposure: Exposure,
         template: Template | None,
         retain_at: float,
         retain_from: Collection[str],
@@ -54,7 +54,7 @@ class Handle:
         self._k = check_k(k)
         self._namespace = check_namespace(namespace)
         self._reward_fn = reward_fn
-        self._showing = showing
+        self._exposure = exposure
         self._template = template or render
         self._retain_at = check_reward(retain_at, "retain_at")
         self._retain_from = _sources(retain_from)
@@ -91,9 +91,9 @@ class Handle:
         engine = self._open()
         ledger = engine.parts.ledger
         name = self._in(namespace)
-        counts = ledger.counts(None if everywhere else engine.number(name))
-        missing = not everywhere and name != self._namespace and not engine.number(name)
-        policy = engine.partition(name).policy if engine.number(name) else engine.parts.ranker.policy()
+        counts = ledger.counts(None if everywhere else engine.namespace_id(name))
+        missing = not everywhere and name != self._namespace and not engine.namespace_id(name)
+        policy = engine.namespace_state(name).policy if engine.namespace_id(name) else engine.parts.ranker.policy()
         unkept = {why: int(counts.pop(f"unkept_{why}")) for why in get_args(Unkept)}
         mean = counts.pop("mean_reward")
         whole = {key: int(value) for key, value in counts.items()}
@@ -147,7 +147,7 @@ class Handle:
     def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
         """Return (value, whether a case was shown) of every rewarded episode, in order."""
         ledger = self._open().parts.ledger
-        return ledger.rewards(self._number(namespace))
+        return ledger.rewards(self._namespace_id(namespace))
 
     def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
         """Say what the memory is worth on its own stream: lift, calibration, coverage, and what a shadow would have done.
@@ -160,8 +160,8 @@ class Handle:
         """
         ledger = self._open().parts.ledger
         name = self._in(namespace)
-        number = None if everywhere else self._engine.number(name)
-        return report_of(list(ledger.judged(number)), ledger.arms(number), None if everywhere else name)
+        namespace_id = None if everywhere else self._engine.namespace_id(name)
+        return report_of(list(ledger.judged(namespace_id)), ledger.arms(namespace_id), None if everywhere else name)
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
@@ -213,8 +213,8 @@ class Handle:
         engine.recording.wait_for(episode_id, thread=thread)
         return engine
 
-    def _number(self, namespace: str | None) -> int:
-        return self._engine.number(self._in(namespace))
+    def _namespace_id(self, namespace: str | None) -> int:
+        return self._engine.namespace_id(self._in(namespace))
 
     def _in(self, namespace: str | None) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)
@@ -235,7 +235,7 @@ class Handle:
         if self._closed:
             return "CascadeMemory(closed)"
         try:
-            cases = int(self._engine.parts.ledger.counts(self._number(None))["cases"])
+            cases = int(self._engine.parts.ledger.counts(self._namespace_id(None))["cases"])
         except (CascadeError, OSError):
             return f"CascadeMemory({self.place}, unreadable)"
         return visible(f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})")

@@ -20,6 +20,10 @@ from cascade_memory.domain.validation import (
     check_metadata,
     check_query,
 )
+from cascade_memory.engine.attempt import Attempt
+from cascade_memory.engine.decision import Decision
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import (
     EmbedderFailed,
     EpisodeClosed,
@@ -31,17 +35,13 @@ from cascade_memory.errors import (
     UnknownCase,
     UnknownEpisode,
 )
+from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory import curation, transfer
-from cascade_memory.memory.asked import Asked
-from cascade_memory.memory.attempt import Attempt
 from cascade_memory.memory.backup import backup
-from cascade_memory.memory.chosen import Chosen
-from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.episodes import EpisodeVerbs
+from cascade_memory.memory.recall_view import failed_recall, recall_view
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.memory.view import failed_recall, recall_view
-from cascade_memory.memory.views import Receipt
 
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)  # the caller's, not ours
 
@@ -120,7 +120,7 @@ class Memory(EpisodeVerbs):
         namespace = self._in(namespace)
         episode_id = None if episode_id is None else check_id(episode_id, "episode_id")
         thread_id = None if thread_id is None else check_id(thread_id, "thread_id")
-        asked = Asked(
+        request = RecallRequest(
             query=query,
             namespace=namespace,
             k=k,
@@ -128,19 +128,19 @@ class Memory(EpisodeVerbs):
             episode_id=episode_id,
             thread_id=thread_id,
             metadata=check_metadata(metadata),
-            showing=self._showing,
+            exposure=self._exposure,
             search=search,
         )
 
-        def view(chosen: Chosen) -> Recall:
-            return recall_view(engine, chosen, query=query, namespace=namespace, template=self._template)
+        def view(decision: Decision) -> Recall:
+            return recall_view(engine, decision, query=query, namespace=namespace, template=self._template)
 
         attempt = Attempt(self._deadline)
         try:
             if not engine.is_loaded(namespace):
                 engine.attempts.load(self._deadline, lambda: engine.load(namespace), f"namespace {namespace!r} or the embedder")
                 attempt = Attempt(self._deadline)
-            found = engine.attempts.make(attempt, lambda: engine.recall(asked, attempt, view))
+            found = engine.attempts.make(attempt, lambda: engine.recall(request, attempt, view))
         except _MISUSE as error:
             if not isinstance(error, EmbedderFailed):
                 raise
@@ -264,7 +264,7 @@ class Memory(EpisodeVerbs):
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
         """Return a stored case."""
         ledger, name = self._open().parts.ledger, self._in(namespace)
-        found = ledger.cases_by_id([check_id(case_id, "case_id")], self._engine.number(name))
+        found = ledger.cases_by_id([check_id(case_id, "case_id")], self._engine.namespace_id(name))
         if not found:
             raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
         return found[0]
@@ -306,7 +306,7 @@ class Memory(EpisodeVerbs):
     def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
         """Return the cases that were not verified for the ``ttl`` of the memory, and that can still be brought back."""
         engine = self._open()
-        return engine.parts.ledger.expired(engine.number(self._in(namespace)))
+        return engine.parts.ledger.expired(engine.namespace_id(self._in(namespace)))
 
     def bring_back(self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None) -> list[str]:
         """Make cases of expired ones again (all, or those of these ids), verified now; return their ids.

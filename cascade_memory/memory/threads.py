@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from cascade_memory.memory.workers import Job, Workers
+from cascade_memory.engine.workers import Job, Workers
 
 T = TypeVar("T")
 

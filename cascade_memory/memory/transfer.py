@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
+from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
-from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.progress import progress_bar
 
 FORMAT = "cascade-memory export"

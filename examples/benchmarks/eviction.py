@@ -38,9 +38,9 @@ from tqdm import tqdm
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.records import CaseRecords
 from cascade_memory.encoders.minilm import MiniLMEmbedder
+from cascade_memory.engine import namespace_state as state
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
-from cascade_memory.memory import partition
 
 MISLED = 0.5
 FLIPPED = 0.2
@@ -71,18 +71,18 @@ def evicting(arm: str, seed: int) -> Iterator[None]:
         FIFO: lambda keys, count: keys[:count],
         RANDOM: lambda keys, count: rng.choice(keys, count, replace=False),
     }
-    original = partition.surplus
+    original = state.surplus
 
     def rival(records: CaseRecords, *, max_cases: int, **_: object) -> list[int]:
         over = len(records) - max_cases
         return sorted(rivals[arm](records.keys, over + int(SLACK * max_cases)).tolist()) if over > 0 else []
 
     if arm in rivals:
-        partition.surplus = rival
+        state.surplus = rival
     try:
         yield
     finally:
-        partition.surplus = original
+        state.surplus = original
 
 
 @lru_cache(maxsize=4)

@@ -17,7 +17,7 @@ from cascade_memory.bandit.off_policy import estimate
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.synthetic import tickets
-from cascade_memory.memory.logged import logged, with_nothing
+from cascade_memory.insight.off_policy_log import logged, with_nothing
 
 ALONE, FITS, MISLEADS = 0.45, 0.9, 0.25
 
@@ -58,9 +58,9 @@ def replay_run(seed: int, episodes: int, explore: float) -> dict[str, tuple[floa
     embedder = PrecomputedEmbedder(HashingEmbedder(), [task.query for task in stream])
     memory = CascadeMemory(embedder=embedder, learn="inline", explore=explore, candidates=4)
     truth = []
-    partition = memory._engine.partition("default")
+    state = memory._engine.namespace_state("default")
     for _ in range(episodes * seed):
-        partition.seed()  # other draws in every run
+        state.seed()  # other draws in every run
     for task in stream:
         recall = memory.recall(task.query)
         nearest = max(recall.explain().candidates, key=lambda one: one.similarity, default=None)

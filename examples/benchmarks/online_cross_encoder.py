@@ -91,10 +91,10 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             half=options.half,
         )
         memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", abstain=False, candidates=options.candidates)
-        partition = memory._engine.partition("default")  # to look at, between the steps
+        state = memory._engine.namespace_state("default")  # to look at, between the steps
 
         def measured() -> float:
-            encoder, policy = partition.now
+            encoder, policy = state.now
             return auc(encoder.encode_pairs(pairs) @ policy.theta, same)  # type: ignore[attr-defined]
 
         aucs, success, fitting, times = [measured()], [], [], []
@@ -113,7 +113,7 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             if time.perf_counter() - began > 60 * options.minutes:
                 break
         aucs.append(measured())
-        version, failures = partition.encoder.version, memory.health().failures  # type: ignore[attr-defined]
+        version, failures = state.encoder.version, memory.health().failures  # type: ignore[attr-defined]
         memory.close()
     return {
         "seed": seed,

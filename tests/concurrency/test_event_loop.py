@@ -119,7 +119,7 @@ def test_two_loops_share_a_memory_that_belongs_to_neither(on_disk, tmp_path: Pat
         assert len(cases) == 60
         assert all(memory.get(case) for case in cases if case is not None)
     memory.sync()
-    assert memory._engine.partition("default").policy.rewards == memory.stats().rewards == 120
+    assert memory._engine.namespace_state("default").policy.rewards == memory.stats().rewards == 120
 
 
 def test_a_memory_made_outside_any_loop_outlives_the_loops_that_use_it(ram: CascadeMemory):

@@ -165,7 +165,7 @@ def _check_agreement(ledger: sqlite3.Connection, folder: Path, looks: list[dict[
     with CascadeMemory(folder, embedder="hashing", learn="inline") as afresh:
         assert afresh._engine.parts.ledger.integrity() == "ok"
         for name in NAMESPACES:
-            number = afresh._engine.number(name)
+            number = afresh._engine.namespace_id(name)
             learned = ledger.execute(
                 "SELECT count(*) FROM outcome WHERE namespace = ? AND learns AND withdrawn_at IS NULL", (number,)
             ).fetchone()[0]

@@ -106,17 +106,17 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
     with CascadeMemory(embedder="hashing", learn="inline", abstain=abstain) as memory:
         tenants = {name: _Tenant(memory, name) for name in dict.fromkeys([first, *(step.namespace for step in steps)])}
         for name in tenants:
-            memory._engine.partition(name)
+            memory._engine.namespace_state(name)
         for step in steps:
             tenants[step.namespace].do(step.verb, step.pick)
-        partition: Any = memory._engine.partition("a")
-        encoder = partition.encoder
+        state: Any = memory._engine.namespace_state("a")
+        encoder = state.encoder
         clusters = encoder._clusters
         words = (encoder._words._texts, encoder._words._counts.tobytes(), encoder._letters._counts.tobytes())
         grown = [(n, total.tobytes()) for total, n in clusters._several.values()]
         groups = (len(clusters._single), grown, clusters._scatter.tobytes(), [row.tobytes() for row in clusters._deviations])
-        learned = {name: (array.shape, array.tobytes()) for name, array in _renumbered(partition.policy.state_dict()).items()}
-        return tenants["a"].seen, words, groups, learned, len(partition.policy._expected)
+        learned = {name: (array.shape, array.tobytes()) for name, array in _renumbered(state.policy.state_dict()).items()}
+        return tenants["a"].seen, words, groups, learned, len(state.policy._expected)
 
 
 @settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])

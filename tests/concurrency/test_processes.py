@@ -14,9 +14,9 @@ import pytest
 from busy_process import BusyProcess, make_at_once
 
 from cascade_memory import CascadeMemory
+from cascade_memory.engine.mirror_feeder import Mark
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.feeder import Mark
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_spawned_worker_works_in_its_parents_folder(on_disk, start: Callable[[
     seen, case = worker.call("solve", "heat a cup", "stove")
     assert seen == ["microwave"]
     assert memory.search("heat a cup").cases[0].id == case
-    assert memory._engine.partition("default").policy.rewards == 1
+    assert memory._engine.namespace_state("default").policy.rewards == 1
     memory.add("wash the plate", "sink")
     assert worker.call("solve", "wash the plate", "sink")[0] == ["sink"]  # and the other way round
     worker.call("close")

@@ -67,24 +67,24 @@ def test_a_reward_for_an_episode_that_is_forgotten_meanwhile_is_refused_in_our_w
 def test_an_outcome_that_arrives_while_learning_starts_afresh_is_learned_once(ram: CascadeMemory):
     first, second = ram.recall("heat the cup").episode_id, ram.recall("cool the cup").episode_id
     ram.reward(first, 1.0, solution="microwave")
-    ledger, partition = ram._engine.parts.ledger, ram._engine.partition("default")
+    ledger, state = ram._engine.parts.ledger, ram._engine.namespace_state("default")
     arrives = _Beside(lambda: ram.reward(second, 1.0, solution="fridge"), lambda: len(ledger.rewards(None)) == 2)
     with _once_before(ledger, "history", arrives):
         ram.reward(first, 0.0, overwrite=True)  # what was learned from it cannot be subtracted: all is learned afresh
     arrives.join()
     ram.sync()
-    assert partition.policy.rewards == ram.stats().rewards == 2
+    assert state.policy.rewards == ram.stats().rewards == 2
 
 
 def test_a_case_that_arrives_while_the_words_are_counted_afresh_is_counted_once(ram: CascadeMemory):
     gone = ram.add([("heat the cup", "microwave"), ("cool the cup", "fridge")])[0]
-    partition: Any = ram._engine.partition("default")
-    arrives = _Beside(lambda: ram.add("wash the cup", "sink"), lambda: partition.index.count == 2)
-    with _once_before(type(partition.encoder), "emptied", arrives):
+    state: Any = ram._engine.namespace_state("default")
+    arrives = _Beside(lambda: ram.add("wash the cup", "sink"), lambda: state.index.count == 2)
+    with _once_before(type(state.encoder), "emptied", arrives):
         ram.forget(gone)
     arrives.join()
     ram.sync()
-    assert partition.encoder._words._texts == ram.stats().cases == 2
+    assert state.encoder._words._texts == ram.stats().cases == 2
 
 
 def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untrained_ranker(ram: CascadeMemory):
@@ -93,7 +93,7 @@ def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untraine
     for i, episode in enumerate(episodes):
         ram.reward(episode, float(i % 2), solution=f"microwave {i % 3}")
     seen: list[int] = []
-    policy = type(ram._engine.partition("default").policy)
+    policy = type(ram._engine.namespace_state("default").policy)
     with _once_before(policy, "update", lambda: seen.append(ram.recall("heat cup 3").explain().rewards)):
         ram.reward(episodes[0], 1.0, overwrite=True)
     assert seen == [6]
@@ -101,9 +101,9 @@ def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untraine
 
 def test_a_recall_while_the_words_are_counted_afresh_does_not_see_half_of_them(ram: CascadeMemory):
     cups = ram.add([(f"heat cup {i}", f"microwave {i % 3}") for i in range(8)])
-    partition: Any = ram._engine.partition("default")
+    state: Any = ram._engine.namespace_state("default")
     seen: list[int] = []  # what a recall sees at that moment is logged, and learned from
-    with _once_before(ram._engine.parts.ledger, "scan", lambda: seen.append(partition.encoder._words._texts)):
+    with _once_before(ram._engine.parts.ledger, "scan", lambda: seen.append(state.encoder._words._texts)):
         ram.forget(cups[7])
     assert seen in ([8], [7])
 
@@ -111,7 +111,7 @@ def test_a_recall_while_the_words_are_counted_afresh_does_not_see_half_of_them(r
 def test_sync_waits_for_the_learner_that_is_under_way():
     with CascadeMemory(embedder="hashing", learn="background") as memory:
         episode = memory.recall("heat the cup").episode_id
-        policy = memory._engine.partition("default").policy
+        policy = memory._engine.namespace_state("default").policy
         under_way = threading.Event()
 
         def slow() -> None:
@@ -128,7 +128,7 @@ def test_sync_waits_for_the_learner_that_is_under_way():
 def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: CascadeMemory):
     engine = ram._engine
     ledger = engine.parts.ledger
-    engine.partition("other")
+    engine.namespace_state("other")
     number = ledger.namespace("default", create=True)
     assert number is not None
 
@@ -141,9 +141,9 @@ def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: Cascad
         _once_before(ledger, "history", lambda: another_process_adds("heat the cup")),  # its cases are loaded by then
         _once_before(engine, "_catch_up", lambda: another_process_adds("cool the cup")),
     ):
-        engine.partition("default")
+        engine.namespace_state("default")
     ram.recall("wash the cup")
-    assert engine.partition("default").index.count == ram.stats().cases == 2
+    assert engine.namespace_state("default").index.count == ram.stats().cases == 2
 
 
 def test_a_case_goes_with_the_last_episode_that_verified_it_whichever_case_was_forgotten(ram: CascadeMemory):

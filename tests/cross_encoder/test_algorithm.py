@@ -125,7 +125,7 @@ def test_the_library_is_algorithm_1(variant, tmp_path):
             reward = _reward(query, chosen)
             memory.reward(recall.episode_id, reward)
             plain.learn(query, chosen, reward)
-        encoder, policy = memory._engine.partition("default").now
+        encoder, policy = memory._engine.namespace_state("default").now
         assert encoder.version == STEPS // H
         np.testing.assert_allclose(policy.theta, plain.theta, atol=1e-5)
         inverse = np.linalg.inv(policy.state_dict()["a"])

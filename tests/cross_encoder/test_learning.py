@@ -27,7 +27,7 @@ def test_recall_never_waits_for_training(learning, monkeypatch):
     fill(memory)
     play(memory, 1)
     memory.sync()
-    apprentice = memory._engine.partition("default").encoder._apprentice
+    apprentice = memory._engine.namespace_state("default").encoder._apprentice
     begun, go_on, step = threading.Event(), threading.Event(), apprentice.step
 
     def slow(*args, **options):
@@ -72,7 +72,7 @@ def test_locks_on_the_way_of_a_recall_are_held_for_moments_while_training(learni
             return self._lock.__exit__(*args)
 
     for i in range(40):
-        encoder, policy = memory._engine.partition("default").now
+        encoder, policy = memory._engine.namespace_state("default").now
         for owner, name in ((policy, "_changing"), (encoder._features, "_lock"), (encoder._tokens, "_lock")):
             if not isinstance(vars(owner)[name], Timed):
                 setattr(owner, name, Timed(vars(owner)[name]))
@@ -87,7 +87,7 @@ def test_when_memory_runs_out_it_falls_back_to_similarity_and_says_so(learning, 
     memory = learning()
     fill(memory)
     play(memory, 1)
-    encoder = memory._engine.partition("default").encoder
+    encoder = memory._engine.namespace_state("default").encoder
 
     def full(**inputs):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
@@ -105,7 +105,7 @@ def test_training_that_fails_is_tried_again_and_counted(learning, monkeypatch):
     memory = learning()
     fill(memory)
     play(memory, 1)
-    apprentice = memory._engine.partition("default").encoder._apprentice
+    apprentice = memory._engine.namespace_state("default").encoder._apprentice
     step = apprentice.step
 
     def full(*args, **options):
@@ -131,10 +131,10 @@ def test_training_that_fails_at_opening_does_not_close_the_memory(learning, monk
     memory = learning()
     fill(memory)
     play(memory, 6)
-    memory._engine.partition("default")._learner.save()
+    memory._engine.namespace_state("default")._learner.save()
     play(memory, 1, start=6)
     with monkeypatch.context() as patch:
-        patch.setattr(type(memory._engine.partition("default")._learner), "save", lambda self: None)
+        patch.setattr(type(memory._engine.namespace_state("default")._learner), "save", lambda self: None)
         memory.close()
     with monkeypatch.context() as patch:
         _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
@@ -153,7 +153,7 @@ def test_opening_trains_on_the_learner_s_thread(learning, monkeypatch):
     for file in memory._engine.parts.snapshots.path.glob("*"):
         file.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(type(memory._engine.partition("default")._learner), "save", lambda self: None)
+        patch.setattr(type(memory._engine.namespace_state("default")._learner), "save", lambda self: None)
         memory.close()
     threads, step = [], training.Apprentice.step
 
@@ -178,9 +178,9 @@ def test_what_failed_is_not_learned_twice_after_reopening(learning, monkeypatch)
     with monkeypatch.context() as patch:
         _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
         play(memory, 1, start=3)
-    rewards = memory._engine.partition("default").policy.rewards
+    rewards = memory._engine.namespace_state("default").policy.rewards
     memory.close()
-    assert learning()._engine.partition("default").policy.rewards == rewards == 4
+    assert learning()._engine.namespace_state("default").policy.rewards == rewards == 4
 
 
 def test_a_correction_does_not_keep_the_encoder_from_being_trained(learning):
@@ -231,7 +231,7 @@ def test_an_episode_of_several_recalls_counts_once(learning):
 def test_a_search_asks_no_encoder(learning, monkeypatch):
     memory = learning()
     fill(memory)
-    monkeypatch.setattr(memory._engine.partition("default").encoder._serving, "forward", None)
+    monkeypatch.setattr(memory._engine.namespace_state("default").encoder._serving, "forward", None)
     assert memory.search("heat the egg").cases
     assert memory.health().ok
 
@@ -293,7 +293,7 @@ ranker = cross_encoder(sys.argv[2], schedule=Schedule(every=4), encoder_learning
 memory = CascadeMemory(sys.argv[1], embedder="hashing", ranker=ranker, learn="inline", candidates=6)
 fill(memory)
 play(memory, 10)
-memory._engine.partition("default")._learner.save()
+memory._engine.namespace_state("default")._learner.save()
 print("saved", flush=True)
 play(memory, 5, start=10)  # what comes after the snapshot is in the ledger
 when = os.environ["DIES"]
@@ -303,7 +303,7 @@ if when == "saving":
     safetensors.torch.save_file = lambda tensors, file, **_: (open(file, "wb").write(b"half"), os._exit(9))
 play(memory, 1, start=15)
 if when == "saving":
-    memory._engine.partition("default")._learner.save()
+    memory._engine.namespace_state("default")._learner.save()
 os._exit(7)
 """
 

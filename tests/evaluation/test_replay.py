@@ -16,7 +16,7 @@ from cascade_memory.bandit.similarity import ShowNothing, SimilarityPolicy
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.replay import replay
-from cascade_memory.memory.logged import is_one_choice, logged, with_nothing
+from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
 from cascade_memory.ports.policy import Slate
 
 _WORLD = {f"answer {i}": 0.15 + 0.12 * i for i in range(6)}  # how often each of six cases helps; nothing: 0.3
@@ -178,7 +178,7 @@ def _played(seed: int, n: int = 60, *, path: Path | None = None, **options: obje
     memory = CascadeMemory(path, embedder="hashing", **options)  # type: ignore[arg-type]
     memory.add([(f"how do I do thing {i}", answer) for i, answer in enumerate(_WORLD)], progress=False)
     for _ in range(13 * seed):  # other draws in every replication
-        memory._engine.partition("default").seed()
+        memory._engine.namespace_state("default").seed()
     for _ in range(n):
         recall = memory.recall(f"how do I do thing {rng.integers(6)}")
         chance = _WORLD[str(recall.cases[0].solution)] if recall.cases else _ALONE

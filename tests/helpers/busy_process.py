@@ -35,12 +35,12 @@ class Known(NamedTuple):
 
 
 def known(memory: CascadeMemory, namespace: str) -> Known:
-    partition: Any = memory._engine.partition(namespace)
-    encoder = partition.encoder
+    state: Any = memory._engine.namespace_state(namespace)
+    encoder = state.encoder
     clusters = encoder._clusters
     return Known(
-        partition.index.count,
-        partition.policy.rewards,
+        state.index.count,
+        state.policy.rewards,
         encoder._words._counts.tobytes(),
         encoder._letters._counts.tobytes(),
         encoder._words._texts,
@@ -125,7 +125,7 @@ class _Worker:
         indexed: dict[str, int] = {}
         for name in NAMESPACES:
             self.memory.recall(query(name, 1), namespace=name)  # is enough to see what the other process stored
-            indexed[name] = self.memory._engine.partition(name).index.count
+            indexed[name] = self.memory._engine.namespace_state(name).index.count
         with contextlib.suppress(StoreError):  # a follower learns, and leaves Chroma to the owner
             self.memory.sync()
         return {name: known(self.memory, name)._replace(indexed=indexed[name]) for name in NAMESPACES}

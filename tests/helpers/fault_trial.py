@@ -14,8 +14,8 @@ from forks import say
 from kill_checker import Acknowledged, compare
 
 from cascade_memory import CascadeMemory
+from cascade_memory.engine import mirror_feeder as feeder
 from cascade_memory.errors import CascadeError, StoreCorrupt, StoreError
-from cascade_memory.memory import feeder
 
 STEPS = [
     *("open", "recall", "reward", "add", "forget", "sync", "search", "recall", "reward", "close"),
@@ -100,7 +100,7 @@ class Trial:
 
     @staticmethod
     def _undone(case: str, memory: CascadeMemory) -> bool:
-        return bool(memory._engine.parts.ledger.cases_by_id([case], memory._engine.number("default")))
+        return bool(memory._engine.parts.ledger.cases_by_id([case], memory._engine.namespace_id("default")))
 
     def _sync(self, _: int) -> None:
         self._there().sync()

@@ -22,15 +22,15 @@ import numpy as np
 from cascade_memory.assembly import folder as assembled
 from cascade_memory.assembly.rankers import resolve_ranker
 from cascade_memory.bandit.similarity import SimilarityPolicy
-from cascade_memory.domain.showing import Showing
+from cascade_memory.domain.exposure import Exposure
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import CascadeError
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
-from cascade_memory.memory.engine import Engine
 from cascade_memory.memory.memory import Memory
-from cascade_memory.memory.parts import Parts
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.snapshots.arrays import digest
 from cascade_memory.stores.tiered import TieredIndex
@@ -65,7 +65,7 @@ def opened(path: Path | None, ranker: str = "light", **options: Any) -> Memory:
         ledger.close()
         raise
     defaults: dict[str, Any] = {
-        "k": 1, "namespace": "default", "reward_fn": None, "showing": Showing(), "template": None, "retain_at": 1.0,
+        "k": 1, "namespace": "default", "reward_fn": None, "exposure": Exposure(), "template": None, "retain_at": 1.0,
         "retain_from": ("host", "human"), "case_text": None, "deadline": None,
     }  # fmt: skip
     return Memory(engine, **{**defaults, **options})

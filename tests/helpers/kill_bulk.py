@@ -41,7 +41,7 @@ def _look(folder: Path, books: Acknowledged, pipe: int, *, stay: bool) -> None:
         episode = memory.get_episode(episode_id)
         if episode is None or episode.reward != value:
             wrong.append(f"outcome of {episode_id} is lost")
-    settled, learned = memory.stats().rewards, memory._engine.partition("default").policy.rewards
+    settled, learned = memory.stats().rewards, memory._engine.namespace_state("default").policy.rewards
     if not min(settled, 2048) <= learned <= settled:
         wrong.append(f"{learned} outcomes learned of {settled}")
     say(pipe, json.dumps({"seconds": seconds, "cpu": cpu, "chroma": state, "wrong": wrong}))

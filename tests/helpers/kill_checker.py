@@ -98,7 +98,7 @@ def _torn(memory: CascadeMemory, books: Acknowledged) -> list[str]:
     engine = memory._engine
     torn = []
     for name, acknowledged in books.batches.items():
-        there = len(engine.parts.ledger.filtered(engine.number("default"), {"batch": name}))
+        there = len(engine.parts.ledger.filtered(engine.namespace_id("default"), {"batch": name}))
         # Only the first case of a batch is ever forgotten, and only when the batch was acknowledged.
         if there not in ((BATCH, BATCH - 1) if acknowledged else (0, BATCH)):
             torn.append(f"batch {name} has {there} cases")
@@ -107,7 +107,7 @@ def _torn(memory: CascadeMemory, books: Acknowledged) -> list[str]:
 
 def _unlearned(memory: CascadeMemory) -> list[str]:
     engine = memory._engine
-    settled, learned = memory.stats().rewards, engine.partition("default").policy.rewards
+    settled, learned = memory.stats().rewards, engine.namespace_state("default").policy.rewards
     window = 2048  # learned afresh: the last so many
     if not min(settled, window) <= learned <= settled:
         return [f"{learned} outcomes learned of {settled}"]

@@ -12,8 +12,9 @@ from typing import Any
 from forks import say
 
 from cascade_memory import CascadeMemory
+from cascade_memory.engine import feeding_pace
+from cascade_memory.engine import mirror_feeder as feeder
 from cascade_memory.errors import UnknownEpisode
-from cascade_memory.memory import feeder, feeding_pace
 from cascade_memory.stores.chroma import ChromaFolder
 
 SYNC_THRESHOLD = 16  # records between two saves of the HNSW files

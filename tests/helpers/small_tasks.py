@@ -31,4 +31,4 @@ def scores(memory: CascadeMemory) -> list[float]:
 
 def version(memory: CascadeMemory) -> int:
     """Return how many steps the encoder has taken."""
-    return memory._engine.partition("default").encoder.version
+    return memory._engine.namespace_state("default").encoder.version

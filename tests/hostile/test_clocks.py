@@ -63,7 +63,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
 
 def _look(memory: CascadeMemory, query: str = "task 3") -> list[str]:
     """Recall, with a look at the age of cases before it."""
-    memory._engine.partition("default")._next_look = 0.0
+    memory._engine.namespace_state("default")._next_look = 0.0
     recall = memory.search(query)
     assert recall.error is None
     return [str(case.solution) for case in recall.cases]

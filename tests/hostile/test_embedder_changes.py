@@ -19,9 +19,9 @@ from cascade_memory.assembly.reindex import reindex
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher
+from cascade_memory.engine.embedding import embed_with, named
 from cascade_memory.errors import EncoderMismatch, StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.embedding import embed_with, named
 
 
 class Slow(HashingEmbedder):
@@ -196,7 +196,7 @@ def test_expired_cases_get_their_new_vectors_too(tmp_path: Path):
         case = memory.add("task", "s")
         with memory._engine.parts.ledger.connections.write(durable=True) as connection:
             connection.execute("UPDATE cases SET verified_run = verified_run - 4000")
-        memory._engine.partition("default")._next_look = 0.0
+        memory._engine.namespace_state("default")._next_look = 0.0
         memory.recall("task")
         assert [one.id for one in memory.expired()] == [case]
     reindex(folder, Slow(), progress=False)

@@ -84,7 +84,7 @@ def test_no_manifest_makes_a_memory_delete_or_read_a_file_elsewhere(backup: Path
     restore(backup, tmp_path / "restored")
     with CascadeMemory(tmp_path / "restored", embedder="hashing", learn="inline") as memory:
         assert memory.recall("task 3 of kind 3").error is None
-        assert memory._engine.partition("default").policy.rewards == 12  # from the ledger
+        assert memory._engine.namespace_state("default").policy.rewards == 12  # from the ledger
         memory.examine(fix=True)
     assert mine.read_text() == "mine"
 
@@ -116,13 +116,13 @@ HOSTILE_STATE: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("name", HOSTILE_STATE)
 def test_learned_state_that_cannot_be_is_learned_again_from_the_ledger(folder: Path, on_disk: OnDisk, name: str):
     honest = on_disk()
-    expected = honest._engine.partition("default").policy.state_dict()
+    expected = honest._engine.namespace_state("default").policy.state_dict()
     honest.close()
     (file,) = (folder / "snapshots").iterdir()
     key, array = HOSTILE_STATE[name]
     _rewritten(file, {}, **{key: array})
     memory = on_disk()
-    policy = memory._engine.partition("default").policy
+    policy = memory._engine.namespace_state("default").policy
     assert policy.rewards == 12
     np.testing.assert_allclose(policy.state_dict()["head.mode"], expected["head.mode"], atol=0.5)
     assert memory.recall("task 3 of kind 3").error is None
@@ -134,7 +134,7 @@ def test_a_snapshot_that_claims_to_know_every_outcome_does_not_stop_the_learning
     _rewritten(file, {"known": 2**60})
     memory = on_disk()
     _teach(memory, 3)
-    assert memory._engine.partition("default").policy.rewards == 15
+    assert memory._engine.namespace_state("default").policy.rewards == 15
 
 
 def test_any_flipped_bit_of_what_was_learned_is_noticed(folder: Path, on_disk: OnDisk):

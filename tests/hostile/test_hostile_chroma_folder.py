@@ -39,8 +39,8 @@ from imitated_chroma import FRESH
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
+from cascade_memory.engine.mirror_feeder import Mark
 from cascade_memory.errors import StoreError
-from cascade_memory.memory.feeder import Mark
 from cascade_memory.stores.chroma import ChromaFolder, collection_name
 from cascade_memory.stores.chroma_answers import checked_collection
 from cascade_memory.stores.folder_files import is_sealed, remove, seal

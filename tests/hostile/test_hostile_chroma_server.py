@@ -20,9 +20,9 @@ from imitated_chroma import FRESH, Collection, Imitation, honest, imitated, raw
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
+from cascade_memory.engine.mirror_feeder import Mark
 from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.memory.feeder import Mark
 from cascade_memory.stores import bounded_http
 from cascade_memory.stores.chroma_server import ChromaServer
 
@@ -197,14 +197,14 @@ def test_collections_are_deleted_by_name_only_and_only_ours(server: Imitation, m
 @pytest.fixture
 def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CascadeMemory]:
     """A memory whose recalls ask the server; nothing happens in the background."""
-    monkeypatch.setattr("cascade_memory.memory.feeder._INTERVAL", 3600.0)
-    monkeypatch.setattr("cascade_memory.memory.feeder._WORTH_ASKING", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._INTERVAL", 3600.0)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
         memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(60)])
         memory.add([(f"theirs {i}", "secret") for i in range(60)], namespace="a tenant")
         memory.forget([case.id for case in memory.search("task 3 of kind 9", k=1).cases])
         for name in ("default", "a tenant"):
-            memory._engine.partition(name).index._exact_limit = 10
+            memory._engine.namespace_state(name).index._exact_limit = 10
         memory.sync()
         _ready(memory)
         yield memory
@@ -223,7 +223,7 @@ def _ready(memory: CascadeMemory) -> None:
 def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
     server: Imitation, asking: CascadeMemory, canary: type[Canary]
 ):
-    ledger, number = asking._engine.parts.ledger, asking._engine.number("default")
+    ledger, number = asking._engine.parts.ledger, asking._engine.namespace_id("default")
     foreign = [case.id for case in asking.search("theirs 1", k=60, namespace="a tenant").cases]
     gone = ["00000000-0000-0000-0000-000000000000"] * 9
     refused = 0
@@ -263,7 +263,7 @@ def test_a_server_that_answers_with_cases_of_others_is_scanned_past(server: Imit
 def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
     server: Imitation, tmp_path: Path, canary: type[Canary], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("cascade_memory.memory.feeder._INTERVAL", 3600.0)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._INTERVAL", 3600.0)
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
         for seed in range(max(15, HOW_MANY // 20)):
             rng = random.Random(seed)

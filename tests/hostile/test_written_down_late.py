@@ -18,8 +18,8 @@ from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory
 from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.engine import recording
 from cascade_memory.errors import EpisodeClosed, StoreBusy, UnknownEpisode
-from cascade_memory.memory import recording
 
 _DEADLINE, _SLACK = 0.5, 1.5
 

@@ -162,10 +162,10 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     with CascadeMemory(embedder="hashing", learn="inline") as innocent:
         with (tmp_path / "all.jsonl").open() as lines:
             innocent.import_(list(_without(iter(lines), "ann")), progress=False)
-        expected, learned = _predictions(innocent), _renumbered(innocent._engine.partition("default").policy.state_dict())
+        expected, learned = _predictions(innocent), _renumbered(innocent._engine.namespace_state("default").policy.state_dict())
     after = _predictions(memory)
     np.testing.assert_allclose(after, expected, rtol=0, atol=1e-6)
-    for name, array in _renumbered(memory._engine.partition("default").policy.state_dict()).items():
+    for name, array in _renumbered(memory._engine.namespace_state("default").policy.state_dict()).items():
         np.testing.assert_allclose(array, learned[name], rtol=1e-9, atol=1e-12, err_msg=name)
     assert known.shape != after.shape or np.abs(known - after).max() > 1e-3  # she had made a difference
 
@@ -218,7 +218,7 @@ def test_forgetting_by_what_is_not_there_deletes_nothing(ram: CascadeMemory):
 
 def test_weights_that_were_fitted_to_what_is_forgotten_are_named(ram: CascadeMemory, monkeypatch):
     case = ram.add("q", "s")
-    encoder = ram._engine.partition("default").encoder
+    encoder = ram._engine.namespace_state("default").encoder
     monkeypatch.setattr(encoder, "fitted_outcomes", 96, raising=False)
     (stale,) = ram.forget(case).stale
     assert "fitted to 96 outcomes" in stale

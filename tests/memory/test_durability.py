@@ -30,11 +30,11 @@ def test_everything_is_there_after_a_restart(on_disk):
     memory = on_disk()
     _teach(memory, 40)
     open_one = memory.recall("still open").episode_id
-    before, state = memory.stats(), memory._engine.partition("default").policy.state_dict()
+    before, state = memory.stats(), memory._engine.namespace_state("default").policy.state_dict()
     memory.close()
     memory = on_disk()
     assert memory.stats() == before
-    for name, array in memory._engine.partition("default").policy.state_dict().items():
+    for name, array in memory._engine.namespace_state("default").policy.state_dict().items():
         np.testing.assert_allclose(array, state[name], err_msg=name)
     assert memory.reward(open_one, 1.0, solution="late")  # from another process, as it were
 
@@ -43,14 +43,14 @@ def test_everything_is_there_after_a_restart(on_disk):
 def test_without_its_snapshots_the_ranker_is_learned_again_from_the_ledger(on_disk, tmp_path: Path, damage: str):
     memory = on_disk()
     _teach(memory, 40)
-    rewards = memory._engine.partition("default").policy.rewards
+    rewards = memory._engine.namespace_state("default").policy.rewards
     memory.close()
     for file in (tmp_path / "memory" / "snapshots").iterdir():
         if damage == "remove":
             file.unlink()
         else:
             file.write_bytes(file.read_bytes()[:100] if damage == "truncate" else b"PK\x03\x04 garbage")
-    assert on_disk()._engine.partition("default").policy.rewards == rewards
+    assert on_disk()._engine.namespace_state("default").policy.rewards == rewards
 
 
 def test_a_snapshot_that_is_behind_is_caught_up_from_the_ledger(on_disk, tmp_path: Path):
@@ -60,13 +60,13 @@ def test_a_snapshot_that_is_behind_is_caught_up_from_the_ledger(on_disk, tmp_pat
     old = {file.name: file.read_bytes() for file in (tmp_path / "memory" / "snapshots").iterdir()}
     memory = on_disk()
     _teach(memory, 25, start=40)
-    state = memory._engine.partition("default").policy.state_dict()
+    state = memory._engine.namespace_state("default").policy.state_dict()
     memory.close()
     shutil.rmtree(tmp_path / "memory" / "snapshots")
     (tmp_path / "memory" / "snapshots").mkdir()
     for name, content in old.items():
         (tmp_path / "memory" / "snapshots" / name).write_bytes(content)
-    for name, array in on_disk()._engine.partition("default").policy.state_dict().items():
+    for name, array in on_disk()._engine.namespace_state("default").policy.state_dict().items():
         np.testing.assert_allclose(array, state[name], err_msg=name)
 
 
@@ -101,7 +101,7 @@ def test_a_deleted_chroma_is_made_again(on_disk, tmp_path: Path):
 
 
 def test_many_cases_are_rebuilt_by_a_child_that_dies_with_its_parent(on_disk, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("cascade_memory.memory.feeder._BUILD_ELSEWHERE", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._BUILD_ELSEWHERE", 10)
     memory = on_disk()
     _teach(memory, 40)
     memory.close()
@@ -170,7 +170,7 @@ def test_a_second_process_follows_and_takes_over_when_the_owner_is_gone(on_disk,
         assert ask("read") == "owner's"
         case_id = ask("write")
         assert owner.search("from the follower").cases[0].id == case_id
-        assert owner._engine.partition("default").policy.rewards == 1  # learned from the other process's outcome
+        assert owner._engine.namespace_state("default").policy.rewards == 1  # learned from the other process's outcome
         owner.close()
         assert ask("wait") == "clean 2"  # it owns the folder now, and Chroma had everything already
     finally:
@@ -255,7 +255,7 @@ def test_a_ranker_that_fails_is_replaced_by_similarity_and_counted(ram: CascadeM
     def broken(*_: object, **__: object) -> object:
         raise ArithmeticError("no numbers today")
 
-    monkeypatch.setattr(ram._engine.partition("default").encoder, "encode", broken)
+    monkeypatch.setattr(ram._engine.namespace_state("default").encoder, "encode", broken)
     recall = ram.recall("heat the cup")
     assert recall.cases[0].solution == "a"
     assert ram.health().failures == {"rank": 1}
@@ -279,7 +279,7 @@ def test_learning_that_fails_is_counted_and_the_reward_stands(ram: CascadeMemory
     def broken(feedback: object) -> None:
         raise ArithmeticError("singular")
 
-    monkeypatch.setattr(ram._engine.partition("default").policy, "update", broken)
+    monkeypatch.setattr(ram._engine.namespace_state("default").policy, "update", broken)
     assert ram.reward(ram.recall("q").episode_id, 1.0, solution="s")
     assert ram.health().failures == {"learn": 1}
     assert ram.stats().rewards == 1

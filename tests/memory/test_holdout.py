@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.showing import Showing
+from cascade_memory.domain.exposure import Exposure
 from cascade_memory.errors import InvalidInput
 
 
 def _held_out(share: float = 0.5) -> str:
-    return next(f"run {i}" for i in range(100) if Showing(holdout=share).arm_of(f"run {i}") == "holdout")
+    return next(f"run {i}" for i in range(100) if Exposure(holdout=share).arm_of(f"run {i}") == "holdout")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_later_recall_of_the_episode_is_in_the_same_arm_whatever_the_setting_i
     live = next(
         f"run {i}"
         for i in range(100)
-        if Showing(holdout=0.9).arm_of(f"run {i}") == "holdout" != first.recall("q", episode_id=f"run {i}").arm
+        if Exposure(holdout=0.9).arm_of(f"run {i}") == "holdout" != first.recall("q", episode_id=f"run {i}").arm
     )
     for share in (0.0, 0.5, 0.9):
         with on_disk(holdout=share) as other:
@@ -52,8 +52,8 @@ def test_a_later_recall_of_the_episode_is_in_the_same_arm_whatever_the_setting_i
 
 def test_another_process_draws_the_same_arms(memory: CascadeMemory):
     script = (
-        "import json; from cascade_memory.domain.showing import Showing;"
-        "print(json.dumps([Showing(holdout=0.5).arm_of(f'run {i}') for i in range(50)]))"
+        "import json; from cascade_memory.domain.exposure import Exposure;"
+        "print(json.dumps([Exposure(holdout=0.5).arm_of(f'run {i}') for i in range(50)]))"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert json.loads(out) == [memory.recall("q", episode_id=f"run {i}").arm for i in range(50)]
@@ -70,7 +70,7 @@ def test_a_search_is_never_held_out(memory: CascadeMemory):
 
 
 def test_its_success_becomes_a_case_and_teaches_what_happens_without_one(memory: CascadeMemory):
-    policy = memory._engine.partition("default").policy
+    policy = memory._engine.namespace_state("default").policy
     before = policy.value.predict(policy.value._prior).baseline
     case_id = memory.reward(memory.recall("heat a cup", episode_id=_held_out()).episode_id, 1.0, solution="use the stove")
     assert memory.get(str(case_id)).solution == "use the stove"

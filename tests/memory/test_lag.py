@@ -12,7 +12,7 @@ from cascade_memory import CascadeMemory
 
 @pytest.fixture(autouse=True)
 def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cascade_memory.memory.feeder._INTERVAL", 3600.0)  # what is fed here is fed by the test
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._INTERVAL", 3600.0)  # what is fed here is fed by the test
 
 
 def test_lag_is_what_was_not_fed_whatever_the_log_says(on_disk: Callable[..., CascadeMemory]):

@@ -81,7 +81,7 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, ca
         connection.execute(old)
     memory.add("task verified again", "renewed")
     assert {case.solution for case in memory.search("task", k=3).cases} == {"renewed", "new"}
-    memory._engine.partition("default")._next_look = 0.0
+    memory._engine.namespace_state("default")._next_look = 0.0
     with caplog.at_level("INFO", "cascade_memory"):
         memory.recall("task")
     assert memory.stats().cases == 2
@@ -124,7 +124,7 @@ def test_limits_that_make_no_sense_are_refused(tmp_path):
 
 
 def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(on_disk, monkeypatch):
-    monkeypatch.setattr("cascade_memory.memory.learner.WINDOW", 100)
+    monkeypatch.setattr("cascade_memory.learning.learner.WINDOW", 100)
     memory = on_disk()
     episodes = []
     for i in range(300):
@@ -141,9 +141,9 @@ def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(
     # A late change of mind still works: the episode's vector is made anew.
     assert memory.reward(episodes[0][0], 1.0, solution="at last", overwrite=True)
     assert memory.search("task 0 of kind 0").cases[0].solution == "at last"
-    state = memory._engine.partition("default").policy.rewards
+    state = memory._engine.namespace_state("default").policy.rewards
     memory.close()
-    assert on_disk()._engine.partition("default").policy.rewards == state
+    assert on_disk()._engine.namespace_state("default").policy.rewards == state
 
 
 def test_a_discarded_episode_keeps_no_candidates(on_disk):

@@ -57,7 +57,7 @@ def test_a_process_that_only_recalls_learns_from_the_others(tmp_path: Path):
             """,
         )
         memory.recall("task")
-        assert memory._engine.partition("default").policy.rewards == 20
+        assert memory._engine.namespace_state("default").policy.rewards == 20
 
 
 def test_learn_off_learns_nothing_of_the_others_either(tmp_path: Path):
@@ -65,7 +65,7 @@ def test_learn_off_learns_nothing_of_the_others_either(tmp_path: Path):
         memory.recall("task")
         _elsewhere(tmp_path / "m", 'memory.reward(memory.recall("task").episode_id, 1.0, solution="s")')
         memory.sync()
-        assert memory._engine.partition("default").policy.rewards == 0
+        assert memory._engine.namespace_state("default").policy.rewards == 0
         assert len(memory.recall("task").cases) == 1
 
 
@@ -120,12 +120,12 @@ def test_a_snapshot_that_does_not_fit_is_learned_again(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
         assert memory.recall("task 1").error is None
         assert memory.health().ok
-        assert memory._engine.partition("default").policy.rewards == 5
+        assert memory._engine.namespace_state("default").policy.rewards == 5
 
 
 def test_abandoned_recalls_do_not_crowd_out_new_ones(ram: CascadeMemory):
     ram.add([("a", "1"), ("b", "2")])
-    policy = ram._engine.partition("default").policy
+    policy = ram._engine.namespace_state("default").policy
     for _ in range(1_040):
         ram.recall("a")
     assert len(policy._expected) == 1_024  # type: ignore[attr-defined]

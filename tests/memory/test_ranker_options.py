@@ -13,7 +13,7 @@ from cascade_memory.errors import InvalidInput
 
 
 def policy_of(memory: CascadeMemory):
-    return memory._engine.partition("default").policy
+    return memory._engine.namespace_state("default").policy
 
 
 def test_options_reach_the_ranker():
@@ -95,7 +95,7 @@ def test_handles_on_one_folder_agree_on_options(tmp_path: Path):
 
 def test_doors_hand_options_on():
     pytest.importorskip("langchain_core")
-    from cascade_memory.langchain import CascadeMemory as Door
+    from cascade_memory.langchain import CascadeMemory as Adapter
 
-    with Door(embedder="hashing", ranker="neural-linlogucb", ranker_options={"alpha": 0}) as door:
+    with Adapter(embedder="hashing", ranker="neural-linlogucb", ranker_options={"alpha": 0}) as door:
         assert policy_of(door.engine).exploration.alpha == 0

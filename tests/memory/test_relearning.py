@@ -42,9 +42,9 @@ def test_a_reward_whose_case_could_not_be_indexed_at_once_is_acknowledged_and_ma
     assert memory.reward(episode, 1.0, solution="another solution")
     assert memory.health().failures == {"follow": 1}
     assert memory.recall("another task").explain().candidates[0].similarity > 0.99
-    partition = memory._engine.partition("default")
-    assert partition.index.count == memory.stats().cases
-    assert partition.policy.rewards == memory.stats().rewards == 6
+    state = memory._engine.namespace_state("default")
+    assert state.index.count == memory.stats().cases
+    assert state.policy.rewards == memory.stats().rewards == 6
 
 
 def test_a_forgetting_that_could_not_be_learned_at_once_is_learned_later(on_disk, monkeypatch):
@@ -52,10 +52,10 @@ def test_a_forgetting_that_could_not_be_learned_at_once_is_learned_later(on_disk
     episodes = _teach(memory, 10)
     _fail_once(memory._engine.parts.ledger, "history", monkeypatch)
     memory.forget(episode_id=episodes[1])
-    assert memory._engine.partition("default").relearning
+    assert memory._engine.namespace_state("default").rebuild_due
     assert memory.health().failures == {"learn": 1}
     memory.sync()
-    assert memory._engine.partition("default").policy.rewards == memory.stats().rewards == 9
+    assert memory._engine.namespace_state("default").policy.rewards == memory.stats().rewards == 9
 
 
 def test_a_purge_says_what_could_not_be_relearned(on_disk, monkeypatch):
@@ -71,7 +71,7 @@ def test_a_purge_says_what_could_not_be_relearned(on_disk, monkeypatch):
     assert "relearning failed" in receipt.stale[0]
     monkeypatch.undo()
     assert memory.forget(purge=True).purged  # once more, and all is well
-    assert memory._engine.partition("default").policy.rewards == 9
+    assert memory._engine.namespace_state("default").policy.rewards == 9
 
 
 _OTHER = textwrap.dedent(
@@ -105,7 +105,7 @@ def test_a_process_that_does_not_learn_leaves_no_snapshot(on_disk, tmp_path: Pat
     assert _other(tmp_path, "teach") == "35"
     idle.recall("task 3 of kind 3")
     idle.close()
-    assert on_disk()._engine.partition("default").policy.rewards == 35
+    assert on_disk()._engine.namespace_state("default").policy.rewards == 35
 
 
 def test_what_another_process_forgot_does_not_come_back_in_a_snapshot(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
@@ -113,11 +113,11 @@ def test_what_another_process_forgot_does_not_come_back_in_a_snapshot(on_disk: C
     _teach(memory, 25)
     assert _other(tmp_path, "forget") == "0"
     memory.close()  # it has not looked since
-    assert on_disk()._engine.partition("default").policy.rewards == 0
+    assert on_disk()._engine.namespace_state("default").policy.rewards == 0
 
 
 def test_a_short_session_compacts_what_it_leaves(on_disk, monkeypatch):
-    monkeypatch.setattr("cascade_memory.memory.learner.WINDOW", 20)
+    monkeypatch.setattr("cascade_memory.learning.learner.WINDOW", 20)
     for session in range(6):
         memory = on_disk()
         _teach(memory, 10, start=10 * session)

@@ -12,7 +12,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval, difference, mean, student
 from cascade_memory.cli import main
-from cascade_memory.memory.report import Report
+from cascade_memory.insight.report import Report
 
 _HELPS = {"right": 0.85, "wrong": 0.25}
 _ALONE = 0.45

@@ -102,7 +102,7 @@ def test_where_chance_showed_nothing_no_pair_counts_as_seen(ranker):
         recalls = [memory.recall(f"task {i % 4}") for i in range(40)]
         shown = sum(bool(recall.cases) for recall in recalls)
         assert 0 < shown < 40
-        policy = memory._engine.partition("default").policy
+        policy = memory._engine.namespace_state("default").policy
         assert len(policy._expected) == shown  # type: ignore[attr-defined]
         for recall in recalls:
             memory.reward(recall.episode_id, 1.0)

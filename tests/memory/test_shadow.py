@@ -31,7 +31,7 @@ def _play(memory: CascadeMemory, n: int = 80, seed: int = 0) -> list[str]:
 
 
 def _policy(memory: CascadeMemory) -> LightPolicy:
-    shadow = memory._engine.partition("default").shadow
+    shadow = memory._engine.namespace_state("default").shadow
     assert shadow is not None
     assert isinstance(shadow._policy, LightPolicy)
     return shadow._policy
@@ -89,7 +89,7 @@ def test_a_failing_shadow_costs_neither_recall_nor_reward():
     with CascadeMemory(embedder="hashing", learn="inline", shadow=broken) as memory:
         with CascadeMemory(embedder="hashing", learn="inline") as alone:
             assert _play(memory, 20) == _play(alone, 20)
-        assert memory._engine.partition("default").policy.rewards == 20
+        assert memory._engine.namespace_state("default").policy.rewards == 20
         assert memory.health().failures["shadow"] >= 20
 
 

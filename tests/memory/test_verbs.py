@@ -54,7 +54,7 @@ def test_a_success_without_a_solution_teaches_but_is_not_retained(ram: CascadeMe
 def test_an_agent_s_own_report_is_kept_but_neither_retained_nor_learned_from(ram: CascadeMemory):
     assert ram.reward(ram.recall("q").episode_id, 1.0, solution="s", source="agent") is None
     assert ram.stats().rewards == 1
-    assert ram._engine.partition("default").policy.rewards == 0
+    assert ram._engine.namespace_state("default").policy.rewards == 0
     trusting = CascadeMemory(embedder="hashing", retain_from=("agent",))
     assert trusting.reward(trusting.recall("q").episode_id, 1.0, solution="s", source="agent") is not None
     trusting.close()
@@ -89,7 +89,7 @@ def test_overwriting_a_reward_takes_its_case_back(ram: CascadeMemory):
     assert ram.recall("q").cases == ()
     assert ram.stats().cases == 0
     assert ram.stats().mean_reward == 0.0
-    policy = ram._engine.partition("default").policy
+    policy = ram._engine.namespace_state("default").policy
     assert policy.rewards == 1
 
 
@@ -125,7 +125,7 @@ def test_namespaces_share_nothing(ram: CascadeMemory):
     case_id = ram.search("heat the cup", namespace="a").cases[0].id
     with pytest.raises(LookupError):
         ram.get(case_id, namespace="b")
-    assert ram._engine.partition("b").policy.rewards == 0
+    assert ram._engine.namespace_state("b").policy.rewards == 0
 
 
 def test_adding_one_and_many(ram: CascadeMemory):
@@ -196,7 +196,7 @@ def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgot
         (secret,) = [one.id for one in memory.pending()]
         memory.reward(secret, 1.0, solution="secret")
         memory.forget(episode_id=secret)
-        policy = memory._engine.partition("default").policy
+        policy = memory._engine.namespace_state("default").policy
         after = policy.state_dict()
         policy.rebuild(memory._engine.parts.ledger.history(1, 10_000))
         for name, array in policy.state_dict().items():
@@ -208,7 +208,7 @@ def test_learning_is_off_when_it_is_off():
     with CascadeMemory(embedder="hashing", learn="off") as memory:
         for _ in range(5):
             _solve(memory, "q", "s")
-        assert memory._engine.partition("default").policy.rewards == 0
+        assert memory._engine.namespace_state("default").policy.rewards == 0
         assert memory.stats().cases == 1
 
 
@@ -216,7 +216,7 @@ def test_learning_in_the_background_catches_up():
     with CascadeMemory(embedder="hashing") as memory:
         for i in range(30):
             _solve(memory, f"q{i}", "s")
-        policy = memory._engine.partition("default").policy
+        policy = memory._engine.namespace_state("default").policy
         deadline = time.monotonic() + 10
         while policy.rewards < 30 and time.monotonic() < deadline:
             time.sleep(0.01)

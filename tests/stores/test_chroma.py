@@ -93,7 +93,7 @@ def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(t
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.add([(f"task {i} {i * i}", f"s{i}") for i in range(300)])
         memory.sync()
-        index = memory._engine.partition("default").index
+        index = memory._engine.namespace_state("default").index
         exact = [case.solution for case in memory.search("task 17 289", k=5).cases]
         monkeypatch.setattr(index, "_exact_limit", 10)
         asked: list[int] = []

@@ -119,9 +119,9 @@ def test_two_memories_on_one_server_do_not_see_each_other(tmp_path: Path, server
 
 def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path: Path, server: Server, monkeypatch):
     monkeypatch.setattr("cascade_memory.stores.tiered.EXACT_LIMIT", 10)
-    monkeypatch.setattr("cascade_memory.memory.feeder._WORTH_ASKING", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
-        memory._engine.partition("default").index._exact_limit = 10
+        memory._engine.namespace_state("default").index._exact_limit = 10
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
         assert memory._engine.feeder is not None
@@ -168,10 +168,10 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
         """
         import sys, time
         from cascade_memory import CascadeMemory
-        import cascade_memory.memory.feeder as feeder
+        from cascade_memory.engine import mirror_feeder as feeder
         feeder._WORTH_ASKING = 10
         with CascadeMemory(sys.argv[1], embedder="hashing", chroma=sys.argv[2]) as memory:
-            memory._engine.partition("default").index._exact_limit = 10
+            memory._engine.namespace_state("default").index._exact_limit = 10
             deadline = time.monotonic() + 30
             while not memory._engine.feeder.covered and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -205,9 +205,9 @@ def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(t
 
 
 def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, monkeypatch):
-    monkeypatch.setattr("cascade_memory.memory.feeder._WORTH_ASKING", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
-        memory._engine.partition("default").index._exact_limit = 10
+        memory._engine.namespace_state("default").index._exact_limit = 10
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
         mirror = memory._engine.parts.mirror

@@ -9,7 +9,7 @@ from cascade_memory.domain.validation import check_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Showing:
+class Exposure:
     """May a recall return nothing; which share of episodes runs without memory; which share of choices explores."""
 
     abstain: bool = True
@@ -24,7 +24,7 @@ class Showing:
     def arm_of(self, episode_id: str) -> str:
         """Return the arm of a new episode: the same one in every process, whatever was recalled before.
 
-        >>> arms = [Showing(holdout=0.2).arm_of(f"episode {i}") for i in range(1000)]
+        >>> arms = [Exposure(holdout=0.2).arm_of(f"episode {i}") for i in range(1000)]
         >>> 150 < arms.count("holdout") < 250
         True
         """

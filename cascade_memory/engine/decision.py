@@ -15,14 +15,14 @@ from cascade_memory.cycle.recall import Recalled
 from cascade_memory.cycle.select import Selection
 from cascade_memory.domain.records import Opinion, RecallRecord
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.memory.asked import Asked
+from cascade_memory.engine.request import RecallRequest
 from cascade_memory.ports.policy import Choice, Slate
 
 _NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chosen:
+class Decision:
     """What one recall found and chose, and under which id it was recorded."""
 
     id: str
@@ -43,38 +43,38 @@ class Chosen:
 
 
 def recall_record(
-    asked: Asked, vector: NDArray[np.float32], chosen: Chosen, namespace: int, *, with_features: bool
+    request: RecallRequest, vector: NDArray[np.float32], decision: Decision, namespace: int, *, with_features: bool
 ) -> RecallRecord:
     """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
-    slate, choice, search = chosen.selection.slate, chosen.selection.choice, asked.search
+    slate, choice, search = decision.selection.slate, decision.selection.choice, request.search
     shown = np.zeros(0, np.int64) if choice is None else choice.chosen
     kept = np.arange(len(slate)) if not search else shown
     return RecallRecord(
-        id=chosen.id,
-        episode_id=None if search else chosen.episode_id,
+        id=decision.id,
+        episode_id=None if search else decision.episode_id,
         namespace=namespace,
-        query=asked.query,
+        query=request.query,
         vector=vector,
         kind="search" if search else "recall",
-        k=asked.k,
+        k=request.k,
         at=time.time(),
-        policy=chosen.policy,
+        policy=decision.policy,
         policy_version=0 if choice is None else choice.version,
-        encoder=chosen.encoder,
-        candidates=chosen.recalled.candidates.keys[kept],
+        encoder=decision.encoder,
+        candidates=decision.recalled.candidates.keys[kept],
         groups=slate.groups[kept],
         features=_NOTHING if search or not with_features else np.asarray(slate.features, np.float32),
         numbers=_NOTHING if choice is None else _numbers(slate, choice)[kept],
         chosen=np.arange(len(shown)) if search else shown,
-        shown=chosen.shows,
+        shown=decision.shows,
         baseline=math.nan if choice is None else choice.baseline,
         context=_NOTHING if search or choice is None else np.asarray(choice.context, np.float32),
-        arm=chosen.arm,
-        holdout=asked.showing.holdout,
-        thread=asked.thread_id,
-        shadow=chosen.opinion,
-        metadata=asked.metadata,
-        opens_episode=asked.episode_id is None,
+        arm=decision.arm,
+        holdout=request.exposure.holdout,
+        thread=request.thread_id,
+        shadow=decision.opinion,
+        metadata=request.metadata,
+        opens_episode=request.episode_id is None,
     )
 
 

@@ -12,10 +12,11 @@ from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import CASE_ADDED, FORGOTTEN, GONE, Change
+from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import StoreCorrupt
-from cascade_memory.memory.learner import Learner
-from cascade_memory.memory.parts import Parts
-from cascade_memory.memory.shadow import Shadow
+from cascade_memory.learning.learner import Learner
+from cascade_memory.learning.ranker import Ranker
+from cascade_memory.learning.shadow import Shadow
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 
@@ -24,29 +25,37 @@ _EVICTED_AT_ONCE = 200  # in one transaction
 _log = logging.getLogger(__name__)
 
 
-class Partition:
+class NamespaceState:
     """Follows the ledger's log: the index at once, encoder and policy whenever ``learn`` is called."""
 
     def __init__(
         self,
         name: str,
-        number: int,
+        namespace_id: int,
         parts: Parts,
         *,
         note_failure: Callable[[str, Exception], object],
         limits: Limits | None = None,
         keep: bool = True,
     ) -> None:
-        self.name, self.number, self._parts = name, number, parts
+        self.name, self.namespace_id, self._parts = name, namespace_id, parts
         self.index = parts.index(parts.embedder.dimension, name)
         self.limits = limits
         # There may be cases that go, or some that went and whose time is over, if only by an earlier limit.
-        self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expired(number))
+        self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expired(namespace_id))
         self._next_look = 0.0  # by the monotonic clock; nothing is too old before
-        self._learner = Learner(name, number, parts, self.index.vectors, keep=keep)
+        self._learner = Learner(
+            name,
+            namespace_id,
+            parts.ranker,
+            self._encoder_of(parts.ranker),
+            ledger=parts.ledger,
+            snapshots=parts.snapshots,
+            keep=keep,
+        )
         self.shadow: Shadow | None = None
         if parts.shadow is not None:
-            self.shadow = Shadow(parts.shadow, number, parts, self.index.vectors, note_failure)
+            self.shadow = Shadow(parts.shadow, namespace_id, self._encoder_of(parts.shadow), parts.ledger, note_failure)
         self._learning = threading.Lock()
         self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
         self._todo: list[Change] = []  # applied to the index, not yet learned
@@ -60,11 +69,14 @@ class Partition:
             if self.shadow is not None:
                 self.shadow.retain(rows)
         self._learner.load(self.seq, self._changes_after)
-        if (left_out := parts.ledger.case_count(number, self._last_key) - self.index.count) > 0:
+        if (left_out := parts.ledger.case_count(namespace_id, self._last_key) - self.index.count) > 0:
             note_failure("rows", StoreCorrupt(f"{left_out} cases of {name!r} cannot be used: run cascade-memory doctor --fix"))
         if self.shadow is not None:
-            self.shadow.start_afresh()
-        self._draws = itertools.count(parts.ledger.recalls(number))
+            self.shadow.rebuild()
+        self._draws = itertools.count(parts.ledger.recalls(namespace_id))
+
+    def _encoder_of(self, ranker: Ranker) -> PairEncoder:
+        return ranker.encoder(self._parts.embedder.dimension, self.index.vectors)
 
     @property
     def now(self) -> tuple[PairEncoder, Policy]:
@@ -83,7 +95,7 @@ class Partition:
 
     def seed(self) -> tuple[int, int]:
         """Return the seed of the next choice: the same stream of recalls draws the same numbers."""
-        return self.number, next(self._draws)
+        return self.namespace_id, next(self._draws)
 
     @property
     def busy(self) -> bool:
@@ -96,14 +108,14 @@ class Partition:
         return self._learner.waiting
 
     @property
-    def relearning(self) -> bool:
+    def rebuild_due(self) -> bool:
         """True while something that has to be learned afresh has not been."""
         return self._learner.due
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
         """Yield all stored cases, in order of age."""
         after = 0
-        while len(rows := self._parts.ledger.scan(self.number, after, _SCAN, until=until)):
+        while len(rows := self._parts.ledger.scan(self.namespace_id, after, _SCAN, until=until)):
             after = int(rows.keys[-1])
             if rows.vectors.shape[1] == self._parts.embedder.dimension:  # else of an edited ledger: the doctor says so
                 yield rows
@@ -115,7 +127,7 @@ class Partition:
             changes = [change for change in changes if change.seq <= self.seq]
             if not changes:
                 return found
-            found += [change for change in changes if change.namespace == self.number]
+            found += [change for change in changes if change.namespace == self.namespace_id]
             seq = changes[-1].seq
 
     # -- following ---------------------------------------------------------------------------------------------------
@@ -126,7 +138,7 @@ class Partition:
         if not changes:
             return
         if any(change.kind == FORGOTTEN and not change.ref for change in changes):
-            self._start_over()
+            self._rebuild_index()
         else:
             self._add([change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key])
         removed = [change.ref for change in changes if change.kind in GONE]
@@ -138,7 +150,7 @@ class Partition:
 
     def _add(self, keys: list[int]) -> None:
         if keys:
-            rows = self._parts.ledger.scan(self.number, min(keys) - 1, len(keys), until=max(keys))
+            rows = self._parts.ledger.scan(self.namespace_id, min(keys) - 1, len(keys), until=max(keys))
             if len(rows):
                 self.index.upsert(rows.keys, rows.vectors)
             with self._noting:  # an encoder that is made afresh now counts the new cases either there or here
@@ -148,10 +160,10 @@ class Partition:
 
     def reload(self) -> None:
         """Read all cases again: the ledger was put right. Called by one thread at a time."""
-        self._start_over()
-        self._learner.recount_soon()
+        self._rebuild_index()
+        self._learner.rebuild_encoder_soon()
 
-    def _start_over(self) -> None:
+    def _rebuild_index(self) -> None:
         """The namespace was emptied: what stands in it now came afterwards."""
         self.index.clear()
         last_key = self._last_key
@@ -178,10 +190,10 @@ class Partition:
                 if self.shadow is not None:
                     self.shadow.learn(todo, new, self._scanned(until=last_key))
 
-    def learn_afresh(self) -> None:
+    def rebuild(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""
         with self._learning:
-            self._learner.renew()
+            self._learner.rebuild()
 
     def refit(self) -> None:
         """Learn everything again from the ledger, beginning with pretrained weights."""
@@ -214,14 +226,14 @@ class Partition:
         return 0.0 if self.limits is None or self.limits.ttl is None else time.time() - self.limits.ttl
 
     def tidy(self) -> None:
-        """Let go of what is too old or too much; the log tells everybody, this partition included."""
+        """Let go of what is too old or too much; the log tells everybody, this state included."""
         limits, ledger = self.limits, self._parts.ledger
         if self._ages:
             self._expire(None if limits is None else limits.ttl)
         most = None if limits is None else limits.max_cases
-        if most is not None and ledger.case_count(self.number) > most:
-            records = ledger.case_records(self.number)
-            going = surplus(records, max_cases=most, ledger=ledger, namespace=self.number, window=WINDOW)
+        if most is not None and ledger.case_count(self.namespace_id) > most:
+            records = ledger.case_records(self.namespace_id)
+            going = surplus(records, max_cases=most, ledger=ledger, namespace=self.namespace_id, window=WINDOW)
             for start in range(0, len(going), _EVICTED_AT_ONCE):  # others write in between
                 ledger.evict(going[start : start + _EVICTED_AT_ONCE])
 
@@ -229,7 +241,7 @@ class Partition:
         """Set aside what was not verified for so long by running time: a clock that is ahead hides cases, and deletes none."""
         expired = deleted = 0
         while True:
-            looked = self._parts.ledger.expire(self.number, ttl)
+            looked = self._parts.ledger.expire(self.namespace_id, ttl)
             expired, deleted = expired + looked.expired, deleted + looked.deleted
             if not (looked.expired or looked.deleted):
                 break

@@ -10,8 +10,8 @@ import numpy as np
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates, estimate
-from cascade_memory.memory.logged import is_one_choice, logged, with_nothing
-from cascade_memory.memory.report import Arm, Bin, Calibration, Coverage, Report, ShadowReport
+from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
+from cascade_memory.insight.report import Arm, Bin, Calibration, Coverage, Report, ShadowReport
 from cascade_memory.ports.judged import Judged
 
 _BINS = 10

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol
 
-from cascade_memory.cycle.learn import unlearns
+from cascade_memory.cycle.learn import needs_rebuild
 from cascade_memory.domain.records import SETTLED, Change
+from cascade_memory.learning.ranker import Shared
 from cascade_memory.ports.ledger import Ledger
-from cascade_memory.ports.policy import Feedback
 
 _WINDOW = 1_024  # outcomes of all namespaces that the weights are made from afresh
 
 
-class Shared(Protocol):
-    """What the policies of all namespaces lean on."""
-
-    def update(self, feedback: Sequence[Feedback]) -> None:
-        """Learn from outcomes."""
-        ...
-
-    def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Learn afresh."""
-        ...
-
-
-class Pool:
+class SharedHead:
     """Feeds every outcome of the ledger to the shared weights, whether its namespace is loaded here or not."""
 
     def __init__(self, shared: Shared, ledger: Ledger) -> None:
@@ -34,29 +21,29 @@ class Pool:
         self._learning = threading.Lock()
         self._noting = threading.Lock()
         self._todo: list[Change] = []
-        self._known, self._afresh = 0, False
-        self._start_afresh()
+        self._known, self._rebuild_due = 0, False
+        self._rebuild()
 
     def note(self, changes: Sequence[Change], *, outcomes: bool) -> None:
         """Note what happened in the ledger; without ``outcomes`` only what was taken back."""
         with self._noting:
-            self._todo += changes if outcomes else [change for change in changes if unlearns([change])]
+            self._todo += changes if outcomes else [change for change in changes if needs_rebuild([change])]
 
     def learn(self) -> bool:
         """Learn what was noted; return True if something was taken back, so that everybody who leaned on it starts afresh."""
         with self._learning:
             with self._noting:
                 todo, self._todo = self._todo, []
-            self._afresh = self._afresh or unlearns(todo)
-            if self._afresh:
-                self._start_afresh()
+            self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
+            if self._rebuild_due:
+                self._rebuild()
                 return True
             for change in todo:
                 if change.kind == SETTLED and change.ref > self._known:
                     self._shared.update(self._ledger.feedback(change.ref))
             return False
 
-    def _start_afresh(self) -> None:
+    def _rebuild(self) -> None:
         known = self._ledger.last_outcome()
         self._shared.rebuild(self._ledger.history(None, _WINDOW, until=known))
-        self._known, self._afresh = known, False
+        self._known, self._rebuild_due = known, False

@@ -12,7 +12,7 @@ from cascade_memory.ports.pair_encoder import Pair, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats
 
 
-class LedgerTrainee:
+class LedgerPairEncoder:
     """Looks the texts of pairs up and hands them to the encoder."""
 
     def __init__(self, encoder: TrainableEncoder, ledger: Ledger, loss: str) -> None:
@@ -27,7 +27,7 @@ class LedgerTrainee:
             rows[known] = self.encoder.encode_pairs([pair for pair in pairs if pair is not None])
         return rows
 
-    def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[LedgerTrainee, Floats]:
+    def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[LedgerPairEncoder, Floats]:
         """Return an encoder that has taken one step on these pairs, and the head."""
         pairs = pairs_of([ref for ref, _, _ in lessons], self._ledger)
         known = [(pair, label, weight) for pair, (_, label, weight) in zip(pairs, lessons, strict=True) if pair is not None]
@@ -36,7 +36,7 @@ class LedgerTrainee:
         labels, weights = (np.array([lesson[column] for lesson in known]) for column in (1, 2))
         texts = [pair for pair, _, _ in known]
         encoder, theta = self.encoder.trained(texts, labels, weights, theta, joint=joint, loss=self._loss)
-        return LedgerTrainee(encoder, self._ledger, self._loss), theta
+        return LedgerPairEncoder(encoder, self._ledger, self._loss), theta
 
 
 def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Current:
+class ActiveEpisode:
     """An episode, and how often it was recalled for from within."""
 
     memory: Memory
@@ -25,13 +25,13 @@ class Current:
     recalls: int = 0
     asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that are not to be made twice
     asking: threading.Lock = field(default_factory=threading.Lock)
-    outer: Current | None = None
+    outer: ActiveEpisode | None = None
 
 
-_current: ContextVar[Current | None] = ContextVar("cascade_memory_current", default=None)
+_current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current", default=None)
 
 
-def current(memory: Memory) -> Current | None:
+def active_episode(memory: Memory) -> ActiveEpisode | None:
     """Return the innermost episode of this memory that is open around the running code."""
     found = _current.get()
     while found is not None and not found.memory.shares_engine_with(memory):
@@ -40,7 +40,7 @@ def current(memory: Memory) -> Current | None:
 
 
 @contextlib.contextmanager
-def within(entry: Current) -> Generator[Current, None, None]:
+def within(entry: ActiveEpisode) -> Generator[ActiveEpisode, None, None]:
     """Let the code inside join an episode."""
     entry.outer = _current.get()
     token = _current.set(entry)

@@ -14,11 +14,11 @@ import numpy as np
 
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import PURGED, RETOLD
+from cascade_memory.engine.feeding_pace import FeedingPace
+from cascade_memory.engine.mirror_mark import CHANGED, Mark, removals
+from cascade_memory.engine.mirroring import put, tell_anew
+from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
-from cascade_memory.memory.feeding_pace import FeedingPace
-from cascade_memory.memory.mirror_mark import CHANGED, Mark, removals
-from cascade_memory.memory.mirroring import put, tell_anew
-from cascade_memory.memory.parts import MirrorBuild, Parts
 from cascade_memory.ports.case_mirror import CaseMirror
 
 MIRROR = "mirror"  # before the place of each: how far it was fed
@@ -92,7 +92,7 @@ class MirrorFeeder:
         try:
             self._mark = Mark.read(self._parts.ledger.meta(self._meta))
             if not self._mirror.shared and not (self._mark.trusted and self._mirror.exists()):
-                self._start_over()
+                self._start_rebuild()
         except BaseException as error:
             lock.release()
             if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
@@ -100,7 +100,7 @@ class MirrorFeeder:
             raise
         self.owner = True
 
-    def _start_over(self) -> None:
+    def _start_rebuild(self) -> None:
         """Throw the mirror away and feed a new one from the ledger, in another process where there is much to feed."""
         self._parts.ledger.check()  # the folder may be another memory's by now
         self._abandon_build()
@@ -160,7 +160,7 @@ class MirrorFeeder:
         """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""
         if self._broken:
             if not self._mirror.recover():
-                self._start_over()
+                self._start_rebuild()
             self._broken, self._unchecked = False, self._mirror.shared
         if self._unchecked:
             self._check_shared()
@@ -170,11 +170,11 @@ class MirrorFeeder:
         """Compare counts with a server that was away: it may have lost what it had, or have it under older names."""
         ledger = self._parts.ledger
         if not self._mark.current:
-            self._start_over()
+            self._start_rebuild()
         for name, number in ledger.namespaces().items():
             fed = ledger.case_count(number, until=self._mark.key)
             if fed and self._mirror.count(name) < fed:
-                self._start_over()
+                self._start_rebuild()
                 break
         self._unchecked = False
 
@@ -202,18 +202,18 @@ class MirrorFeeder:
         if self._serving or not self._mark.key or not self._mark.current:
             return
         large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= _WORTH_ASKING]
-        if large and self._soil():
+        if large and self._mark_dirty():
             for name in large:
                 self._mirror.prepare(name, np.ones(self._parts.embedder.dimension, np.float32))
             self._serving, self.last_error = True, None
 
-    def _soil(self) -> bool:
+    def _mark_dirty(self) -> bool:
         """Note, on disk and before it is opened, that the mirror is in use; False where it is not what was closed: it goes."""
         if not self._mark.clean or self._mirror.shared:
             return True
         if self._mark.key and not self._mirror.is_sealed(self._mark.seal):
             self._count(StoreError(CHANGED), "made anew from the ledger")
-            self._start_over()
+            self._start_rebuild()
             return False
         if not self._mark.key and self._mirror.exists():
             self._mirror.discard()
@@ -231,7 +231,7 @@ class MirrorFeeder:
         if not (changes or rows):
             return False
         if any(change.kind == PURGED for change in changes):
-            self._start_over()  # its files keep what was deleted from them
+            self._start_rebuild()  # its files keep what was deleted from them
             return self._built()
         names = {number: name for name, number in ledger.namespaces().items()}
         gone, wiped = removals(changes, names)
@@ -240,7 +240,7 @@ class MirrorFeeder:
         if not (rows or gone or wiped or retold):
             self._mark = replace(self._mark, seq=seq)
             return len(changes) == 10_000
-        if not self._soil():
+        if not self._mark_dirty():
             return self._built()
         for namespace, ids in gone.items():
             self._mirror.delete(names[namespace], ids)
@@ -312,7 +312,7 @@ class MirrorFeeder:
     def count(self, namespace: str) -> int:
         """Return how many cases of a namespace the mirror holds."""
         with self._hurried():
-            return self._mirror.count(namespace) if self._soil() else 0
+            return self._mirror.count(namespace) if self._mark_dirty() else 0
 
     def is_sealed(self) -> bool:
         """Say whether a mirror that is closed is as it was closed; True while it is open, or where there is none yet."""
@@ -330,7 +330,7 @@ class MirrorFeeder:
         """Throw the mirror away and feed it again, here and now."""
         with self._hurried():
             self._check_owner()
-            self._start_over()
+            self._start_rebuild()
             self.flush()
 
     def purge(self, line: int) -> tuple[str, ...]:
@@ -338,7 +338,7 @@ class MirrorFeeder:
         try:
             with self._hurried():
                 if self.owner and self._mark.seq < line:
-                    self._start_over()
+                    self._start_rebuild()
                     if self._mirror.exists() and not self._mirror.shared:
                         return ("the folder of Chroma, which cannot be deleted: is another program reading it?",)
         except Exception as error:  # noqa: BLE001 - whatever the mirror does: the rest has been purged

@@ -13,14 +13,14 @@ from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import EpisodeClosed, InvalidInput, UnknownEpisode
+from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.memory.threads import in_reward_thread
-from cascade_memory.memory.views import Health, Stats
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Door:
+class Adapter:
     """A framework's ``CascadeMemory``. Whoever inherits it sets ``_engine`` and says what there is to wait for."""
 
     if TYPE_CHECKING:  # LangChain's models would take a plain annotation for a field of theirs
@@ -96,15 +96,15 @@ class Door:
         return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - the same object, seen from the other side
 
 
-def opened(
+def engine_for(
     path: str | Path | None,
-    engine: Engine | Door | None,
+    engine: Engine | Adapter | None,
     k: int | None,
     options: dict[str, Any],
     embedder: Callable[[Any], Any],
 ) -> Engine:
     """Return the engine to share, or open one; ``embedder`` makes ours of a framework's."""
-    if isinstance(engine, Door):
+    if isinstance(engine, Adapter):
         engine = engine.engine
     if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"engine must be a cascade_memory.CascadeMemory, not {type(engine).__name__}")
@@ -121,7 +121,7 @@ def opened(
     return Engine(path, **options)
 
 
-def joined(
+def join(
     recall: Callable[..., Recall], episode_id: str | None, namespace: str | None = None, thread_id: str | None = None
 ) -> Recall:
     """Recall within an episode; in one of its own, if that one is over already or belongs to another namespace."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
-from cascade_memory.memory.chosen import Chosen
-from cascade_memory.memory.engine import Engine
+from cascade_memory.engine.decision import Decision
+from cascade_memory.engine.engine import Engine
 
 
-def recall_view(engine: Engine, chosen: Chosen, *, query: str, namespace: str, template: Template) -> Recall:
+def recall_view(engine: Engine, chosen: Decision, *, query: str, namespace: str, template: Template) -> Recall:
     """Return the public face of a recall: the cases that are shown, and why."""
     choice = chosen.selection.choice
     return Recall(
@@ -45,7 +45,7 @@ def failed_recall(query: str, namespace: str, episode_id: str | None, error: str
     )
 
 
-def _shown(engine: Engine, chosen: Chosen) -> tuple[RecalledCase, ...]:
+def _shown(engine: Engine, chosen: Decision) -> tuple[RecalledCase, ...]:
     choice, slate = chosen.selection.choice, chosen.selection.slate
     if choice is None or not chosen.shows:
         return ()
@@ -67,7 +67,7 @@ def _shown(engine: Engine, chosen: Chosen) -> tuple[RecalledCase, ...]:
     )
 
 
-def _explanation(chosen: Chosen, features: tuple[str, ...]) -> Explanation:
+def _explanation(chosen: Decision, features: tuple[str, ...]) -> Explanation:
     choice = chosen.selection.choice
     return Explanation(
         candidates=_candidates(chosen),
@@ -80,7 +80,7 @@ def _explanation(chosen: Chosen, features: tuple[str, ...]) -> Explanation:
     )
 
 
-def _candidates(chosen: Chosen) -> tuple[Candidate, ...]:
+def _candidates(chosen: Decision) -> tuple[Candidate, ...]:
     choice, slate = chosen.selection.choice, chosen.selection.slate
     if choice is None:
         return ()

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.retain import found_by, new_case
+from cascade_memory.cycle.retain import index_text, new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
@@ -23,18 +23,18 @@ from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
 from cascade_memory.encoders.matchers import CarefulMatcher
+from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
+from cascade_memory.engine.decide import Decider
+from cascade_memory.engine.decision import Decision, recall_record
+from cascade_memory.engine.embedding import embed_with, named, stored_embedder
+from cascade_memory.engine.learner_thread import LearnerThread
+from cascade_memory.engine.mirror_feeder import MirrorFeeder
+from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.recording import Recording
+from cascade_memory.engine.request import Judgement, RecallRequest, arm_of, check_confirmed
 from cascade_memory.errors import EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
-from cascade_memory.memory.asked import Asked, Judgement, arm_of, check_confirmed
-from cascade_memory.memory.attempt import Attempt, Attempts, unrecorded
-from cascade_memory.memory.choosing import Choosing
-from cascade_memory.memory.chosen import Chosen, recall_record
-from cascade_memory.memory.embedding import embed_with, named, stored_embedder
-from cascade_memory.memory.feeder import MirrorFeeder
-from cascade_memory.memory.learner_thread import LearnerThread
-from cascade_memory.memory.partition import Partition
-from cascade_memory.memory.parts import Parts
-from cascade_memory.memory.pool import Pool
-from cascade_memory.memory.recording import Recording
+from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.visible import visible
@@ -53,14 +53,14 @@ class Engine:
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
         self._candidates, self._limits = candidates, limits
-        self._choosing = Choosing(parts)
+        self._decider = Decider(parts)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
         self.recording = Recording(parts.ledger, self.note_failure)
         self.attempts = Attempts(direct=parts.direct)
         self._prepared = not isinstance(parts.embedder, LoadsModel)
-        self._partitions: dict[str, Partition] = {}
+        self._states: dict[str, NamespaceState] = {}
         self._loading = threading.Lock()
         self._following = threading.Lock()
         self._seq = 0
@@ -68,7 +68,7 @@ class Engine:
         self._last_used = 0.0
         self._check_embedder()
         self._seq = parts.ledger.head()
-        self._pool = None if parts.ranker.shared is None else Pool(parts.ranker.shared, parts.ledger)
+        self._shared_head = None if parts.ranker.shared is None else SharedHead(parts.ranker.shared, parts.ledger)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
         self._learner = LearnerThread(self) if learn == "background" else None
 
@@ -112,48 +112,48 @@ class Engine:
 
     def is_loaded(self, namespace: str) -> bool:
         """Say whether a recall has nothing to load first."""
-        return self._prepared and namespace in self._partitions
+        return self._prepared and namespace in self._states
 
     def load(self, namespace: str) -> None:
         """Load the embedder's model, if it has one, and a namespace."""
         if not self._prepared and isinstance(self.parts.embedder, LoadsModel):
             self.parts.embedder.prepare()
             self._prepared = True
-        self.partition(namespace)
+        self.namespace_state(namespace)
 
-    def partition(self, namespace: str) -> Partition:
+    def namespace_state(self, namespace: str) -> NamespaceState:
         """Return what is known of a namespace, loading it at first use."""
-        found = self._partitions.get(namespace)
+        found = self._states.get(namespace)
         if found is None:
-            number = self.parts.ledger.namespace(namespace, create=True)  # may wait, and nobody is to wait for that
-            assert number is not None
+            namespace_id = self.parts.ledger.namespace(namespace, create=True)  # may wait, and nobody is to wait for that
+            assert namespace_id is not None
             with self._loading:
-                found = self._partitions.get(namespace)
+                found = self._states.get(namespace)
                 if found is None:
                     keep = self.learning != "off"
-                    found = Partition(
-                        namespace, number, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
+                    found = NamespaceState(
+                        namespace, namespace_id, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
                     )
                     self._catch_up(found)
-            if found.waiting or found.relearning:
+            if found.waiting or found.rebuild_due:
                 self._learn_from_news()
         return found
 
-    def _catch_up(self, partition: Partition) -> None:
-        """Take in what happened while a partition was being loaded, and nobody told it."""
+    def _catch_up(self, state: NamespaceState) -> None:
+        """Take in what happened while a state was being loaded, and nobody told it."""
         with self._following:
-            while changes := self.parts.ledger.tail(partition.seq):
-                mine = [change for change in changes if change.namespace == partition.number]
-                partition.apply(mine)
+            while changes := self.parts.ledger.tail(state.seq):
+                mine = [change for change in changes if change.namespace == state.namespace_id]
+                state.apply(mine)
                 if changes[-1].seq >= self._seq:
                     break
-                partition.seq = changes[-1].seq
-            self._partitions[partition.name] = partition  # from here on ``follow`` tells it
+                state.seq = changes[-1].seq
+            self._states[state.name] = state  # from here on ``follow`` tells it
 
-    def number(self, namespace: str) -> int:
-        """Return the number of a namespace; 0, which none has, for one that does not exist."""
-        found = self._partitions.get(namespace)
-        return found.number if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
+    def namespace_id(self, namespace: str) -> int:
+        """Return the namespace_id of a namespace; 0, which none has, for one that does not exist."""
+        found = self._states.get(namespace)
+        return found.namespace_id if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
 
     def follow(self) -> bool:
         """Take in what happened in the ledger since the last look, by whichever process; return whether anything did."""
@@ -164,11 +164,11 @@ class Engine:
             changes = self.parts.ledger.tail(self._seq, _LINES)
             news = bool(changes)
             while changes:
-                for partition in list(self._partitions.values()):
-                    mine = [change for change in changes if change.namespace == partition.number]
-                    partition.apply(mine)
-                if self._pool is not None:
-                    self._pool.note(changes, outcomes=self.learning != "off")
+                for state in list(self._states.values()):
+                    mine = [change for change in changes if change.namespace == state.namespace_id]
+                    state.apply(mine)
+                if self._shared_head is not None:
+                    self._shared_head.note(changes, outcomes=self.learning != "off")
                 self._seq = changes[-1].seq  # not before: what failed on the way is looked at again
                 changes = self.parts.ledger.tail(self._seq, _LINES) if len(changes) == _LINES else []
         finally:
@@ -178,8 +178,8 @@ class Engine:
     def reload(self) -> None:
         """Read all cases again, after the ledger was put right."""
         with self._following:
-            for partition in list(self._partitions.values()):
-                partition.reload()
+            for state in list(self._states.values()):
+                state.reload()
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -208,43 +208,43 @@ class Engine:
     def learn_now(self) -> None:
         """Learn everything that was taken in so far; a failure is counted."""
         self._learn_together()
-        busy = list(self._partitions.values())
+        busy = list(self._states.values())
         while busy:  # one after the other: a namespace whose encoder trains for long does not keep the others waiting
-            busy = [partition for partition in busy if self._learn_some(partition) and not self._closed]
+            busy = [state for state in busy if self._learn_some(state) and not self._closed]
 
-    def _learn_some(self, partition: Partition) -> bool:
+    def _learn_some(self, state: NamespaceState) -> bool:
         """Learn in a namespace, and make room; return whether more waits there."""
         more = False
-        if partition.busy:
+        if state.busy:
             try:
-                partition.learn(outcomes=self.learning != "off")
-                more = partition.waiting
+                state.learn(outcomes=self.learning != "off")
+                more = state.waiting
             except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
                 self.note_failure("learn", error)
-        if partition.overdue:
-            self._tidy(partition)
+        if state.overdue:
+            self._tidy(state)
         return more
 
     def refit(self, namespace: str) -> None:
         """Learn everything of a namespace again from the ledger, beginning with pretrained weights."""
-        self.partition(namespace).refit()
+        self.namespace_state(namespace).refit()
         self._learn_from_news()
 
     def _learn_together(self) -> None:
-        """Learn across namespaces, where that was asked for."""
-        if self._pool is not None:
+        """Learn across namespaces, where that was request for."""
+        if self._shared_head is not None:
             try:
-                if self._pool.learn():
-                    for number in self.parts.ledger.namespaces().values():
-                        self.parts.snapshots.drop(number)  # learned while leaning on what is gone
-                    for partition in list(self._partitions.values()):
-                        partition.learn_afresh()
+                if self._shared_head.learn():
+                    for namespace_id in self.parts.ledger.namespaces().values():
+                        self.parts.snapshots.drop(namespace_id)  # learned while leaning on what is gone
+                    for state in list(self._states.values()):
+                        state.rebuild()
             except Exception as error:  # noqa: BLE001 - as below
                 self.note_failure("learn", error)
 
-    def _tidy(self, partition: Partition) -> None:
+    def _tidy(self, state: NamespaceState) -> None:
         try:
-            partition.tidy()
+            state.tidy()
             self.follow()
         except Exception as error:  # noqa: BLE001 - too many cases are no reason to fail; it will be tried again
             self.note_failure("evict", error)
@@ -257,45 +257,45 @@ class Engine:
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
-    def recall(self, asked: Asked, attempt: Attempt, view: Callable[[Chosen], Recall]) -> Recall:
+    def recall(self, request: RecallRequest, attempt: Attempt, view: Callable[[Decision], Recall]) -> Recall:
         """Find, choose, and record the choice, if that is possible in time, before ``view`` of it is handed out."""
         self._last_used = time.monotonic()
         self.parts.ledger.check(log=False)  # what is known here may be of a ledger that is gone, or of another embedder
-        partition = self.partition(asked.namespace)
+        state = self.namespace_state(request.namespace)
         attempt.doing = f"the embedder {self.parts.embedder.identity!r}"
-        vector = self.embed([asked.query])[0]
+        vector = self.embed([request.query])[0]
         attempt.doing = "the memory"
         self.learn_soon()  # from what other processes did
-        if partition.overdue:
+        if state.overdue:
             self._learn_from_news()
         seq = self._seq
-        name = asked.episode_id or str(uuid.uuid4())
-        chosen = self._choosing.choose(
-            Query(text=asked.query, vector=vector),
-            partition,
-            k=asked.k,
-            size=max(self._candidates, asked.k),
-            where=asked.where,
-            showing=None if asked.search else asked.showing,
+        name = request.episode_id or str(uuid.uuid4())
+        decision = self._decider.decide(
+            Query(text=request.query, vector=vector),
+            state,
+            k=request.k,
+            size=max(self._candidates, request.k),
+            where=request.where,
+            exposure=None if request.search else request.exposure,
             episode_id=name,
-            arm=arm_of(asked, name, self.parts.ledger),
+            arm=arm_of(request, name, self.parts.ledger),
         )
-        if chosen.selection.failure is not None:
+        if decision.selection.failure is not None:
             self.failures["rank"] += 1
-            self.last_error = f"rank: {chosen.selection.failure}"
+            self.last_error = f"rank: {decision.selection.failure}"
         writes_features = self.parts.ranker.writes_features
-        entry = recall_record(asked, vector, chosen, partition.number, with_features=writes_features)
-        found = view(chosen)
+        entry = recall_record(request, vector, decision, state.namespace_id, with_features=writes_features)
+        found = view(decision)
         attempt.show(found)
-        choice = chosen.selection.choice
-        would_learn = chosen.selection.failure is None and not asked.search and self.learning != "off"
+        choice = decision.selection.choice
+        would_learn = decision.selection.failure is None and not request.search and self.learning != "off"
 
         def written(key: int) -> None:
-            if choice is not None and chosen.shows and would_learn:
-                partition.policy.expect(key, chosen.selection.slate, choice)
+            if choice is not None and decision.shows and would_learn:
+                state.policy.expect(key, decision.selection.slate, choice)
 
         failure = self.recording.write(entry, attempt.left(), seq, written)
-        return found if failure is None or asked.search else unrecorded(found, failure)
+        return found if failure is None or request.search else unrecorded(found, failure)
 
     def reward(
         self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None
@@ -303,7 +303,7 @@ class Engine:
         """Record an outcome and everything that follows from it; durable when this returns. ``unkept``: no case, and why."""
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
-        episode = ledger.unsettled(said.episode_id, self.number(namespace))
+        episode = ledger.unsettled(said.episode_id, self.namespace_id(namespace))
         check_confirmed(said, episode, ledger)
         unseen = said.solution is None and episode.agents_words and said.confirms is None
         if unseen and unkept is None and said.source in TRUSTED_SOURCES:
@@ -317,7 +317,7 @@ class Engine:
         if solution is None:
             unkept = unkept or "solution"
         elif unkept is None:
-            text, vector = found_by(episode, solution, case_text, self.embed, self.note_failure)
+            text, vector = index_text(episode, solution, case_text, self.embed, self.note_failure)
             if self.parts.hindsight:
                 agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
             case = new_case(
@@ -354,9 +354,9 @@ class Engine:
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
 
-    def relearning(self) -> list[str]:
+    def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something has still to be learned afresh."""
-        return [partition.name for partition in self._partitions.values() if partition.relearning]
+        return [state.name for state in self._states.values() if state.rebuild_due]
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -378,9 +378,9 @@ class Engine:
             self._learner.finish()
         self.learn_soon()  # another process may have forgotten something: it must not come back in a snapshot
         self.learn_now()
-        for partition in self._partitions.values():
+        for state in self._states.values():
             try:
-                partition.close()
+                state.close()
             except Exception as error:  # noqa: BLE001 - the ledger has everything; a snapshot only saves time
                 self.note_failure("snapshot", error)
         if self.feeder is not None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def counted(memory: Memory, step: str) -> Generator[None, None, None]:
+def fail_open(memory: Memory, step: str) -> Generator[None, None, None]:
     """Count an exception under the name of a step, instead of raising it; see ``memory.health()``."""
     try:
         yield

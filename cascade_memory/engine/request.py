@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.records import Unsettled
-from cascade_memory.domain.showing import Showing
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import ContentChanged, EpisodeClosed, UnknownEpisode
@@ -14,7 +14,7 @@ from cascade_memory.ports.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RecallRequest:
     """A recall, or with ``search`` a search, that somebody asks for."""
 
     query: str
@@ -24,7 +24,7 @@ class Asked:
     episode_id: str | None
     thread_id: str | None
     metadata: Mapping[str, MetadataValue]
-    showing: Showing
+    exposure: Exposure
     search: bool
 
 
@@ -41,14 +41,14 @@ class Judgement:
     confirms: str | None  # the fingerprint of the episode as they saw it
 
 
-def arm_of(asked: Asked, name: str, ledger: Ledger) -> str:
+def arm_of(request: RecallRequest, name: str, ledger: Ledger) -> str:
     """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
-    if asked.search:
+    if request.search:
         return "live"
-    episode = None if asked.episode_id is None else ledger.episode(name)
+    episode = None if request.episode_id is None else ledger.episode(name)
     if episode is None:
-        return asked.showing.arm_of(name)
-    if episode.namespace != asked.namespace:
+        return request.exposure.arm_of(name)
+    if episode.namespace != request.namespace:
         raise UnknownEpisode(f"episode {name!r} belongs to another namespace")
     if episode.status != "open":
         raise EpisodeClosed(f"episode {name!r} is {episode.status}; open another one to recall again")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from cascade_memory.bandit.epsilon_mix import context_of
-from cascade_memory.cycle.learn import WINDOW, unlearns
+from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, SETTLED, Change, Opinion
-from cascade_memory.memory.parts import Lookup, Parts, Ranker
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.learning.ranker import Ranker
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Slate
 
 _NONE = np.zeros(0, np.float32)
@@ -24,10 +25,15 @@ class Shadow:
     """
 
     def __init__(
-        self, ranker: Ranker, number: int, parts: Parts, lookup: Lookup, note_failure: Callable[[str, Exception], object]
+        self,
+        ranker: Ranker,
+        namespace_id: int,
+        encoder: PairEncoder,
+        ledger: Ledger,
+        note_failure: Callable[[str, Exception], object],
     ) -> None:
-        self._ranker, self._number, self._ledger = ranker, number, parts.ledger
-        self._encoder, self._policy = ranker.encoder(parts.embedder.dimension, lookup), ranker.policy()
+        self._ranker, self._namespace_id, self._ledger = ranker, namespace_id, ledger
+        self._encoder, self._policy = encoder, ranker.policy()
         self._known = 0  # the last outcome that the policy was made from as a whole
         self._note_failure = note_failure
 
@@ -65,17 +71,17 @@ class Shadow:
         """Let the encoder know of new cases."""
         self._encoder.retain(rows)
 
-    def start_afresh(self) -> None:
+    def rebuild(self) -> None:
         """Learn again what the ledger has; opinions go on as before meanwhile."""
         try:
-            self._start_afresh()
+            self._rebuild()
         except Exception as error:  # noqa: BLE001 - as above
             self._note_failure("shadow", error)
 
-    def _start_afresh(self) -> None:
+    def _rebuild(self) -> None:
         policy = self._ranker.policy()
         known = self._ledger.last_outcome()
-        policy.rebuild(self._ledger.history(self._number, WINDOW, until=known, shadow=policy.name))
+        policy.rebuild(self._ledger.history(self._namespace_id, WINDOW, until=known, shadow=policy.name))
         self._policy, self._known = policy, known
 
     def learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
@@ -94,8 +100,8 @@ class Shadow:
         else:
             for rows in new:
                 self._encoder.retain(rows)
-        if unlearns(todo):
-            self._start_afresh()
+        if needs_rebuild(todo):
+            self._rebuild()
             return
         for change in todo:
             if change.kind == SETTLED and change.ref > self._known:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.domain.records import RecallRecord
+from cascade_memory.engine.workers import Job, Workers
 from cascade_memory.errors import EncoderMismatch, EpisodeClosed, MemoryForked, StoreBusy, StoreReplaced, UnknownEpisode
-from cascade_memory.memory.workers import Job, Workers
 from cascade_memory.ports.ledger import Ledger
 
 _MISUSE = (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)

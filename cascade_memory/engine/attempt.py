@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.recall import Recall
-from cascade_memory.memory.workers import Job, Workers
+from cascade_memory.engine.workers import Job, Workers
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from cascade_memory.bandit.neural_bandit import NeuralBandit, Schedule
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.cycle.learn import learn
 from cascade_memory.domain.records import CLOSED, SETTLED, Change
-from cascade_memory.memory.parts import Ranker
-from cascade_memory.memory.trainee import LedgerTrainee, chosen_refs, hindsight_lessons
+from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs, hindsight_lessons
+from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
@@ -20,7 +20,7 @@ from cascade_memory.ports.policy import Feedback, Floats, Policy, State
 _ATTEMPTS = 3  # to encode the pairs of one outcome
 
 
-class Lessons(Protocol):
+class Trainer(Protocol):
     """Learns from lines of the log, one thread at a time."""
 
     @property
@@ -46,15 +46,15 @@ class Lessons(Protocol):
         """Learn from lines of the log, or some of them: what takes long waits for the next call, of no lines if need be."""
         ...
 
-    def repeat(self, history: Sequence[Feedback]) -> None:
+    def refit(self, history: Sequence[Feedback]) -> None:
         """Learn all of these, from the beginning: there was no snapshot to go on from."""
         ...
 
-    def unlearn(self, history: Sequence[Feedback]) -> None:
+    def rebuild(self, history: Sequence[Feedback]) -> None:
         """Learn these, oldest first, and nothing else that was learned before."""
         ...
 
-    def recount(self, remaining: Iterable[Candidates]) -> None:
+    def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Let the encoder know of these cases alone."""
         ...
 
@@ -67,21 +67,21 @@ class Lessons(Protocol):
         ...
 
 
-def lessons_for(ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> Lessons:
+def trainer_for(ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> Trainer:
     """Return the way in which a ranker learns."""
     if ranker.training is None:
-        return PolicyLessons(ranker, encoder, ledger)
-    return NeuralLessons(ranker, cast("TrainableEncoder", encoder), ledger, ranker.training)
+        return PolicyTrainer(ranker, encoder, ledger)
+    return NeuralTrainer(ranker, cast("TrainableEncoder", encoder), ledger, ranker.training)
 
 
-def _recounted(encoder: PairEncoder, remaining: Iterable[Candidates]) -> PairEncoder:
+def _rebuilt(encoder: PairEncoder, remaining: Iterable[Candidates]) -> PairEncoder:
     emptied = encoder.emptied()
     for rows in remaining:
         emptied.retain(rows)
     return emptied
 
 
-class PolicyLessons:
+class PolicyTrainer:
     """The policy learns on features that stay as they are."""
 
     waiting_since = None
@@ -97,17 +97,17 @@ class PolicyLessons:
 
     expect = learn
 
-    def repeat(self, history: Sequence[Feedback]) -> None:
+    def refit(self, history: Sequence[Feedback]) -> None:
         """Learn afresh in another policy, while recalls go on with this one."""
         policy = self._ranker.policy()
         policy.rebuild(history)
         self.now = (self.now[0], policy)
 
-    unlearn = repeat
+    rebuild = refit
 
-    def recount(self, remaining: Iterable[Candidates]) -> None:
+    def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Count the remaining cases in another encoder."""
-        self.now = (_recounted(self.now[0], remaining), self.now[1])
+        self.now = (_rebuilt(self.now[0], remaining), self.now[1])
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
         """Return the policy's state."""
@@ -119,7 +119,7 @@ class PolicyLessons:
         self.now[1].load_state_dict(state)
 
 
-class NeuralLessons:
+class NeuralTrainer:
     """Head and encoder learn together; a call returns after each step of the encoder, which may take seconds."""
 
     takes_long = True
@@ -129,7 +129,7 @@ class NeuralLessons:
         self._waiting: deque[Feedback | Change] = deque()
         self._attempts = 0  # to learn what waits first
         policy = self._fresh_head()
-        self._bandit = NeuralBandit(LedgerTrainee(encoder, ledger, policy.loss), policy, schedule)
+        self._bandit = NeuralBandit(LedgerPairEncoder(encoder, ledger, policy.loss), policy, schedule)
         self.now = self._published()
 
     def _fresh_head(self) -> NeuralLinLogUCB:
@@ -137,7 +137,7 @@ class NeuralLessons:
 
     def _published(self) -> tuple[PairEncoder, Policy]:
         trainee, policy = self._bandit.now
-        return cast("LedgerTrainee", trainee).encoder, policy
+        return cast("LedgerPairEncoder", trainee).encoder, policy
 
     @property
     def _encoder(self) -> TrainableEncoder:
@@ -199,35 +199,35 @@ class NeuralLessons:
             trained = self._bandit.learn(outcome, of_one, extra) or trained
         return trained
 
-    def repeat(self, history: Sequence[Feedback]) -> None:
+    def refit(self, history: Sequence[Feedback]) -> None:
         """Begin again with the pretrained encoder; ``learn`` repeats the lessons."""
         self._begin(self._encoder.untrained())
         self._waiting = deque(history)
 
     def _begin(self, encoder: TrainableEncoder) -> None:
         policy = self._fresh_head()
-        self._bandit = NeuralBandit(LedgerTrainee(encoder, self._ledger, policy.loss), policy, self._schedule)
+        self._bandit = NeuralBandit(LedgerPairEncoder(encoder, self._ledger, policy.loss), policy, self._schedule)
         self._waiting.clear()
         self.now = self._published()
 
-    def unlearn(self, history: Sequence[Feedback]) -> None:
+    def rebuild(self, history: Sequence[Feedback]) -> None:
         """Make the head afresh from what remains; the encoder cannot unlearn, and stays.
 
         Unless it was on its way from the beginning: then it begins again.
         """
         if self.waiting_since == 0:
-            self.repeat(history)
+            self.refit(history)
             return
         lessons = [(outcome, chosen_refs(outcome, self._ledger)) for outcome in history if outcome.shown]
         self._bandit.rebuild(self._fresh_head(), [(outcome, refs) for outcome, refs in lessons if refs])
         self._waiting.clear()
         self.now = self._published()
 
-    def recount(self, remaining: Iterable[Candidates]) -> None:
+    def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Let the encoder forget which pairs it has seen."""
         trainee, policy = self._bandit.now
-        encoder = cast("TrainableEncoder", _recounted(cast("LedgerTrainee", trainee).encoder, remaining))
-        self._bandit.now = (LedgerTrainee(encoder, self._ledger, policy.loss), policy)
+        encoder = cast("TrainableEncoder", _rebuilt(cast("LedgerPairEncoder", trainee).encoder, remaining))
+        self._bandit.now = (LedgerPairEncoder(encoder, self._ledger, policy.loss), policy)
         self.now = self._published()
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:

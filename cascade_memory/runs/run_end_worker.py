@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from cascade_memory.memory.counted import counted
+from cascade_memory.runs.fail_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -20,7 +20,7 @@ _PATIENCE = 60.0  # seconds
 _inside: ContextVar[bool] = ContextVar("cascade_memory_aftermath", default=False)  # what a reward_fn calls must not wait for it
 
 
-class Aftermath:
+class RunEndWorker:
     """Does such work, and waits for it when asked. What fails on a worker is counted in ``memory.health()``."""
 
     def __init__(self, memory: Memory) -> None:
@@ -43,7 +43,7 @@ class Aftermath:
 
     def _guarded(self, work: Callable[[], None]) -> None:
         _inside.set(True)
-        with counted(self._memory, "callback"):  # nobody waits for this
+        with fail_open(self._memory, "callback"):  # nobody waits for this
             work()
 
     def drain(self) -> None:

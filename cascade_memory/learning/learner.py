@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from cascade_memory.cycle.learn import WINDOW, unlearns
+from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.domain.records import CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, SETTLED, Change
-from cascade_memory.memory.lessons import lessons_for
-from cascade_memory.memory.parts import Lookup, Parts
+from cascade_memory.learning.ranker import Ranker
+from cascade_memory.learning.trainer import trainer_for
+from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Feedback, Policy
-from cascade_memory.snapshots import Snapshot
+from cascade_memory.snapshots import Snapshot, SnapshotStore
 
 _SNAPSHOT_EVERY = 256  # outcomes
 _COMPACT_EVERY = 64  # outcomes
@@ -24,19 +25,29 @@ _log = logging.getLogger(__name__)
 class Learner:
     """Learns from the log of one namespace, one thread at a time. Recall reads ``encoder`` and ``policy`` whenever it likes."""
 
-    def __init__(self, name: str, number: int, parts: Parts, lookup: Lookup, *, keep: bool) -> None:
-        self._name, self._number, self._parts = name, number, parts
-        self._lessons = lessons_for(parts.ranker, parts.ranker.encoder(parts.embedder.dimension, lookup), parts.ledger)
+    def __init__(
+        self,
+        name: str,
+        namespace_id: int,
+        ranker: Ranker,
+        encoder: PairEncoder,
+        *,
+        ledger: Ledger,
+        snapshots: SnapshotStore,
+        keep: bool,
+    ) -> None:
+        self._name, self._namespace_id, self._ledger, self._snapshots = name, namespace_id, ledger, snapshots
+        self._trainer = trainer_for(ranker, encoder, ledger)
         self._known = 0  # the last outcome that the policy was made from as a whole: up to here the log has no news
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
         self._keep = keep  # snapshots: not of a process that leaves outcomes out
-        self._afresh = self._recount_due = False  # true until it has succeeded
+        self._rebuild_due = self._encoder_rebuild_due = False  # true until it has succeeded
 
     @property
     def now(self) -> tuple[PairEncoder, Policy]:
         """Encoder and policy that fit each other."""
-        return self._lessons.now
+        return self._trainer.now
 
     @property
     def encoder(self) -> PairEncoder:
@@ -60,7 +71,7 @@ class Learner:
             self._load(seq, changes_after)
         except Exception as error:  # noqa: BLE001 - recalls need the cases, and can do without what was learned
             _log.warning("what was learned in namespace %r could not be loaded (%r)", self._name, error)
-            self._afresh = True
+            self._rebuild_due = True
 
     def _load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
         snapshot = self._usable(seq)
@@ -68,56 +79,56 @@ class Learner:
         outcomes = sum(change.kind == SETTLED for change in later)
         forgotten = any(change.kind == FORGOTTEN for change in later)
         if forgotten:
-            self._parts.snapshots.drop(self._number)
+            self._snapshots.drop(self._namespace_id)
         if snapshot is None or outcomes > WINDOW or forgotten:
-            self._repeat()
+            self._refit()
             return
         self._since_snapshot, self._known = len(later), snapshot.known
-        if not unlearns(later):
-            self._lessons.expect(self._news(later))
-        elif self._lessons.takes_long:
-            self._afresh = True  # whoever opens a namespace does not wait for it
+        if not needs_rebuild(later):
+            self._trainer.expect(self._news(later))
+        elif self._trainer.takes_long:
+            self._rebuild_due = True  # whoever opens a namespace does not wait for it
         else:
-            self.start_afresh()
+            self._rebuild()
 
     def _usable(self, seq: int) -> Snapshot | None:
         """Take over the newest snapshot that fits, and return it; those that do not go."""
         name, encoder = self.policy.name, self.encoder.identity
-        last = self._parts.ledger.last_outcome()
-        while (snapshot := self._parts.snapshots.latest(self._number, policy=name, encoder=encoder, until=seq)) is not None:
+        last = self._ledger.last_outcome()
+        while (snapshot := self._snapshots.latest(self._namespace_id, policy=name, encoder=encoder, until=seq)) is not None:
             try:
                 if snapshot.known > last:
                     raise ValueError("it knows of outcomes that there never were")  # noqa: TRY301 - handled like all the rest
-                self._lessons.take(snapshot.state, snapshot.weights)
+                self._trainer.take(snapshot.state, snapshot.weights)
             except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
                 _log.warning("a snapshot of namespace %r does not fit (%r); taking an older one", self._name, error)
-                self._parts.snapshots.remove(snapshot)
+                self._snapshots.remove(snapshot)
                 seq = snapshot.seq - 1  # also where it cannot be deleted
             else:
                 return snapshot
         return None
 
-    def _repeat(self) -> None:
+    def _refit(self) -> None:
         """Learn everything from the beginning: from the bounded window of what the ledger has."""
-        self._known = self._parts.ledger.last_outcome()
+        self._known = self._ledger.last_outcome()
         history = self._history()
-        self._lessons.repeat(history)
+        self._trainer.refit(history)
         self._since_snapshot += len(history) if self.waiting else 0
 
     def _history(self) -> list[Feedback]:
-        return self._parts.ledger.history(self._number, WINDOW, until=self._known)
+        return self._ledger.history(self._namespace_id, WINDOW, until=self._known)
 
-    def start_afresh(self) -> None:
+    def _rebuild(self) -> None:
         """Learn again what the ledger still has, since something was taken back. Recalls go on as before meanwhile."""
-        self._afresh = True
-        self._known = self._parts.ledger.last_outcome()
-        self._lessons.unlearn(self._history())
-        self._afresh = False
+        self._rebuild_due = True
+        self._known = self._ledger.last_outcome()
+        self._trainer.rebuild(self._history())
+        self._rebuild_due = False
 
     def refit(self) -> None:
         """Learn everything again, the encoder from its pretrained weights on."""
-        self._parts.snapshots.drop(self._number)
-        self._repeat()
+        self._snapshots.drop(self._namespace_id)
+        self._refit()
         self._since_snapshot += 1
 
     # -- learning ----------------------------------------------------------------------------------------------------
@@ -137,28 +148,28 @@ class Learner:
         """
         self._evicted += sum(change.kind in (EVICTED, EXPIRED) for change in todo)
         forgotten = any(change.kind in _FORGETS for change in todo)
-        self._recount_due = self._recount_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
-        self._afresh = self._afresh or unlearns(todo)
-        if self._afresh or forgotten:
-            self._parts.snapshots.drop(self._number)  # they know what must be forgotten
-        if self._recount_due:
-            self._recount(remaining())
+        self._encoder_rebuild_due = self._encoder_rebuild_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
+        self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
+        if self._rebuild_due or forgotten:
+            self._snapshots.drop(self._namespace_id)  # they know what must be forgotten
+        if self._encoder_rebuild_due:
+            self._rebuild_encoder(remaining())
         else:
             for rows in new:
                 self.encoder.retain(rows)
         self._since_snapshot += len(todo)
         self._since_compaction += len(todo)
-        afresh = self._afresh
-        if afresh:
-            self.start_afresh()
+        rebuilds = self._rebuild_due
+        if rebuilds:
+            self._rebuild()
             self._seq = seq
         else:
             try:
-                self._lessons.learn(self._news(todo))
+                self._trainer.learn(self._news(todo))
             finally:  # what failed has been learned as far as it could be, or waits
-                waiting = self._lessons.waiting_since
+                waiting = self._trainer.waiting_since
                 self._seq = seq if waiting is None else max(waiting - 1, 0)
-        if afresh or self._since_snapshot >= _SNAPSHOT_EVERY:
+        if rebuilds or self._since_snapshot >= _SNAPSHOT_EVERY:
             self.save()
         if self._since_compaction >= _COMPACT_EVERY:
             self._compact()
@@ -166,35 +177,35 @@ class Learner:
     def _news(self, changes: Sequence[Change]) -> list[Change]:
         return [change for change in changes if change.kind != SETTLED or change.ref > self._known]
 
-    def recount_soon(self) -> None:
+    def rebuild_encoder_soon(self) -> None:
         """Count all cases anew with the next lessons."""
-        self._recount_due = True
+        self._encoder_rebuild_due = True
 
-    def _recount(self, remaining: Iterable[Candidates]) -> None:
+    def _rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""
-        self._lessons.recount(remaining)
-        self._evicted, self._recount_due = 0, False
+        self._trainer.rebuild_encoder(remaining)
+        self._evicted, self._encoder_rebuild_due = 0, False
 
     @property
     def due(self) -> bool:
         """True while something that has to be learned afresh has not been."""
-        return self._afresh or self._recount_due
+        return self._rebuild_due or self._encoder_rebuild_due
 
     @property
     def waiting(self) -> bool:
         """True while some of what was handed to ``learn`` is not learned yet: training takes its time."""
-        return self._lessons.waiting_since is not None
+        return self._trainer.waiting_since is not None
 
-    def renew(self) -> None:
+    def rebuild(self) -> None:
         """Learn afresh, since what this leans on has changed."""
-        self._afresh = True
-        self.start_afresh()
+        self._rebuild_due = True
+        self._rebuild()
         self._since_snapshot += 1
 
     def _compact(self) -> None:
         self._since_compaction = 0
         for _ in range(_COMPACT_BATCHES):
-            if self._parts.ledger.compact(self._number, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
+            if self._ledger.compact(self._namespace_id, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
                 return
 
     def save(self) -> None:
@@ -202,17 +213,17 @@ class Learner:
 
         Not if something was taken back meanwhile that this process has not read of: it must not come back.
         """
-        repeating = self._lessons.waiting_since == 0
-        may = self._keep and not repeating and not self._parts.ledger.took_back(self._number, self._seq)
+        repeating = self._trainer.waiting_since == 0
+        may = self._keep and not repeating and not self._ledger.took_back(self._namespace_id, self._seq)
         if self._since_snapshot and may:
             policy = self.policy
-            state, weights = self._lessons.state()
+            state, weights = self._trainer.state()
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
             # Before the file: into a folder that has another ledger by now it must not go.
-            self._parts.ledger.note_event("trained", self._number, about)
-            self._parts.snapshots.save(
+            self._ledger.note_event("trained", self._namespace_id, about)
+            self._snapshots.save(
                 Snapshot(
-                    namespace=self._number,
+                    namespace=self._namespace_id,
                     seq=self._seq,
                     known=self._known,
                     policy=policy.name,
