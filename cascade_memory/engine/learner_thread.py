@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from typing import Protocol
+
+_REST = 0.005  # seconds: a recall that follows a reward at once has the interpreter to itself
 
 
 class Learning(Protocol):
@@ -45,6 +48,7 @@ class LearnerThread:
 def _learn_forever(engine: weakref.ref[Learning], wake: threading.Event) -> None:
     while True:
         wake.wait()
+        time.sleep(_REST)
         wake.clear()
         found = engine()
         if found is None or found.closed:
