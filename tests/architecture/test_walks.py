@@ -1,0 +1,28 @@
+"""How far a reader has to walk: the bounds may only go down."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("langgraph")
+
+_BOUNDS = {  # files, changes of file
+    "a recall through the LangChain retriever": (56, 140),
+    "a reward through the handler": (52, 180),
+    "forget(purge=True)": (40, 225),
+}
+
+
+def test_no_walk_through_the_package_gets_longer():
+    script = Path(__file__).parent / "walks.py"
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(said) == len(_BOUNDS)
+    for line in said:
+        name, counts = line.split(": ")
+        _, files, changes = (int(part.split()[0]) for part in counts.split(", "))
+        assert files <= _BOUNDS[name][0], line
+        assert changes <= _BOUNDS[name][1], line
