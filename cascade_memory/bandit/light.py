@@ -26,7 +26,7 @@ BANDIT_WEIGHT = 0.25  # of a reward alone, beside a comparison within one recall
 CONTEXT_PRIOR = np.array(
     [0.0, 1.0, 0.0]
 )  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
-_ADDED = 2  # features at the end that earlier versions did not have
+_MISSING = 0.5  # of the features at most: a row that lacks more of them is another encoder's
 _MAX_EXPECTED = 1024
 _SHIFT = Standing._fields.index("shift")
 _MEMORY = 0.999  # of how often solutions recur, per success
@@ -249,7 +249,7 @@ class LightPolicy:
         """
         features = np.asarray(outcome.slate.features, np.float64)
         missing = len(self._prior) - features.shape[1]
-        if not 0 <= missing <= _ADDED or len(outcome.context) != len(CONTEXT_PRIOR):
+        if not 0 <= missing <= _MISSING * len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
             return None
         if not (np.abs(features) <= USUAL).all() or not (np.abs(outcome.context) <= USUAL).all():
             return None  # of a row that was tampered with: it would carry everything else away

@@ -13,6 +13,7 @@ from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, shared_
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 ENDS = ("opening", "closing")
+# A new signal goes to the end: in the rows of earlier versions, which lack it, it is taken for 0.
 FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS)
 _BATCH = 4_096
 
@@ -22,12 +23,12 @@ class LightEncoder:
 
     Cosine; distance to the cluster of its solution; shared words; shared letter runs; words that the query shares with the
     stored *solution*; where the query has several paragraphs, shared letter runs of the first ones and of the last ones. Each
-    is standardised over the candidates, so that no scale has to be learned; the last two count as much as stored cases with
-    alike paragraphs have alike solutions.
+    is standardised over the candidates, so that no scale has to be learned. Opening and closing count as much as stored cases
+    with alike paragraphs have alike solutions.
     """
 
     identity = "light-3"
-    dimension = len(FEATURES)
+    features = FEATURES
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup
@@ -36,7 +37,7 @@ class LightEncoder:
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that knows no case."""
-        return LightEncoder(self._dimension, self._lookup)
+        return type(self)(self._dimension, self._lookup)
 
     def retain(self, cases: Candidates) -> None:
         """Count the words of new cases and add them to the clusters of their solutions."""
@@ -49,20 +50,27 @@ class LightEncoder:
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 7) features, the standardised cosine first."""
+        signals = self.signals(query, candidates, similarity)
+        features = standardised(np.stack([signals[name] for name in self.features], axis=1))
+        for name, weight in zip(ENDS, self._alignment.weights, strict=True):
+            features[:, self.features.index(name)] *= weight
+        return features
+
+    def signals(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+        """Return each signal of each candidate, on whatever scale it has."""
         n = len(candidates)
         texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
         asked, words, heads = _parts(word_terms([*texts, *candidates.heads]), n)
-        columns = [
-            similarity,
-            self._clusters.scores(query.vector, candidates.groups, candidates.vectors),
-            self._words.overlap(words, n, asked),
-            shared_letters(texts[0], texts[1:], self._letters),
-            self._words.overlap(heads, n, asked),
-            *self._of_ends(query.text, candidates.texts),
-        ]
-        features = standardised(np.stack(columns, axis=1))
-        features[:, -len(ENDS) :] *= self._alignment.weights
-        return features
+        opening, closing = self._of_ends(query.text, candidates.texts)
+        return {
+            "similarity": similarity,
+            "cluster": self._clusters.scores(query.vector, candidates.groups, candidates.vectors),
+            "words": self._words.overlap(words, n, asked),
+            "letters": shared_letters(texts[0], texts[1:], self._letters),
+            "solution words": self._words.overlap(heads, n, asked),
+            "opening": opening,
+            "closing": closing,
+        }
 
     def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Compare first and last paragraphs: what is to be done stands there, and how things stand fills the rest."""

@@ -1,0 +1,84 @@
+"""What somebody does who adds a ranking signal, and what must not go wrong silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cascade_memory import CascadeMemory, Ranker
+from cascade_memory.assembly.rankers import START
+from cascade_memory.bandit.light import LightPolicy
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder
+from cascade_memory.ports.pair_encoder import Candidates, Query
+
+
+class WithLength(LightEncoder):
+    """One signal more: how much longer the candidate's query is."""
+
+    identity = "light-3-length"
+    features = (*FEATURES, "length")
+
+    def signals(self, query: Query, candidates: Candidates, similarity: np.ndarray) -> dict[str, np.ndarray]:
+        longer = np.array([len(text) - len(query.text) for text in candidates.texts], np.float32)
+        return {**super().signals(query, candidates, similarity), "length": longer}
+
+
+def with_length() -> Ranker:
+    start = np.append(START, 0.0)
+    return Ranker(
+        name="light with length",
+        encoder=WithLength,
+        policy=lambda: LightPolicy(len(start), start=start),
+        features=WithLength.features,
+    )
+
+
+def _taught(memory: CascadeMemory, rounds: range) -> None:
+    for number in rounds:
+        recall = memory.recall(f"return order {number}")
+        memory.reward(recall.episode_id, float(number % 2), solution="refund" if number % 3 else "resend")
+
+
+KINDS = ("please refund the whole order", "send the parcel once more", "cancel what has not left yet", "tell me when it comes")
+LETTERS = [
+    f"Dear shop.\n\nIt is about the order {number} of {number % 7} days ago.\n\n{KINDS[number % 4]}" for number in range(61)
+]
+
+
+def _features(encoder: type[LightEncoder]) -> np.ndarray:
+    """What an encoder that has seen sixty letters says of eleven when the last one comes."""
+    embedder = HashingEmbedder()
+    vectors, keys = embedder.embed(LETTERS), np.arange(60)
+    made = encoder(embedder.dimension, lambda wanted: vectors[wanted])
+
+    def stored(at: np.ndarray) -> Candidates:
+        heads, texts = [f"{KINDS[key % 4]} done" for key in at], [LETTERS[key] for key in at]
+        return Candidates(keys=at, texts=texts, heads=heads, vectors=vectors[at], groups=at % 4)
+
+    made.retain(stored(keys))
+    return made.encode(Query(text=LETTERS[60], vector=vectors[60]), stored(keys[:11]), vectors[:11] @ vectors[60])
+
+
+def test_one_signal_more_changes_none_of_the_others():
+    ours, theirs = _features(LightEncoder), _features(WithLength)
+    assert theirs.shape == (11, len(FEATURES) + 1)
+    np.testing.assert_array_equal(theirs[:, :-1], ours)
+    assert ours[:, [FEATURES.index(end) for end in ENDS]].any(), "the ends say nothing here, so that their scale is not tested"
+    assert theirs[:, -1].std() == pytest.approx(1.0)
+
+
+def test_signals_are_only_ever_added_at_the_end():
+    first = ("similarity", "cluster", "words", "letters", "solution words", "opening", "closing")
+    assert FEATURES[: len(first)] == first, "a stored row is filled up with zeros on the right: put a new signal last"
+
+
+def test_a_ranker_with_one_signal_more_goes_on_from_what_was_rewarded_before(tmp_path: Path):
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
+        _taught(memory, range(12))
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline", ranker=with_length()) as memory:
+        assert memory._engine.namespace_state("default").policy.rewards == 12
+        _taught(memory, range(12, 20))
+        assert memory._engine.namespace_state("default").policy.rewards == 20
