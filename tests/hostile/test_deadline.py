@@ -157,6 +157,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
         memory.add("task 1 of kind 1", "solution 1")
         memory.recall("task 1 of kind 1")
         embedder.go_on.clear()
+        threads = threading.active_count()
         found, waited = _recalls(memory, 40)
         assert all(one.cases == () and one.error for one in found)
         assert "the embedder 'hashing-1:384' did not answer within the deadline of 0.1 s" in str(found[0].error)
@@ -164,7 +165,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
         assert "earlier recalls hang" in str(found[-1].error)
         assert waited[-1] < 0.1  # so many hang that no more are begun
         assert memory.health().failures == {"recall": 40}
-        assert threading.active_count() < 60
+        assert threading.active_count() < threads + 40  # 32 that hang, not 40 and their helpers
         embedder.go_on.set()
         until = time.monotonic() + 10
         while time.monotonic() < until and memory._engine.attempts._note_stuck():
