@@ -51,6 +51,8 @@ class LightEncoder:
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 7) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
+        if signals.keys() != set(self.features):
+            raise ValueError(f"{type(self).__name__} names {', '.join(self.features)}, and computes {', '.join(signals)}")
         features = standardised(np.stack([signals[name] for name in self.features], axis=1))
         for name, weight in zip(ENDS, self._alignment.weights, strict=True):
             features[:, self.features.index(name)] *= weight

@@ -70,6 +70,20 @@ def test_one_signal_more_changes_none_of_the_others():
     assert theirs[:, -1].std() == pytest.approx(1.0)
 
 
+class WithoutItsName(WithLength):
+    features = FEATURES
+
+
+class WithoutItsColumn(LightEncoder):
+    features = WithLength.features
+
+
+@pytest.mark.parametrize("wrong", [WithoutItsName, WithoutItsColumn])
+def test_a_signal_needs_a_name_and_a_column(wrong: type[LightEncoder]):
+    with pytest.raises(ValueError, match=f"{wrong.__name__} names .*, and computes "):
+        _features(wrong)
+
+
 def test_signals_are_only_ever_added_at_the_end():
     first = ("similarity", "cluster", "words", "letters", "solution words", "opening", "closing")
     assert FEATURES[: len(first)] == first, "a stored row is filled up with zeros on the right: put a new signal last"
