@@ -1,1 +1,26 @@
 """The learning itself: numpy arrays in, numpy arrays out. No text, no case, no file is known here."""
+
+from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.bandit.light import LightPolicy
+from cascade_memory.bandit.neural_bandit import Schedule
+from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+from cascade_memory.bandit.neural_logucb import NeuralLogUCB
+from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
+from cascade_memory.bandit.similarity import FrozenHead, SimilarityPolicy, best_first, plain_choice
+from cascade_memory.bandit.uniform import UniformPolicy
+
+__all__ = [
+    "FrozenHead",
+    "LightPolicy",
+    "LinLogUCB",
+    "NeuralLinLogUCB",
+    "NeuralLinUCB",
+    "NeuralLogUCB",
+    "Schedule",
+    "SimilarityPolicy",
+    "ThompsonSampling",
+    "UniformPolicy",
+    "UpperConfidence",
+    "best_first",
+    "plain_choice",
+]

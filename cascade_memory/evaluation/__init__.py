@@ -1,1 +1,49 @@
 """Streams of tasks and simulated solvers: to try a memory out, and to measure one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.lazy import load
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.bench.measure import measure
+    from cascade_memory.evaluation.bench.stage import Simulated
+    from cascade_memory.evaluation.judging.model_judge import ModelJudge
+    from cascade_memory.evaluation.solver import SimulatedSolver
+    from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
+    from cascade_memory.evaluation.synthetic import tickets
+    from cascade_memory.evaluation.tasks.task import FileTask, Item
+
+__all__ = [
+    "FileTask",
+    "Item",
+    "ModelJudge",
+    "PrecomputedEmbedder",
+    "Simulated",
+    "SimulatedSolver",
+    "measure",
+    "play",
+    "tickets",
+]
+
+_HOMES = {
+    "FileTask": "tasks.task",
+    "Item": "tasks.task",
+    "ModelJudge": "judging.model_judge",
+    "PrecomputedEmbedder": "stream",
+    "Simulated": "bench.stage",
+    "SimulatedSolver": "solver",
+    "measure": "bench.measure",
+    "play": "stream",
+    "tickets": "synthetic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    value = globals()[name] = load(__name__, name, _HOMES)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

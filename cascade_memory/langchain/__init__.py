@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.assembly.lazy import load
+from cascade_memory.lazy import load
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.embeddings import LangChainEmbedder

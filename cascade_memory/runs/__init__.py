@@ -1,1 +1,44 @@
 """What every framework's adapter needs: the active episode, the work at the end of a run, and failing open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.lazy import load
+
+if TYPE_CHECKING:
+    from cascade_memory.runs.active_episode import ActiveEpisode, active_episode, within
+    from cascade_memory.runs.adapter import Adapter, engine_for, join
+    from cascade_memory.runs.fail_open import fail_open
+    from cascade_memory.runs.run_end_worker import RunEndWorker
+
+__all__ = [
+    "ActiveEpisode",
+    "Adapter",
+    "RunEndWorker",
+    "active_episode",
+    "engine_for",
+    "fail_open",
+    "join",
+    "within",
+]
+
+_HOMES = {
+    "ActiveEpisode": "active_episode",
+    "Adapter": "adapter",
+    "RunEndWorker": "run_end_worker",
+    "active_episode": "active_episode",
+    "engine_for": "adapter",
+    "fail_open": "fail_open",
+    "join": "adapter",
+    "within": "active_episode",
+}
+
+
+def __getattr__(name: str) -> Any:
+    value = globals()[name] = load(__name__, name, _HOMES)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

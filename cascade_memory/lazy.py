@@ -9,10 +9,10 @@ from typing import Any
 from cascade_memory.errors import MissingExtra
 
 
-def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collection[str], remedy: str) -> Any:
+def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collection[str] = (), remedy: str = "") -> Any:
     """Return a name of a package from the module that is its home; if one of the optional packages is missing, say the remedy.
 
-    >>> load("cascade_memory.domain", "Case", {"Case": "case"}, optional=(), remedy="none").__name__
+    >>> load("cascade_memory.domain", "Case", {"Case": "case"}).__name__
     'Case'
     """
     if name not in homes:
