@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cascade_memory.domain.records import CLOSED, FORGOTTEN, SETTLED, WITHDRAWN, Change
+from cascade_memory.domain.records import Change
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Policy
 
@@ -13,7 +13,7 @@ WINDOW = 2048  # outcomes that a policy is made from afresh: bounded, however lo
 
 def needs_rebuild(changes: Sequence[Change]) -> bool:
     """Say whether something was taken back. It cannot be subtracted from what was learned; learning afresh can leave it out."""
-    return any(change.kind in (WITHDRAWN, FORGOTTEN) for change in changes)
+    return any(change.takes_outcomes_back for change in changes)
 
 
 def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy) -> None:
@@ -29,8 +29,8 @@ def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy) -> None:
 
 
 def _apply(change: Change, ledger: Ledger, policy: Policy) -> None:
-    if change.kind == SETTLED:
+    if change.settles:
         policy.update(ledger.feedback(change.ref))
-    elif change.kind == CLOSED:
+    elif change.closes:
         for recall in ledger.recalls_of(change.ref):
             policy.withdraw(recall)

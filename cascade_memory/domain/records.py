@@ -146,6 +146,61 @@ class Change:
     ref: int
     id: str | None = None  # of a case that is gone
 
+    @property
+    def adds_case(self) -> bool:
+        """True where a case came, whose key is ``ref``."""
+        return self.kind == CASE_ADDED
+
+    @property
+    def takes_case(self) -> bool:
+        """True where a case went, for whichever reason."""
+        return self.kind in GONE
+
+    @property
+    def makes_room(self) -> bool:
+        """True where a case went for its age, or to make room for others: what it taught was true."""
+        return self.kind in (EVICTED, EXPIRED)
+
+    @property
+    def forgets(self) -> bool:
+        """True where somebody had something forgotten: it must not live on in anything that was made of it."""
+        return self.kind in (CASE_REMOVED, FORGOTTEN)
+
+    @property
+    def takes_outcomes_back(self) -> bool:
+        """True where outcomes that were learned from are not there any more."""
+        return self.kind in (WITHDRAWN, FORGOTTEN)
+
+    @property
+    def forgets_outcomes(self) -> bool:
+        """True where outcomes are not there any more since somebody had them forgotten."""
+        return self.kind == FORGOTTEN
+
+    @property
+    def empties_namespace(self) -> bool:
+        """True where everything of a namespace went."""
+        return self.kind == FORGOTTEN and not self.ref
+
+    @property
+    def settles(self) -> bool:
+        """True where an episode got its outcome, whose key is ``ref``."""
+        return self.kind == SETTLED
+
+    @property
+    def closes(self) -> bool:
+        """True where an episode, whose key is ``ref``, was closed without an outcome."""
+        return self.kind == CLOSED
+
+    @property
+    def retells_case(self) -> bool:
+        """True where the metadata of a case changed, or how often it was verified."""
+        return self.kind == RETOLD
+
+    @property
+    def purges(self) -> bool:
+        """True where no copy may keep a byte of what went before."""
+        return self.kind == PURGED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:

@@ -19,7 +19,6 @@ from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
 from cascade_memory.encoders.matchers import CarefulMatcher
@@ -27,6 +26,7 @@ from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decide import Decider
 from cascade_memory.engine.decision import Decision, recall_record
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
+from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.learner_thread import LearnerThread
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
@@ -41,7 +41,6 @@ from cascade_memory.visible import visible
 
 _log = logging.getLogger(__name__)
 
-_LINES = 10_000  # of the log, read at once
 Learning = Literal["inline", "background", "off"]
 
 
@@ -62,13 +61,14 @@ class Engine:
         self._prepared = not isinstance(parts.embedder, LoadsModel)
         self._states: dict[str, NamespaceState] = {}
         self._loading = threading.Lock()
-        self._following = threading.Lock()
-        self._seq = 0
         self._closed = False
         self._last_used = 0.0
         self._check_embedder()
-        self._seq = parts.ledger.head()
-        self._shared_head = None if parts.ranker.shared is None else SharedHead(parts.ranker.shared, parts.ledger)
+        self._follower = Follower(parts.ledger)
+        self._shared_head: SharedHead | None = None
+        if parts.ranker.shared is not None:
+            self._shared_head = SharedHead(parts.ranker.shared, parts.ledger, outcomes=learn != "off")
+            self._follower.join(self._shared_head)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
         self._learner = LearnerThread(self) if learn == "background" else None
 
@@ -134,50 +134,24 @@ class Engine:
                     found = NamespaceState(
                         namespace, namespace_id, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
                     )
-                    self._catch_up(found)
+                    self._follower.join(found)
+                    self._states[namespace] = found
             if found.waiting or found.rebuild_due:
                 self._learn_from_news()
         return found
 
-    def _catch_up(self, state: NamespaceState) -> None:
-        """Take in what happened while a state was being loaded, and nobody told it."""
-        with self._following:
-            while changes := self.parts.ledger.tail(state.seq):
-                mine = [change for change in changes if change.namespace == state.namespace_id]
-                state.apply(mine)
-                if changes[-1].seq >= self._seq:
-                    break
-                state.seq = changes[-1].seq
-            self._states[state.name] = state  # from here on ``follow`` tells it
-
     def namespace_id(self, namespace: str) -> int:
-        """Return the namespace_id of a namespace; 0, which none has, for one that does not exist."""
+        """Return the id of a namespace; 0, which none has, for one that does not exist."""
         found = self._states.get(namespace)
         return found.namespace_id if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
 
     def follow(self) -> bool:
         """Take in what happened in the ledger since the last look, by whichever process; return whether anything did."""
-        left = seconds_left()
-        if not self._following.acquire(timeout=-1 if left is None else left):
-            return False  # another thread takes in a great deal: a recall goes on with what is known
-        try:
-            changes = self.parts.ledger.tail(self._seq, _LINES)
-            news = bool(changes)
-            while changes:
-                for state in list(self._states.values()):
-                    mine = [change for change in changes if change.namespace == state.namespace_id]
-                    state.apply(mine)
-                if self._shared_head is not None:
-                    self._shared_head.note(changes, outcomes=self.learning != "off")
-                self._seq = changes[-1].seq  # not before: what failed on the way is looked at again
-                changes = self.parts.ledger.tail(self._seq, _LINES) if len(changes) == _LINES else []
-        finally:
-            self._following.release()
-        return news
+        return self._follower.follow()
 
     def reload(self) -> None:
         """Read all cases again, after the ledger was put right."""
-        with self._following:
+        with self._follower.paused():
             for state in list(self._states.values()):
                 state.reload()
 
@@ -268,7 +242,7 @@ class Engine:
         self.learn_soon()  # from what other processes did
         if state.overdue:
             self._learn_from_news()
-        seq = self._seq
+        seq = self._follower.seq
         name = request.episode_id or str(uuid.uuid4())
         decision = self._decider.decide(
             Query(text=request.query, vector=vector),

@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from cascade_memory.domain.patience import patience
-from cascade_memory.domain.records import PURGED, RETOLD
 from cascade_memory.engine.feeding_pace import FeedingPace
 from cascade_memory.engine.mirror_mark import CHANGED, Mark, removals
 from cascade_memory.engine.mirroring import put, tell_anew
@@ -230,13 +229,13 @@ class MirrorFeeder:
         rows = ledger.cases_after(self._mark.key, size)
         if not (changes or rows):
             return False
-        if any(change.kind == PURGED for change in changes):
+        if any(change.purges for change in changes):
             self._start_rebuild()  # its files keep what was deleted from them
             return self._built()
         names = {number: name for name, number in ledger.namespaces().items()}
         gone, wiped = removals(changes, names)
         seq = changes[-1].seq if changes else self._mark.seq
-        retold = [change.ref for change in changes if change.kind == RETOLD and change.ref <= self._mark.key]
+        retold = [change.ref for change in changes if change.retells_case and change.ref <= self._mark.key]
         if not (rows or gone or wiped or retold):
             self._mark = replace(self._mark, seq=seq)
             return len(changes) == 10_000

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
-from cascade_memory.domain.records import FORGOTTEN, GONE, Change
+from cascade_memory.domain.records import Change
 
 _LAYOUT = 2  # of what is fed, the names of collections included: a mirror of an older one is made anew
 CHANGED = "Chroma was changed, or only opened, by another program while no memory had it open"
@@ -67,8 +67,8 @@ def removals(changes: Sequence[Change], known: Collection[int]) -> tuple[dict[in
     for change in changes:
         if change.namespace not in known:
             continue  # an older version wrote about a namespace that never was
-        if change.kind in GONE and change.id is not None:
+        if change.takes_case and change.id is not None:
             gone.setdefault(change.namespace, []).append(change.id)
-        elif change.kind == FORGOTTEN and not change.ref:
+        elif change.empties_namespace:
             emptied[change.namespace] = None
     return gone, list(emptied)

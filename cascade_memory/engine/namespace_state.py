@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.records import CASE_ADDED, FORGOTTEN, GONE, Change
+from cascade_memory.domain.records import Change
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.learning.learner import Learner
@@ -134,19 +134,17 @@ class NamespaceState:
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Bring the index up to date and note what there is to learn. Called by one thread at a time."""
-        changes = [change for change in changes if change.seq > self.seq]
-        if not changes:
-            return
-        if any(change.kind == FORGOTTEN and not change.ref for change in changes):
+        mine = [change for change in changes if change.namespace == self.namespace_id and change.seq > self.seq]
+        if any(change.empties_namespace for change in mine):
             self._rebuild_index()
         else:
-            self._add([change.ref for change in changes if change.kind == CASE_ADDED and change.ref > self._last_key])
-        removed = [change.ref for change in changes if change.kind in GONE]
+            self._add([change.ref for change in mine if change.adds_case and change.ref > self._last_key])
+        removed = [change.ref for change in mine if change.takes_case]
         if removed:
             self.index.remove(removed)
         with self._noting:
-            self._todo += [change for change in changes if change.kind != CASE_ADDED]
-            self.seq = changes[-1].seq
+            self._todo += [change for change in mine if not change.adds_case]
+            self.seq = max(self.seq, changes[-1].seq)
 
     def _add(self, keys: list[int]) -> None:
         if keys:
@@ -183,7 +181,7 @@ class NamespaceState:
                 new, self._new_cases = self._new_cases, []
                 seq, last_key = self.seq, self._last_key
             if not outcomes:
-                todo = [change for change in todo if change.kind in (*GONE, FORGOTTEN)]
+                todo = [change for change in todo if change.takes_case or change.forgets]
             try:
                 self._learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
             finally:

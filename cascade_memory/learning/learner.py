@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
-from cascade_memory.domain.records import CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, SETTLED, Change
+from cascade_memory.domain.records import Change
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.trainer import trainer_for
 from cascade_memory.ports.ledger import Ledger
@@ -18,7 +18,6 @@ _SNAPSHOT_EVERY = 256  # outcomes
 _COMPACT_EVERY = 64  # outcomes
 _COMPACT_BATCHES = 4  # of as many episodes each: a memory that was never compacted catches up
 _FORGET_EVICTED = 4_096  # cases: what was evicted may live on in a statistic for so long; it was true
-_FORGETS = (CASE_REMOVED, FORGOTTEN)
 _log = logging.getLogger(__name__)
 
 
@@ -76,8 +75,8 @@ class Learner:
     def _load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
         snapshot = self._usable(seq)
         later = changes_after(snapshot.seq) if snapshot is not None else []
-        outcomes = sum(change.kind == SETTLED for change in later)
-        forgotten = any(change.kind == FORGOTTEN for change in later)
+        outcomes = sum(change.settles for change in later)
+        forgotten = any(change.forgets_outcomes for change in later)
         if forgotten:
             self._snapshots.drop(self._namespace_id)
         if snapshot is None or outcomes > WINDOW or forgotten:
@@ -146,8 +145,8 @@ class Learner:
 
         ``remaining`` yields all cases that are left, ``cases`` of them, for an encoder that must forget some.
         """
-        self._evicted += sum(change.kind in (EVICTED, EXPIRED) for change in todo)
-        forgotten = any(change.kind in _FORGETS for change in todo)
+        self._evicted += sum(change.makes_room for change in todo)
+        forgotten = any(change.forgets for change in todo)
         self._encoder_rebuild_due = self._encoder_rebuild_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
         self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
         if self._rebuild_due or forgotten:
@@ -175,7 +174,7 @@ class Learner:
             self._compact()
 
     def _news(self, changes: Sequence[Change]) -> list[Change]:
-        return [change for change in changes if change.kind != SETTLED or change.ref > self._known]
+        return [change for change in changes if not change.settles or change.ref > self._known]
 
     def rebuild_encoder_soon(self) -> None:
         """Count all cases anew with the next lessons."""

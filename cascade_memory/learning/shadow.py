@@ -9,7 +9,7 @@ import numpy as np
 from cascade_memory.bandit.epsilon_mix import context_of
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.cycle.recall import Recalled
-from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, SETTLED, Change, Opinion
+from cascade_memory.domain.records import Change, Opinion
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
@@ -92,7 +92,7 @@ class Shadow:
             self._note_failure("shadow", error)
 
     def _learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
-        if any(change.kind in (CASE_REMOVED, FORGOTTEN) for change in todo):
+        if any(change.forgets for change in todo):
             encoder = self._encoder.emptied()
             for rows in remaining:
                 encoder.retain(rows)
@@ -104,5 +104,5 @@ class Shadow:
             self._rebuild()
             return
         for change in todo:
-            if change.kind == SETTLED and change.ref > self._known:
+            if change.settles and change.ref > self._known:
                 self._policy.update(self._ledger.feedback(change.ref, shadow=self._policy.name))

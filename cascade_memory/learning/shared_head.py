@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from cascade_memory.cycle.learn import needs_rebuild
-from cascade_memory.domain.records import SETTLED, Change
+from cascade_memory.domain.records import Change
 from cascade_memory.learning.ranker import Shared
 from cascade_memory.ports.ledger import Ledger
 
@@ -16,18 +16,21 @@ _WINDOW = 1_024  # outcomes of all namespaces that the weights are made from afr
 class SharedHead:
     """Feeds every outcome of the ledger to the shared weights, whether its namespace is loaded here or not."""
 
-    def __init__(self, shared: Shared, ledger: Ledger) -> None:
-        self._shared, self._ledger = shared, ledger
+    def __init__(self, shared: Shared, ledger: Ledger, *, outcomes: bool) -> None:
+        self._shared, self._ledger, self._outcomes = shared, ledger, outcomes
+        self.seq = ledger.head()
         self._learning = threading.Lock()
         self._noting = threading.Lock()
         self._todo: list[Change] = []
         self._known, self._rebuild_due = 0, False
         self._rebuild()
 
-    def note(self, changes: Sequence[Change], *, outcomes: bool) -> None:
-        """Note what happened in the ledger; without ``outcomes`` only what was taken back."""
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Note what there is to learn; without ``outcomes`` only what was taken back."""
+        news = [change for change in changes if change.seq > self.seq and (self._outcomes or change.takes_outcomes_back)]
         with self._noting:
-            self._todo += changes if outcomes else [change for change in changes if needs_rebuild([change])]
+            self._todo += news
+            self.seq = max(self.seq, changes[-1].seq)
 
     def learn(self) -> bool:
         """Learn what was noted; return True if something was taken back, so that everybody who leaned on it starts afresh."""
@@ -39,7 +42,7 @@ class SharedHead:
                 self._rebuild()
                 return True
             for change in todo:
-                if change.kind == SETTLED and change.ref > self._known:
+                if change.settles and change.ref > self._known:
                     self._shared.update(self._ledger.feedback(change.ref))
             return False
 

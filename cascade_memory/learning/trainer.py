@@ -10,7 +10,7 @@ from typing import Protocol, cast
 from cascade_memory.bandit.neural_bandit import NeuralBandit, Schedule
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.cycle.learn import learn
-from cascade_memory.domain.records import CLOSED, SETTLED, Change
+from cascade_memory.domain.records import Change
 from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs, hindsight_lessons
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.ledger import Ledger
@@ -174,10 +174,10 @@ class NeuralTrainer:
     def _learn(self, item: Feedback | Change) -> bool:
         if isinstance(item, Feedback):
             return self._teach(item, [item])
-        if item.kind == CLOSED:
+        if item.closes:
             for recall in self._ledger.recalls_of(item.ref):
                 self._bandit.now[1].withdraw(recall)
-        outcomes = self._ledger.feedback(item.ref) if item.kind == SETTLED else []
+        outcomes = self._ledger.feedback(item.ref) if item.settles else []
         return self._teach(item, outcomes)
 
     def _teach(self, item: Feedback | Change, outcomes: Sequence[Feedback]) -> bool:

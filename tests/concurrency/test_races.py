@@ -12,6 +12,7 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cycle.retain import new_case
+from cascade_memory.engine.follower import Follower
 from cascade_memory.errors import CascadeError
 
 
@@ -139,7 +140,7 @@ def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: Cascad
 
     with (
         _once_before(ledger, "history", lambda: another_process_adds("heat the cup")),  # its cases are loaded by then
-        _once_before(engine, "_catch_up", lambda: another_process_adds("cool the cup")),
+        _once_before(Follower, "join", lambda: another_process_adds("cool the cup")),
     ):
         engine.namespace_state("default")
     ram.recall("wash the cup")
