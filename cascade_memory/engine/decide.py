@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import recall
 from cascade_memory.cycle.select import select
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.engine.decision import Decision
@@ -39,32 +40,33 @@ class Decider:
         arm: str,
     ) -> Decision:
         """Find, then choose; without ``exposure`` this is a search: by similarity alone."""
-        recalled = recall(
-            query,
-            index=state.index,
-            ledger=self._parts.ledger,
-            size=size,
-            among=self._among(state, where, None if exposure is None else size),
-            verified_after=state.verified_after(),
-        )
-        encoder, learned = state.now
-        policy = self._parts.fallback if exposure is None else learned
-        number, draw = state.seed()
-        seed = number * 2_654_435_761 + draw
-        selection = select(
-            query,
-            recalled.candidates,
-            recalled.similarity,
-            encoder=_PLAIN if exposure is None else encoder,
-            policy=policy,
-            fallback=self._parts.fallback,
-            k=k,
-            exposure=exposure or _SEARCH,
-            seed=seed,
-        )
-        opinion = None
-        if exposure is not None and state.shadow is not None:
-            opinion = state.shadow.opinion(query, recalled, selection.choice, k, abstain=exposure.abstain, seed=seed)
+        with calculating():
+            recalled = recall(
+                query,
+                index=state.index,
+                ledger=self._parts.ledger,
+                size=size,
+                among=self._among(state, where, None if exposure is None else size),
+                verified_after=state.verified_after(),
+            )
+            encoder, learned = state.now
+            policy = self._parts.fallback if exposure is None else learned
+            number, draw = state.seed()
+            seed = number * 2_654_435_761 + draw
+            selection = select(
+                query,
+                recalled.candidates,
+                recalled.similarity,
+                encoder=_PLAIN if exposure is None else encoder,
+                policy=policy,
+                fallback=self._parts.fallback,
+                k=k,
+                exposure=exposure or _SEARCH,
+                seed=seed,
+            )
+            opinion = None
+            if exposure is not None and state.shadow is not None:
+                opinion = state.shadow.opinion(query, recalled, selection.choice, k, abstain=exposure.abstain, seed=seed)
         return Decision(
             id=str(uuid.uuid4()),
             episode_id=episode_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import Change
 from cascade_memory.engine.parts import Parts
@@ -57,6 +59,8 @@ class NamespaceState:
         if parts.shadow is not None:
             self.shadow = Shadow(parts.shadow, namespace_id, self._encoder_of(parts.shadow), parts.ledger, note_failure)
         self._learning = threading.Lock()
+        # Training an encoder takes seconds, and a thread of its own kind: a fork does not wait for it.
+        self._calculating = calculating if parts.ranker.training is None else contextlib.nullcontext
         self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
         self._todo: list[Change] = []  # applied to the index, not yet learned
         self._new_cases: list[Candidates] = []  # in the index, not yet in the encoder
@@ -175,7 +179,7 @@ class NamespaceState:
 
     def learn(self, *, outcomes: bool = True) -> None:
         """Bring encoder and policy up to date; without ``outcomes`` only forget what is to be forgotten."""
-        with self._learning:
+        with self._learning, self._calculating():
             with self._noting:
                 todo, self._todo = self._todo, []
                 new, self._new_cases = self._new_cases, []
@@ -190,7 +194,7 @@ class NamespaceState:
 
     def rebuild(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""
-        with self._learning:
+        with self._learning, self._calculating():
             self._learner.rebuild()
 
     def refit(self) -> None:

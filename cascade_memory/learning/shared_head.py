@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from cascade_memory.cycle.learn import needs_rebuild
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.ranker import Shared
 from cascade_memory.ports.ledger import Ledger
@@ -34,7 +35,7 @@ class SharedHead:
 
     def learn(self) -> bool:
         """Learn what was noted; return True if something was taken back, so that everybody who leaned on it starts afresh."""
-        with self._learning:
+        with self._learning, calculating():
             with self._noting:
                 todo, self._todo = self._todo, []
             self._rebuild_due = self._rebuild_due or needs_rebuild(todo)

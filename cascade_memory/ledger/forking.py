@@ -16,6 +16,7 @@ import time
 import weakref
 from typing import Protocol
 
+from cascade_memory.domain import calculating
 from cascade_memory.errors import MemoryForked
 
 _PATIENCE = 1.0  # seconds that a fork waits at most: for a writer that hangs it does not wait
@@ -85,6 +86,7 @@ def let_go_of_inherited(path: str | None) -> None:
 
 def _before() -> None:
     _registry.acquire()
+    calculating.pause(time.monotonic() + _PATIENCE)  # first: whoever calculates may be about to ask the ledger
     _nobody_forks.clear()
     deadline = time.monotonic() + _PATIENCE
     _paused[:] = [(one, one.pause(deadline)) for one in sorted(_live, key=lambda one: one.born)]
@@ -94,6 +96,7 @@ def _after_in_parent() -> None:
     for one, _ in _paused:
         one.resume()
     _paused.clear()
+    calculating.resume()
     _nobody_forks.set()
     _registry.release()
 
@@ -104,6 +107,7 @@ def _after_in_child() -> None:
         _inherited.append((one.place(), one.all_connections(), quiet))
         _live.discard(one)
     _paused.clear()
+    calculating.start_anew()
     globals()["_nobody_forks"] = threading.Event()  # a thread that is not here may have been looking at the old one
     _nobody_forks.set()
     _registry.release()

@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from ack_writers import WRITERS, ThreadWriters
 from forks import Child, say
 
 from cascade_memory import CascadeMemory
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.errors import MemoryForked
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -62,6 +64,49 @@ def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
         for case in [*cases, *said.ids()]:
             assert memory.get(case)
         assert memory._engine.parts.ledger.integrity() == "ok"
+
+
+def test_a_fork_waits_for_whoever_calculates(tmp_path: Path):
+    began, matrix = threading.Event(), np.eye(600)
+    with CascadeMemory(tmp_path / "memory", embedder="hashing"):
+        beats = [0]
+
+        def calculate() -> None:
+            while beats[0] < 200:
+                with calculating():
+                    matrix @ matrix  # OpenBLAS takes several threads for it, which a fork would end under it
+                    beats[0] += 1
+                began.set()
+
+        thread = threading.Thread(target=calculate, daemon=True)
+        thread.start()
+        began.wait(20)
+        for _ in range(20):
+            assert _ended(lambda pipe: say(pipe, "there")) == ["there"]
+        thread.join(30)
+        assert beats[0] == 200, "the thread waits for ever for threads that are gone"
+
+
+def test_a_fork_does_not_wait_for_a_calculation_that_hangs_nor_for_its_own_thread():
+    inside, over = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with calculating():
+            inside.set()
+            over.wait(20)
+
+    thread = threading.Thread(target=hang, daemon=True)
+    thread.start()
+    inside.wait(20)
+    began = time.monotonic()
+    assert _ended(lambda pipe: say(pipe, "there")) == ["there"]
+    assert 0.9 < time.monotonic() - began < 5
+    over.set()
+    thread.join(20)
+    began = time.monotonic()
+    with calculating():
+        assert _ended(lambda pipe: say(pipe, "there")) == ["there"]
+    assert time.monotonic() - began < 0.9
 
 
 def test_a_child_forked_during_recalls_opens_the_folder(tmp_path: Path):
