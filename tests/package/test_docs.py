@@ -156,6 +156,13 @@ def test_the_first_screen_of_readme_has_it_all():
     assert "```text" in first
 
 
+def test_the_first_screen_of_the_measurements_says_what_its_tables_say():
+    _, first, rest = (PROJECT / "docs" / "benchmarks.md").read_text().split("\n## ", 2)
+    figures = re.findall(r"\d[\d.]* ± \d[\d.]*|\d+\.\d+", first)
+    assert len(figures) > 30
+    assert [figure for figure in figures if figure not in rest] == []
+
+
 def test_the_map_of_the_package_is_complete():
     page = (PROJECT / "docs" / "how-it-works.md").read_text()
     for package in (PROJECT / "cascade_memory").glob("*/__init__.py"):
