@@ -70,7 +70,7 @@ class CascadeMemory(Memory):
             ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
             k: How many cases a recall returns at most.
             namespace: Whose cases these are; namespaces share nothing.
-            reward_fn: RecallRequest at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
+            reward_fn: Asked at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
             learn: On a thread of its own, within ``reward`` (reproducible), or not at all.
             abstain: Return no case when none is expected to help; False restores the paper's rule.
             holdout: The share of episodes that run without memory, drawn by their ids, so that ``report()`` can say what memory

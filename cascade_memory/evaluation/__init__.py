@@ -8,26 +8,43 @@ from cascade_memory.lazy import load
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import measure
+    from cascade_memory.evaluation.bench.plan import Run
+    from cascade_memory.evaluation.bench.runner import run
     from cascade_memory.evaluation.bench.stage import Simulated
     from cascade_memory.evaluation.judging.model_judge import ModelJudge
+    from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices
     from cascade_memory.evaluation.solver import SimulatedSolver
     from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
     from cascade_memory.evaluation.synthetic import tickets
     from cascade_memory.evaluation.tasks.task import FileTask, Item
 
 __all__ = [
+    "AnyChatModel",
+    "Asking",
     "FileTask",
     "Item",
+    "Model",
     "ModelJudge",
+    "OpenAICompatible",
     "PrecomputedEmbedder",
+    "Prices",
+    "Run",
     "Simulated",
     "SimulatedSolver",
     "measure",
     "play",
+    "run",
     "tickets",
 ]
 
 _HOMES = {
+    "AnyChatModel": "model",
+    "Asking": "model",
+    "Model": "model",
+    "OpenAICompatible": "model",
+    "Prices": "model",
+    "Run": "bench.plan",
+    "run": "bench.runner",
     "FileTask": "tasks.task",
     "Item": "tasks.task",
     "ModelJudge": "judging.model_judge",

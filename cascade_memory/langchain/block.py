@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from cascade_memory.memory.session import Session
-from cascade_memory.runs.active_episode import ActiveEpisode, active_episode, within
+from cascade_memory.runs.around import ActiveEpisode, active_episode, within
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall

@@ -10,7 +10,7 @@ from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.transcript import made, tool_step
 from cascade_memory.langchain.messages import answer_in, messages_in, since, solution_in
 from cascade_memory.langchain.run_tree import Root, ToolCall
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 from cascade_memory.runs.run_end_worker import RunEndWorker
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

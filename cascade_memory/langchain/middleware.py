@@ -24,7 +24,7 @@ from cascade_memory.langchain.messages import RECALLED, messages_in, read, since
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.active_episode import ActiveEpisode, within
+from cascade_memory.runs.around import ActiveEpisode, within
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler

@@ -18,7 +18,7 @@ from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.run_tree import METADATA_KEY
 from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler

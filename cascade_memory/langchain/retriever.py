@@ -32,8 +32,8 @@ from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.active_episode import active_episode
 from cascade_memory.runs.adapter import Adapter, engine_for, join
+from cascade_memory.runs.around import active_episode
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace

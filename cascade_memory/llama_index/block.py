@@ -12,7 +12,7 @@ from pydantic import PrivateAttr
 from cascade_memory.domain.recall import Recall
 from cascade_memory.llama_index.trajectory import task_in
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

@@ -16,8 +16,8 @@ from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.instrumentation import status_of, told_by
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.runs.active_episode import ActiveEpisode, within
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.around import ActiveEpisode, within
+from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

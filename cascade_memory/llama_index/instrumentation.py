@@ -18,7 +18,7 @@ from workflows.errors import WorkflowCancelledByUser
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.trajectory import is_streamed, solution_in
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 from cascade_memory.runs.run_end_worker import RunEndWorker
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.active_episode import ActiveEpisode, active_episode
 from cascade_memory.runs.adapter import Adapter, engine_for, join
+from cascade_memory.runs.around import ActiveEpisode, active_episode
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -67,7 +67,7 @@ class CascadeMemory(Adapter, BaseRetriever):
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
             k: How many nodes at most; the engine's own number by default.
             where: Metadata that a case must have, with Chroma's operators: LlamaIndex's retrievers take no such thing per call.
-            metadata: Kept with every episode that this door opens, and with what comes of it: whose task it is, say.
+            metadata: Kept with every episode that this adapter opens, and with what comes of it: whose task it is, say.
             **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LlamaIndex ``BaseEmbedding``), ...
         """

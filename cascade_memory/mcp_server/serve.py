@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

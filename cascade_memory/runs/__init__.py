@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from cascade_memory.lazy import load
 
 if TYPE_CHECKING:
-    from cascade_memory.runs.active_episode import ActiveEpisode, active_episode, within
     from cascade_memory.runs.adapter import Adapter, engine_for, join
-    from cascade_memory.runs.fail_open import fail_open
+    from cascade_memory.runs.around import ActiveEpisode, active_episode, within
+    from cascade_memory.runs.failing_open import fail_open
     from cascade_memory.runs.run_end_worker import RunEndWorker
 
 __all__ = [
@@ -24,14 +24,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ActiveEpisode": "active_episode",
+    "ActiveEpisode": "around",
     "Adapter": "adapter",
     "RunEndWorker": "run_end_worker",
-    "active_episode": "active_episode",
+    "active_episode": "around",
     "engine_for": "adapter",
-    "fail_open": "fail_open",
+    "fail_open": "failing_open",
     "join": "adapter",
-    "within": "active_episode",
+    "within": "around",
 }
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from cascade_memory.runs.fail_open import fail_open
+from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

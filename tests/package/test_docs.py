@@ -7,6 +7,7 @@ import ast
 import builtins
 import contextlib
 import functools
+import importlib
 import importlib.util
 import io
 import itertools
@@ -518,3 +519,25 @@ def test_every_name_in_backticks_exists(page: Path):
 def test_a_name_that_does_not_exist_is_found(token: str):
     with pytest.raises(Unknown):
         check_token(token, PROJECT / "README.md")
+
+
+def imports_of(page: Path) -> set[tuple[str, str]]:
+    """What the Python blocks of a page import of ours: (module, name)."""
+    trees = [ast.parse(block.code, type_comments=False) for block in blocks(page) if block.language == "python"]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in nodes if (node.module or "").split(".")[0] == "cascade_memory"]
+    return {(str(node.module), alias.name) for node in ours for alias in node.names}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_what_pages_teach_is_importable_from_where_a_user_would_look(page: Path):
+    for module, name in imports_of(page):
+        assert module.count(".") <= 1, f"{page.name} imports {name} from {module}: export it one level down"
+        try:
+            exported = importlib.import_module(module).__all__
+        except MissingExtra:
+            continue
+        except AttributeError:
+            assert module == "cascade_memory.errors", f"{module} does not say what it exports"
+            continue
+        assert name in exported or importlib.util.find_spec(f"{module}.{name}") is not None, f"{module} does not export {name}"
