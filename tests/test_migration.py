@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from inside import state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import SchemaTooNew
@@ -37,7 +38,7 @@ def test_a_folder_of_version_1_opens_with_everything_in_it(old_folder: Path):
         assert stats.embedder == "hashing-1:16"
         first = memory.recall("task 3 of kind 3").explain().candidates[0]
         assert (first.query, round(first.similarity, 4)) == ("task 3 of kind 3", 1.0)
-        assert memory._engine.namespace_state("default").policy.rewards == 42
+        assert state_of(memory).policy.rewards == 42
         assert memory.reward("open-one", 1.0)  # with the solution that was noted then
         assert memory.search("other 3", namespace="tenant/42").cases[0].solution == "other solution 3"
         assert len(memory.search("task", k=32, where={"user": "u1"}).cases) > 5

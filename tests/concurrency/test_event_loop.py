@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 
@@ -64,7 +65,7 @@ async def _beyond_embedding(memory: CascadeMemory, tasks: Callable[[], list[Awai
     The machine stops a process now and then for longer than the bound; what the library does itself, it does every time. So
     the round in which least else happened is the one that tells; and the median round of embedding is what to subtract.
     """
-    loop, embed = asyncio.get_running_loop(), memory._engine.parts.embedder.embed
+    loop, embed = asyncio.get_running_loop(), engine_of(memory).parts.embedder.embed
 
     def embedding() -> list[Awaitable[object]]:
         return [loop.run_in_executor(None, embed, [_query()]) for _ in range(_TASKS)]
@@ -82,7 +83,7 @@ async def test_a_hundred_concurrent_recalls_do_not_block_the_loop(large: Cascade
 
 @pytest.mark.slow
 async def test_nor_do_recalls_with_rewards(large: CascadeMemory, monkeypatch):
-    monkeypatch.setattr(large._engine.feeder, "_feed_once", lambda: False)  # Chroma's share is the next test's
+    monkeypatch.setattr(engine_of(large).feeder, "_feed_once", lambda: False)  # Chroma's share is the next test's
     assert await _beyond_embedding(large, lambda: [_episode(large, i) for i in range(_TASKS)]) <= _BOUND
 
 
@@ -119,7 +120,7 @@ def test_two_loops_share_a_memory_that_belongs_to_neither(on_disk, tmp_path: Pat
         assert len(cases) == 60
         assert all(memory.get(case) for case in cases if case is not None)
     memory.sync()
-    assert memory._engine.namespace_state("default").policy.rewards == memory.stats().rewards == 120
+    assert state_of(memory).policy.rewards == memory.stats().rewards == 120
 
 
 def test_a_memory_made_outside_any_loop_outlives_the_loops_that_use_it(ram: CascadeMemory):

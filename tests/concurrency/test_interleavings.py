@@ -15,6 +15,7 @@ from busy_actor import NAMESPACES, VERBS, Done, Op, shared_episodes
 from busy_process import BusyProcess, Known, known, pair
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.records import CASE_ADDED
@@ -163,9 +164,9 @@ def _check_namespaces(ledger: sqlite3.Connection) -> None:
 def _check_agreement(ledger: sqlite3.Connection, folder: Path, looks: list[dict[str, Known]]) -> None:
     """Both processes ended with what a process sees that opens the folder afresh, and with what the ledger says."""
     with CascadeMemory(folder, embedder="hashing", learn="inline") as afresh:
-        assert afresh._engine.parts.ledger.integrity() == "ok"
+        assert engine_of(afresh).parts.ledger.integrity() == "ok"
         for name in NAMESPACES:
-            number = afresh._engine.namespace_id(name)
+            number = engine_of(afresh).namespace_id(name)
             learned = ledger.execute(
                 "SELECT count(*) FROM outcome WHERE namespace = ? AND learns AND withdrawn_at IS NULL", (number,)
             ).fetchone()[0]

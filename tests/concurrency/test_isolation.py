@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inside import state_of
 
 from cascade_memory import CascadeMemory
 
@@ -106,10 +107,10 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
     with CascadeMemory(embedder="hashing", learn="inline", abstain=abstain) as memory:
         tenants = {name: _Tenant(memory, name) for name in dict.fromkeys([first, *(step.namespace for step in steps)])}
         for name in tenants:
-            memory._engine.namespace_state(name)
+            state_of(memory, name)
         for step in steps:
             tenants[step.namespace].do(step.verb, step.pick)
-        state: Any = memory._engine.namespace_state("a")
+        state: Any = state_of(memory, "a")
         encoder = state.encoder
         clusters = encoder._clusters
         words = (encoder._words._texts, encoder._words._counts.tobytes(), encoder._letters._counts.tobytes())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from busy_process import BusyProcess, make_at_once
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.engine.mirror_feeder import Mark
@@ -40,7 +41,7 @@ def test_a_spawned_worker_works_in_its_parents_folder(on_disk, start: Callable[[
     seen, case = worker.call("solve", "heat a cup", "stove")
     assert seen == ["microwave"]
     assert memory.search("heat a cup").cases[0].id == case
-    assert memory._engine.namespace_state("default").policy.rewards == 1
+    assert state_of(memory).policy.rewards == 1
     memory.add("wash the plate", "sink")
     assert worker.call("solve", "wash the plate", "sink")[0] == ["sink"]  # and the other way round
     worker.call("close")
@@ -83,8 +84,8 @@ def test_when_the_owner_is_killed_a_writing_follower_takes_over_and_nothing_is_l
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert all(memory.get(case) for case in written)
         assert all(check.ok for check in memory.examine())
-        assert memory._engine.parts.mirror is not None
-        assert memory._engine.parts.mirror.count("default") == memory.stats().cases >= len(written)
+        assert engine_of(memory).parts.mirror is not None
+        assert engine_of(memory).parts.mirror.count("default") == memory.stats().cases >= len(written)
 
 
 def _wait_until(true: Callable[[], object], seconds: float) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cycle.retain import new_case
@@ -58,7 +59,7 @@ class _Beside:
 def test_a_reward_for_an_episode_that_is_forgotten_meanwhile_is_refused_in_our_words(ram: CascadeMemory):
     episode = ram.recall("heat the cup").episode_id
     with (
-        _once_before(ram._engine.parts.ledger, "settle", lambda: ram.forget(episode_id=episode)),
+        _once_before(engine_of(ram).parts.ledger, "settle", lambda: ram.forget(episode_id=episode)),
         pytest.raises(CascadeError, match=episode),
     ):
         ram.reward(episode, 1.0, solution="microwave")
@@ -68,7 +69,7 @@ def test_a_reward_for_an_episode_that_is_forgotten_meanwhile_is_refused_in_our_w
 def test_an_outcome_that_arrives_while_learning_starts_afresh_is_learned_once(ram: CascadeMemory):
     first, second = ram.recall("heat the cup").episode_id, ram.recall("cool the cup").episode_id
     ram.reward(first, 1.0, solution="microwave")
-    ledger, state = ram._engine.parts.ledger, ram._engine.namespace_state("default")
+    ledger, state = engine_of(ram).parts.ledger, state_of(ram)
     arrives = _Beside(lambda: ram.reward(second, 1.0, solution="fridge"), lambda: len(ledger.rewards(None)) == 2)
     with _once_before(ledger, "history", arrives):
         ram.reward(first, 0.0, overwrite=True)  # what was learned from it cannot be subtracted: all is learned afresh
@@ -79,7 +80,7 @@ def test_an_outcome_that_arrives_while_learning_starts_afresh_is_learned_once(ra
 
 def test_a_case_that_arrives_while_the_words_are_counted_afresh_is_counted_once(ram: CascadeMemory):
     gone = ram.add([("heat the cup", "microwave"), ("cool the cup", "fridge")])[0]
-    state: Any = ram._engine.namespace_state("default")
+    state: Any = state_of(ram)
     arrives = _Beside(lambda: ram.add("wash the cup", "sink"), lambda: state.index.count == 2)
     with _once_before(type(state.encoder), "emptied", arrives):
         ram.forget(gone)
@@ -94,7 +95,7 @@ def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untraine
     for i, episode in enumerate(episodes):
         ram.reward(episode, float(i % 2), solution=f"microwave {i % 3}")
     seen: list[int] = []
-    policy = type(ram._engine.namespace_state("default").policy)
+    policy = type(state_of(ram).policy)
     with _once_before(policy, "update", lambda: seen.append(ram.recall("heat cup 3").explain().rewards)):
         ram.reward(episodes[0], 1.0, overwrite=True)
     assert seen == [6]
@@ -102,9 +103,9 @@ def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untraine
 
 def test_a_recall_while_the_words_are_counted_afresh_does_not_see_half_of_them(ram: CascadeMemory):
     cups = ram.add([(f"heat cup {i}", f"microwave {i % 3}") for i in range(8)])
-    state: Any = ram._engine.namespace_state("default")
+    state: Any = state_of(ram)
     seen: list[int] = []  # what a recall sees at that moment is logged, and learned from
-    with _once_before(ram._engine.parts.ledger, "scan", lambda: seen.append(state.encoder._words._texts)):
+    with _once_before(engine_of(ram).parts.ledger, "scan", lambda: seen.append(state.encoder._words._texts)):
         ram.forget(cups[7])
     assert seen in ([8], [7])
 
@@ -112,7 +113,7 @@ def test_a_recall_while_the_words_are_counted_afresh_does_not_see_half_of_them(r
 def test_sync_waits_for_the_learner_that_is_under_way():
     with CascadeMemory(embedder="hashing", learn="background") as memory:
         episode = memory.recall("heat the cup").episode_id
-        policy = memory._engine.namespace_state("default").policy
+        policy = state_of(memory).policy
         under_way = threading.Event()
 
         def slow() -> None:
@@ -127,7 +128,7 @@ def test_sync_waits_for_the_learner_that_is_under_way():
 
 
 def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: CascadeMemory):
-    engine = ram._engine
+    engine = engine_of(ram)
     ledger = engine.parts.ledger
     engine.namespace_state("other")
     number = ledger.namespace("default", create=True)

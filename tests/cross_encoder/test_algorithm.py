@@ -12,6 +12,8 @@ from tiny_models import WORDS, make_reranker, tokenizer
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from inside import state_of  # noqa: E402
+
 from cascade_memory import CascadeMemory  # noqa: E402
 from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
 from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
@@ -125,7 +127,7 @@ def test_the_library_is_algorithm_1(variant, tmp_path):
             reward = _reward(query, chosen)
             memory.reward(recall.episode_id, reward)
             plain.learn(query, chosen, reward)
-        encoder, policy = memory._engine.namespace_state("default").now
+        encoder, policy = state_of(memory).now
         assert encoder.version == STEPS // H
         np.testing.assert_allclose(policy.theta, plain.theta, atol=1e-5)
         inverse = np.linalg.inv(policy.state_dict()["a"])

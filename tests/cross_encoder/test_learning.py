@@ -17,6 +17,8 @@ from small_tasks import TASKS, fill, play, scores, version
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from inside import engine_of, state_of  # noqa: E402
+
 from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
 from cascade_memory.encoders.cross_encoder import training  # noqa: E402
 from cascade_memory.snapshots import Snapshot, SnapshotStore  # noqa: E402
@@ -27,7 +29,7 @@ def test_recall_never_waits_for_training(learning, monkeypatch):
     fill(memory)
     play(memory, 1)
     memory.sync()
-    apprentice = memory._engine.namespace_state("default").encoder._apprentice
+    apprentice = state_of(memory).encoder._apprentice
     begun, go_on, step = threading.Event(), threading.Event(), apprentice.step
 
     def slow(*args, **options):
@@ -72,7 +74,7 @@ def test_locks_on_the_way_of_a_recall_are_held_for_moments_while_training(learni
             return self._lock.__exit__(*args)
 
     for i in range(40):
-        encoder, policy = memory._engine.namespace_state("default").now
+        encoder, policy = state_of(memory).now
         for owner, name in ((policy, "_changing"), (encoder._features, "_lock"), (encoder._tokens, "_lock")):
             if not isinstance(vars(owner)[name], Timed):
                 setattr(owner, name, Timed(vars(owner)[name]))
@@ -87,7 +89,7 @@ def test_when_memory_runs_out_it_falls_back_to_similarity_and_says_so(learning, 
     memory = learning()
     fill(memory)
     play(memory, 1)
-    encoder = memory._engine.namespace_state("default").encoder
+    encoder = state_of(memory).encoder
 
     def full(**inputs):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
@@ -105,7 +107,7 @@ def test_training_that_fails_is_tried_again_and_counted(learning, monkeypatch):
     memory = learning()
     fill(memory)
     play(memory, 1)
-    apprentice = memory._engine.namespace_state("default").encoder._apprentice
+    apprentice = state_of(memory).encoder._apprentice
     step = apprentice.step
 
     def full(*args, **options):
@@ -131,10 +133,10 @@ def test_training_that_fails_at_opening_does_not_close_the_memory(learning, monk
     memory = learning()
     fill(memory)
     play(memory, 6)
-    memory._engine.namespace_state("default")._learner.save()
+    state_of(memory)._learner.save()
     play(memory, 1, start=6)
     with monkeypatch.context() as patch:
-        patch.setattr(type(memory._engine.namespace_state("default")._learner), "save", lambda self: None)
+        patch.setattr(type(state_of(memory)._learner), "save", lambda self: None)
         memory.close()
     with monkeypatch.context() as patch:
         _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
@@ -150,10 +152,10 @@ def test_opening_trains_on_the_learner_s_thread(learning, monkeypatch):
     memory = learning()
     fill(memory)
     play(memory, 9)
-    for file in memory._engine.parts.snapshots.path.glob("*"):
+    for file in engine_of(memory).parts.snapshots.path.glob("*"):
         file.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(type(memory._engine.namespace_state("default")._learner), "save", lambda self: None)
+        patch.setattr(type(state_of(memory)._learner), "save", lambda self: None)
         memory.close()
     threads, step = [], training.Apprentice.step
 
@@ -178,9 +180,9 @@ def test_what_failed_is_not_learned_twice_after_reopening(learning, monkeypatch)
     with monkeypatch.context() as patch:
         _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
         play(memory, 1, start=3)
-    rewards = memory._engine.namespace_state("default").policy.rewards
+    rewards = state_of(memory).policy.rewards
     memory.close()
-    assert learning()._engine.namespace_state("default").policy.rewards == rewards == 4
+    assert state_of(learning()).policy.rewards == rewards == 4
 
 
 def test_a_correction_does_not_keep_the_encoder_from_being_trained(learning):
@@ -231,7 +233,7 @@ def test_an_episode_of_several_recalls_counts_once(learning):
 def test_a_search_asks_no_encoder(learning, monkeypatch):
     memory = learning()
     fill(memory)
-    monkeypatch.setattr(memory._engine.namespace_state("default").encoder._serving, "forward", None)
+    monkeypatch.setattr(state_of(memory).encoder._serving, "forward", None)
     assert memory.search("heat the egg").cases
     assert memory.health().ok
 
@@ -282,6 +284,7 @@ def test_two_processes_do_not_mix_weights_and_arrays(tmp_path):
 _DIES = """
 import os, sys, threading
 sys.path[:0] = sys.argv[3:]
+from inside import state_of
 from small_tasks import fill, play
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import cross_encoder
@@ -293,7 +296,7 @@ ranker = cross_encoder(sys.argv[2], schedule=Schedule(every=4), encoder_learning
 memory = CascadeMemory(sys.argv[1], embedder="hashing", ranker=ranker, learn="inline", candidates=6)
 fill(memory)
 play(memory, 10)
-memory._engine.namespace_state("default")._learner.save()
+state_of(memory)._learner.save()
 print("saved", flush=True)
 play(memory, 5, start=10)  # what comes after the snapshot is in the ledger
 when = os.environ["DIES"]
@@ -303,7 +306,7 @@ if when == "saving":
     safetensors.torch.save_file = lambda tensors, file, **_: (open(file, "wb").write(b"half"), os._exit(9))
 play(memory, 1, start=15)
 if when == "saving":
-    memory._engine.namespace_state("default")._learner.save()
+    state_of(memory)._learner.save()
 os._exit(7)
 """
 

@@ -9,6 +9,8 @@ from small_tasks import fill, play, scores, version
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from inside import engine_of, state_of  # noqa: E402
+
 from cascade_memory import CascadeMemory  # noqa: E402
 from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
 from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
@@ -56,7 +58,7 @@ def test_features_are_not_written_down(learning):
     memory = learning()
     fill(memory)
     play(memory, 3)
-    connection = memory._engine.parts.ledger.connections
+    connection = engine_of(memory).parts.ledger.connections
     with connection.read() as reading:
         assert reading.execute("SELECT max(length(features)) FROM recall").fetchone() == (0,)
 
@@ -91,7 +93,7 @@ def test_old_weights_go_with_their_snapshots(learning, tmp_path):
     fill(memory)
     for start in range(0, 40, 8):
         play(memory, 8, start)
-        memory._engine.namespace_state("default")._learner.save()
+        state_of(memory)._learner.save()
     memory.close()
     lines = sorted(file.stem.split("-")[2] for file in (tmp_path / "m" / "snapshots").glob("*.safetensors"))
     assert lines == sorted(file.stem.split("-")[2] for file in (tmp_path / "m" / "snapshots").glob("*.npz"))
@@ -145,7 +147,7 @@ def test_hindsight_teaches_the_encoder_about_candidates_that_were_not_shown(lear
         fill(memory)
         for task in ("heat the egg", "cool the cup", "clean the egg", "heat the cup"):
             memory.reward(memory.recall(task).episode_id, 1.0, solution="heat the egg in fridge")
-        values.append(memory._engine.namespace_state("default").encoder.fitted_outcomes)
+        values.append(state_of(memory).encoder.fitted_outcomes)
     assert values == [4, 16]
 
 
@@ -153,16 +155,16 @@ def test_several_cases_are_each_a_pair(learning):
     memory = learning(k=3, ranker={"credit": lambda outcome: outcome.chosen})
     fill(memory)
     play(memory, 4)
-    assert memory._engine.namespace_state("default").encoder.fitted_outcomes == 12
+    assert state_of(memory).encoder.fitted_outcomes == 12
 
 
 def test_an_abandoned_episode_leaves_no_trace_in_a(learning):
     memory = learning()
     fill(memory)
     play(memory, 5)
-    policy = memory._engine.namespace_state("default").policy
+    policy = state_of(memory).policy
     before = policy._posterior.precision
     recall = memory.recall("heat the egg")
     assert not np.allclose(policy._posterior.precision, before)
     memory.discard(recall.episode_id)
-    np.testing.assert_allclose(memory._engine.namespace_state("default").policy._posterior.precision, before, atol=1e-9)
+    np.testing.assert_allclose(state_of(memory).policy._posterior.precision, before, atol=1e-9)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.bandit.epsilon_mix import mixed
@@ -178,7 +179,7 @@ def _played(seed: int, n: int = 60, *, path: Path | None = None, **options: obje
     memory = CascadeMemory(path, embedder="hashing", **options)  # type: ignore[arg-type]
     memory.add([(f"how do I do thing {i}", answer) for i, answer in enumerate(_WORLD)], progress=False)
     for _ in range(13 * seed):  # other draws in every replication
-        memory._engine.namespace_state("default").seed()
+        state_of(memory).seed()
     for _ in range(n):
         recall = memory.recall(f"how do I do thing {rng.integers(6)}")
         chance = _WORLD[str(recall.cases[0].solution)] if recall.cases else _ALONE
@@ -189,7 +190,7 @@ def _played(seed: int, n: int = 60, *, path: Path | None = None, **options: obje
 def _truth_and_estimate(memory: CascadeMemory) -> tuple[float, Estimates]:
     """What the second most similar case would have earned on the very slates that came, and what is estimated of it."""
     log, truth = [], []
-    ledger = memory._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     for one in ledger.judged(1):
         assert is_one_choice(one)
         keys = ledger.asked(one.lesson.key)[1]  # type: ignore[index]
@@ -269,7 +270,7 @@ def test_lists_and_compacted_episodes_are_left_out(tmp_path):
         twice = memory.recall("how do I do thing 1")
         memory.recall("how do I do thing 3", episode_id=twice.episode_id)
         memory.reward(twice.episode_id, 1.0)
-        assert memory._engine.parts.ledger.compact(1, 16, 100) == 10  # of 26, but for the last 16
+        assert engine_of(memory).parts.ledger.compact(1, 16, 100) == 10  # of 26, but for the last 16
     found = replay(tmp_path / "memory", "similarity")
     assert (found.estimates.episodes, found.left_out) == (10, 16)
 
@@ -294,7 +295,7 @@ def test_an_episode_whose_ranker_failed_has_no_signals_to_replay(tmp_path, monke
 def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
     options = {"explore": 0.5, "candidates": 3}  # not every case is a candidate every time
     with _played(2, 60, path=tmp_path / "memory", **options) as memory:
-        ledger = memory._engine.parts.ledger
+        ledger = engine_of(memory).parts.ledger
         first = next(one for one in ledger.judged(1) if len(one.lesson.chosen))
         case = int(ledger.asked(first.lesson.key)[1][first.lesson.chosen[0]])  # type: ignore[index]
         had = {one.lesson.key for one in ledger.judged(1) if case in ledger.asked(one.lesson.key)[1]}  # type: ignore[index]
@@ -306,12 +307,12 @@ def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
         memory.export(exported)
     with CascadeMemory(embedder="hashing", learn="off") as other:
         other.import_(exported)
-        assert sum(one.forgot for one in other._engine.parts.ledger.judged(1)) == len(had)
+        assert sum(one.forgot for one in engine_of(other).parts.ledger.judged(1)) == len(had)
     found = replay(tmp_path / "memory", "similarity")
     assert (found.estimates.episodes, found.left_out, found.forgot) == (60 - len(had), len(had), len(had))
     assert f"{len(had)} of them with a candidate that was forgotten" in dict(found.rows())["episodes"]
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off") as memory:
-        ledger = memory._engine.parts.ledger
+        ledger = engine_of(memory).parts.ledger
         memory.forget([one.id for one in ledger.cases(range(1, 7)).values()])
         assert all(one.forgot for one in ledger.judged(1))
     with pytest.raises(InvalidInput, match="forgotten"):  # and not: 60 choices in an empty memory

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from busy_actor import NAMESPACES, Actor, Done, Op, query, shared_episodes
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import StoreError
@@ -35,7 +36,7 @@ class Known(NamedTuple):
 
 
 def known(memory: CascadeMemory, namespace: str) -> Known:
-    state: Any = memory._engine.namespace_state(namespace)
+    state: Any = state_of(memory, namespace)
     encoder = state.encoder
     clusters = encoder._clusters
     return Known(
@@ -125,7 +126,7 @@ class _Worker:
         indexed: dict[str, int] = {}
         for name in NAMESPACES:
             self.memory.recall(query(name, 1), namespace=name)  # is enough to see what the other process stored
-            indexed[name] = self.memory._engine.namespace_state(name).index.count
+            indexed[name] = state_of(self.memory, name).index.count
         with contextlib.suppress(StoreError):  # a follower learns, and leaves Chroma to the owner
             self.memory.sync()
         return {name: known(self.memory, name)._replace(indexed=indexed[name]) for name in NAMESPACES}
@@ -136,7 +137,7 @@ class _Worker:
 
     def close(self) -> dict[str, int]:
         self.memory.close()
-        return dict(self.memory._engine.failures)
+        return dict(engine_of(self.memory).failures)
 
 
 def serve(connection: Connection, number: int, barrier: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forks import say
+from inside import engine_of
 from kill_checker import Acknowledged, compare
 
 from cascade_memory import CascadeMemory
@@ -100,7 +101,7 @@ class Trial:
 
     @staticmethod
     def _undone(case: str, memory: CascadeMemory) -> bool:
-        return bool(memory._engine.parts.ledger.cases_by_id([case], memory._engine.namespace_id("default")))
+        return bool(engine_of(memory).parts.ledger.cases_by_id([case], engine_of(memory).namespace_id("default")))
 
     def _sync(self, _: int) -> None:
         self._there().sync()
@@ -162,8 +163,8 @@ class Trial:
         memory.health()
         wrong = compare(memory, self.books)
         wrong += [f"{check.name}: {check.detail}" for check in memory.examine() if not check.ok and check.name != "free disk"]
-        rows = memory._engine.parts.ledger.cases_after(0, 10_000)
-        mirror = memory._engine.parts.mirror
+        rows = engine_of(memory).parts.ledger.cases_after(0, 10_000)
+        mirror = engine_of(memory).parts.mirror
         assert mirror is not None
         unfound = [case.id for case, vector in rows if case.id not in mirror.nearest_ids("default", vector, 8)]
         return wrong + ([f"Chroma does not find {len(unfound)} of {len(rows)} cases"] if len(unfound) > 3 else [])

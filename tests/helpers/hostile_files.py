@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from inside import engine_of
 
 from cascade_memory.assembly import folder as assembled
 from cascade_memory.assembly.rankers import resolve_ranker
@@ -121,7 +122,7 @@ def refused(error: BaseException) -> bool:
 
 def check_serves(memory: Memory, kept: set[str]) -> None:
     """Everything works, before and after the doctor; of what was acknowledged, ``kept`` is there."""
-    engine = memory._engine
+    engine = engine_of(memory)
     before = memory.recall("task 3 of kind 3")
     assert before.error is None, before.error
     (added,) = memory.add([("a new task", "a new solution")])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forks import Child, finished, left_behind, processes_naming, say
+from inside import state_of
 from kill_checker import Acknowledged
 from kill_worker import signature, work_until_killed
 
@@ -41,7 +42,7 @@ def _look(folder: Path, books: Acknowledged, pipe: int, *, stay: bool) -> None:
         episode = memory.get_episode(episode_id)
         if episode is None or episode.reward != value:
             wrong.append(f"outcome of {episode_id} is lost")
-    settled, learned = memory.stats().rewards, memory._engine.namespace_state("default").policy.rewards
+    settled, learned = memory.stats().rewards, state_of(memory).policy.rewards
     if not min(settled, 2048) <= learned <= settled:
         wrong.append(f"{learned} outcomes learned of {settled}")
     say(pipe, json.dumps({"seconds": seconds, "cpu": cpu, "chroma": state, "wrong": wrong}))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forks import FAILED, say
+from inside import engine_of
 from kill_worker import hasten_chroma
 
 from cascade_memory import CascadeMemory
@@ -95,7 +96,7 @@ def _undead(memory: CascadeMemory, books: Acknowledged) -> list[str]:
 
 def _torn(memory: CascadeMemory, books: Acknowledged) -> list[str]:
     """Unacknowledged calls may have had all of their effect or none."""
-    engine = memory._engine
+    engine = engine_of(memory)
     torn = []
     for name, acknowledged in books.batches.items():
         there = len(engine.parts.ledger.filtered(engine.namespace_id("default"), {"batch": name}))
@@ -106,7 +107,7 @@ def _torn(memory: CascadeMemory, books: Acknowledged) -> list[str]:
 
 
 def _unlearned(memory: CascadeMemory) -> list[str]:
-    engine = memory._engine
+    engine = engine_of(memory)
     settled, learned = memory.stats().rewards, engine.namespace_state("default").policy.rewards
     window = 2048  # learned afresh: the last so many
     if not min(settled, window) <= learned <= settled:
@@ -117,7 +118,7 @@ def _unlearned(memory: CascadeMemory) -> list[str]:
 def compare(memory: CascadeMemory, books: Acknowledged) -> list[str]:
     """Return what an open memory does not have as the books say."""
     wrong = _unlearned(memory) + _lost(memory, books) + _undead(memory, books) + _torn(memory, books)
-    verdict = memory._engine.parts.ledger.integrity()
+    verdict = engine_of(memory).parts.ledger.integrity()
     return wrong + ([f"integrity: {verdict}"] if verdict != "ok" else [])
 
 
@@ -136,5 +137,5 @@ def verify(folder: Path, books: Acknowledged, pipe: int, *, thorough: bool = Fal
         memory.sync()
         wrong += [f"{check.name}: {check.detail}" for check in memory.examine() if not check.ok and check.name != "free disk"]
     report: dict[str, Any] = {"seconds": seconds, "chroma": state, "wrong": wrong[:20], "cases": memory.stats().cases}
-    memory._engine.close(feed=False)  # feeding the rest is the next worker's job
+    engine_of(memory).close(feed=False)  # feeding the rest is the next worker's job
     say(pipe, json.dumps(report))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inside import engine_of
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.memory import InsertMethod, Memory
 from scripted_llm import ScriptedLLM
@@ -28,5 +29,5 @@ def with_block(memory: Any, how: InsertMethod = InsertMethod.USER) -> Memory:
 
 def only_episode(memory: Any) -> Any:
     memory.sync()
-    (episode,) = memory.engine._engine.parts.ledger.episodes(None)
+    (episode,) = engine_of(memory).parts.ledger.episodes(None)
     return episode

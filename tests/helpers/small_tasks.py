@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inside import state_of
+
 from cascade_memory import CascadeMemory
 
 TASKS = [f"{a} the {b} {c}" for a in ("heat", "cool", "clean") for b in ("cup", "egg") for c in ("in fridge", "on desk")]
@@ -31,4 +33,4 @@ def scores(memory: CascadeMemory) -> list[float]:
 
 def version(memory: CascadeMemory) -> int:
     """Return how many steps the encoder has taken."""
-    return memory._engine.namespace_state("default").encoder.version
+    return state_of(memory).encoder.version

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
@@ -63,7 +64,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
 
 def _look(memory: CascadeMemory, query: str = "task 3") -> list[str]:
     """Recall, with a look at the age of cases before it."""
-    memory._engine.namespace_state("default")._next_look = 0.0
+    state_of(memory)._next_look = 0.0
     recall = memory.search(query)
     assert recall.error is None
     return [str(case.solution) for case in recall.cases]
@@ -159,7 +160,7 @@ def test_what_expired_can_be_brought_back_for_its_time_of_grace(opened, clocks: 
     clocks.real += _DAY + 60
     _look(memory)
     assert memory.expired() == []
-    assert memory._engine.parts.ledger.counts(None)["cases"] == 0
+    assert engine_of(memory).parts.ledger.counts(None)["cases"] == 0
     with pytest.raises(UnknownCase, match="has expired that could be brought back"):
         memory.bring_back(cases)
 
@@ -178,7 +179,7 @@ def test_a_case_that_comes_back_has_all_that_it_had(opened, clocks: Clocks):
         assert getattr(after, name) == getattr(before, name), name
     assert after.key > before.key
     memory.forget(case)
-    assert memory._engine.parts.ledger.episode(recall.episode_id) is None  # its link to the case came back as well
+    assert engine_of(memory).parts.ledger.episode(recall.episode_id) is None  # its link to the case came back as well
 
 
 def test_the_same_pair_again_takes_the_place_of_the_expired_one(opened, clocks: Clocks):
@@ -321,5 +322,5 @@ def test_whatever_the_clocks_do_nothing_goes_that_was_verified_less_than_its_ttl
 
 
 def _ids(memory: CascadeMemory) -> list[tuple[str]]:
-    with memory._engine.parts.ledger.connections.read() as connection:
+    with engine_of(memory).parts.ledger.connections.read() as connection:
         return connection.execute("SELECT id FROM cases").fetchall()

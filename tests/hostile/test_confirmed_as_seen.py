@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.cli import main
@@ -59,7 +60,7 @@ def test_an_agent_that_adds_what_it_left_out_is_noticed(ram: CascadeMemory):
 
 def test_it_is_looked_at_when_it_is_settled_and_not_only_before(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     seen = _reported(ram)
-    ledger = ram._engine.parts.ledger
+    ledger = engine_of(ram).parts.ledger
     settle = ledger.settle
 
     def late(settlement: Any) -> Any:
@@ -76,7 +77,7 @@ def test_it_is_looked_at_when_it_is_settled_and_not_only_before(ram: CascadeMemo
 def test_what_is_confirmed_is_what_was_read_even_if_it_changes_to_that_on_the_way(ram: CascadeMemory):
     """The one who settles has read the old words; the fingerprint is already that of the new ones."""
     seen = _reported(ram)
-    ledger = ram._engine.parts.ledger
+    ledger = engine_of(ram).parts.ledger
     before = ledger.unsettled(seen.id, None)
     _says_another(ram, seen)
     (now,) = ram.reported()
@@ -331,7 +332,7 @@ def test_an_agent_that_corrects_itself_without_end_meets_the_limit(ram: CascadeM
 
 
 def test_what_waits_is_counted_without_reading_it(ram: CascadeMemory):
-    with ram._engine.parts.ledger.connections.read() as connection:
+    with engine_of(ram).parts.ledger.connections.read() as connection:
         plan = connection.execute(
             "EXPLAIN QUERY PLAN SELECT count(*), sum(reported) FROM episode WHERE namespace = 1 AND reported IS NOT NULL"
         ).fetchall()

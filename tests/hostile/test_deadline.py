@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import engine_of
 from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory
@@ -168,7 +169,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
         assert threading.active_count() < threads + 40  # 32 that hang, not 40 and their helpers
         embedder.go_on.set()
         until = time.monotonic() + 10
-        while time.monotonic() < until and memory._engine.attempts._note_stuck():
+        while time.monotonic() < until and engine_of(memory).attempts._note_stuck():
             time.sleep(0.05)
         assert _error_free(memory)
         assert memory.stats().episodes == 2  # nothing that nobody waited for was written down
@@ -377,7 +378,7 @@ def test_hindsight_without_texts_is_the_same(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off", candidates=40) as memory:
         for i in range(60):
             memory.add(f"task {i}", some())
-        ledger = memory._engine.parts.ledger
+        ledger = engine_of(memory).parts.ledger
         unknown = 0
         for i in range(40):
             episode = memory.recall(f"task {i}", k=1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hostile_files import case_ids, check_serves, filled, opened
+from inside import engine_of
 
 from cascade_memory.errors import StoreCorrupt
 
@@ -46,7 +47,7 @@ def test_it_is_served_mended_and_opened_again(tmp_path: Path, what: str):
             assert recall.error is None
             assert memory.reward(recall.episode_id, 1.0, solution="fix 3")
             memory.examine(fix=True)
-            memory._engine.failures.clear()  # what could not be learned until it was mended
+            engine_of(memory).failures.clear()  # what could not be learned until it was mended
             check_serves(memory, ids)
         finally:
             memory.close()

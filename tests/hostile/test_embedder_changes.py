@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ack_writers import WRITERS, ProcessWriters, ThreadWriters, attempt
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly import folder as folders
@@ -194,9 +195,9 @@ def test_expired_cases_get_their_new_vectors_too(tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="inline", ttl=3600) as memory:
         case = memory.add("task", "s")
-        with memory._engine.parts.ledger.connections.write(durable=True) as connection:
+        with engine_of(memory).parts.ledger.connections.write(durable=True) as connection:
             connection.execute("UPDATE cases SET verified_run = verified_run - 4000")
-        memory._engine.namespace_state("default")._next_look = 0.0
+        state_of(memory)._next_look = 0.0
         memory.recall("task")
         assert [one.id for one in memory.expired()] == [case]
     reindex(folder, Slow(), progress=False)

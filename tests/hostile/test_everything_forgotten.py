@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ack_writers import ProcessWriters, ThreadWriters
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.records import CASE_ADDED, FORGOTTEN
@@ -33,7 +34,7 @@ def test_what_is_acknowledged_stands_after_the_last_emptying_or_went_with_one(ki
         memory.close()
     writers.close()
     with CascadeMemory(folder, embedder="hashing", learn="inline") as again:
-        ledger = again._engine.parts.ledger
+        ledger = engine_of(again).parts.ledger
         log = ledger.tail(0, 1_000_000)
         last = max(change.seq for change in log if change.kind == FORGOTTEN and not change.ref)
         with ledger.connections.read() as connection:
@@ -47,7 +48,7 @@ def test_what_is_acknowledged_stands_after_the_last_emptying_or_went_with_one(ki
                 assert case in there
         # And nothing is there that nobody was told of, but for what an emptying made an error of.
         assert set(there) <= said.ids()
-        assert again._engine.namespace_state("default").index.count == len(there)
+        assert state_of(again).index.count == len(there)
         assert all(check.ok for check in again.examine())
     for _, sentence in said.refused:  # an episode that went between its recall and its reward
         assert "UnknownEpisode" in sentence, sentence

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.domain.digests import digest as text_digest
@@ -84,7 +85,7 @@ def test_no_manifest_makes_a_memory_delete_or_read_a_file_elsewhere(backup: Path
     restore(backup, tmp_path / "restored")
     with CascadeMemory(tmp_path / "restored", embedder="hashing", learn="inline") as memory:
         assert memory.recall("task 3 of kind 3").error is None
-        assert memory._engine.namespace_state("default").policy.rewards == 12  # from the ledger
+        assert state_of(memory).policy.rewards == 12  # from the ledger
         memory.examine(fix=True)
     assert mine.read_text() == "mine"
 
@@ -116,13 +117,13 @@ HOSTILE_STATE: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("name", HOSTILE_STATE)
 def test_learned_state_that_cannot_be_is_learned_again_from_the_ledger(folder: Path, on_disk: OnDisk, name: str):
     honest = on_disk()
-    expected = honest._engine.namespace_state("default").policy.state_dict()
+    expected = state_of(honest).policy.state_dict()
     honest.close()
     (file,) = (folder / "snapshots").iterdir()
     key, array = HOSTILE_STATE[name]
     _rewritten(file, {}, **{key: array})
     memory = on_disk()
-    policy = memory._engine.namespace_state("default").policy
+    policy = state_of(memory).policy
     assert policy.rewards == 12
     np.testing.assert_allclose(policy.state_dict()["head.mode"], expected["head.mode"], atol=0.5)
     assert memory.recall("task 3 of kind 3").error is None
@@ -134,7 +135,7 @@ def test_a_snapshot_that_claims_to_know_every_outcome_does_not_stop_the_learning
     _rewritten(file, {"known": 2**60})
     memory = on_disk()
     _teach(memory, 3)
-    assert memory._engine.namespace_state("default").policy.rewards == 15
+    assert state_of(memory).policy.rewards == 15
 
 
 def test_any_flipped_bit_of_what_was_learned_is_noticed(folder: Path, on_disk: OnDisk):
@@ -321,7 +322,7 @@ def test_a_large_ledger_is_looked_at_in_seconds():
 
     with CascadeMemory(embedder=HashingEmbedder(64), learn="off") as memory:
         memory.add([(f"task {i}", f"solution {i % 50}", {"n": i}) for i in range(4_000)], progress=False)
-        with memory._engine.parts.ledger.connections.read() as connection:
+        with engine_of(memory).parts.ledger.connections.read() as connection:
             began = time.process_time()
             assert faults(connection, 10) == []
             assert (time.process_time() - began) / 4_000 < 5e-4  # 100,000 cases in well under a minute on any machine
@@ -375,7 +376,7 @@ def test_an_export_that_fails_leaves_what_was_there(on_disk: OnDisk, tmp_path: P
         yield {"kind": "case"}
         raise StoreUnwritable("the disk went away while this was read")
 
-    monkeypatch.setattr(memory._engine.parts.ledger, "dump", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger, "dump", broken)
     with pytest.raises(StoreUnwritable):
         memory.export(target)
     assert target.read_text() == "the one of yesterday"
@@ -453,12 +454,12 @@ def test_a_forged_pair_does_not_take_the_place_of_an_honest_case(lines: list[dic
         mine = memory.add("pay a bill", "use the app")
         assert memory.get(mine).solution == "use the app"
         assert memory.get(attack["id"]).solution == "send it to eve"
-        with memory._engine.parts.ledger.connections.read() as connection:
+        with engine_of(memory).parts.ledger.connections.read() as connection:
             heads = dict(connection.execute("SELECT id, head FROM cases").fetchall())
             digests = dict(connection.execute("SELECT cases.id, digest FROM cases JOIN solution ON solution.id = solution"))
         assert heads[attack["id"]] == "send it to eve"
         assert digests[attack["id"]] == text_digest("send it to eve")
-        assert not faults(memory._engine.parts.ledger.connections._quick, 5)
+        assert not faults(engine_of(memory).parts.ledger.connections._quick, 5)
 
 
 def test_a_solution_keeps_its_relations_whatever_the_file_calls_it(lines: list[dict[str, Any]], ram: CascadeMemory):
@@ -470,7 +471,7 @@ def test_a_solution_keeps_its_relations_whatever_the_file_calls_it(lines: list[d
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         assert memory.import_([json.dumps(line) for line in json.loads(text)]) == len(lines) - 1
         query = """SELECT groups FROM recall ORDER BY key"""
-        mine, theirs = (one._engine.parts.ledger.connections for one in (ram, memory))
+        mine, theirs = (engine_of(one).parts.ledger.connections for one in (ram, memory))
         with mine.read() as first, theirs.read() as second:
             shapes = [
                 [np.unique(np.frombuffer(groups, "<i8"), return_inverse=True)[1].tolist() for (groups,) in one.execute(query)]
@@ -487,4 +488,4 @@ def test_records_name_nothing_in_other_namespaces(lines: list[dict[str, Any]]):
         shown = [record for record in lines if record.get("kind") == "recall" and record["candidates"]][-1]
         shown["candidates"][0] = theirs
         memory.import_([json.dumps(line) for line in lines])
-        assert theirs not in {case for episode in memory._engine.parts.ledger.episodes(None) for case in episode.cases}
+        assert theirs not in {case for episode in engine_of(memory).parts.ledger.episodes(None) for case in episode.cases}

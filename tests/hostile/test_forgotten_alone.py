@@ -13,6 +13,7 @@ from typing import Any
 import chromadb
 import numpy as np
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.ledger.sqlite import SQLiteLedger
@@ -37,7 +38,7 @@ def _verify(memory: CascadeMemory, person: str, way: str) -> str:
 def _rows(memory: CascadeMemory, text: str) -> list[str]:
     """Every table of the ledger that holds a text."""
     found = []
-    with memory._engine.parts.ledger.connections.read() as connection:
+    with engine_of(memory).parts.ledger.connections.read() as connection:
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()
             found += [table for row in rows if any(text in str(value) for value in row)]
@@ -389,7 +390,7 @@ def test_forgetting_everything_and_the_doctor_know_the_new_rows(ram: CascadeMemo
     ram.recall("open", metadata={"user": "ann"})
     ram.forget(everything=True)
     assert _rows(ram, "ann") == []
-    with ram._engine.parts.ledger.connections.write(durable=False) as connection:
+    with engine_of(ram).parts.ledger.connections.write(durable=False) as connection:
         connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL)")
         connection.execute("INSERT INTO addition_field VALUES (1, 'user', 'ann', 77)")
         connection.execute("INSERT INTO episode_field VALUES (1, 'user', 'ann', 999)")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from ack_writers import WRITERS, ThreadWriters
 from forks import Child, say
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.calculating import calculating
@@ -63,7 +64,7 @@ def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         for case in [*cases, *said.ids()]:
             assert memory.get(case)
-        assert memory._engine.parts.ledger.integrity() == "ok"
+        assert engine_of(memory).parts.ledger.integrity() == "ok"
 
 
 def test_a_fork_waits_for_whoever_calculates(tmp_path: Path):
@@ -203,7 +204,7 @@ def test_the_parents_memory_is_refused_in_the_child_as_before(tmp_path: Path):
 
 def test_a_writer_that_hangs_does_not_keep_a_fork_waiting_and_the_child_is_told(tmp_path: Path):
     memory = CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline")
-    ledger, inside, go = memory._engine.parts.ledger, threading.Event(), threading.Event()
+    ledger, inside, go = engine_of(memory).parts.ledger, threading.Event(), threading.Event()
 
     def hang() -> None:
         with ledger.connections.write(durable=True):

@@ -24,6 +24,7 @@ from hostile_files import (
     spoiled_snapshot,
     with_schema,
 )
+from inside import engine_of
 
 from cascade_memory import restore
 
@@ -140,7 +141,7 @@ def test_no_edited_row_makes_a_recall_fail(place: Path):
                 recall = memory.recall("task 3 of kind 3")
                 assert recall.error is None, recall.error
                 memory.examine(fix=True)
-                memory._engine.failures.clear()  # what could not be learned until it was mended
+                engine_of(memory).failures.clear()  # what could not be learned until it was mended
                 check_serves(memory, ids - may_go)
             finally:
                 memory.close()

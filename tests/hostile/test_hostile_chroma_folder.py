@@ -36,6 +36,7 @@ from chromadb.api.collection_configuration import load_collection_configuration_
 from chromadb.api.types import Schema
 from chromadb.config import Settings
 from imitated_chroma import FRESH
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
@@ -148,7 +149,7 @@ def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
             assert watched == [[]], name  # nothing of what was edited stood there when Chroma came
             assert memory.health().failures == {"chroma": 1}
             assert memory.health().chroma == "open"
-            assert memory._engine.parts.mirror.count("default") == 21  # type: ignore[union-attr]
+            assert engine_of(memory).parts.mirror.count("default") == 21  # type: ignore[union-attr]
             assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
         assert sum("made anew" in record.getMessage() for record in caplog.records) == 1
         assert is_sealed(place, _marked(folder).seal)
@@ -191,7 +192,7 @@ def test_what_is_planted_before_the_first_case_is_thrown_away(closed: Path, tmp_
         copied(closed / "chroma", folder / "chroma")  # and again, while it is open but was never fed
         memory.add("a", "b")
         memory.sync()
-        assert memory._engine.parts.mirror.count("default") == 1  # type: ignore[union-attr]
+        assert engine_of(memory).parts.mirror.count("default") == 1  # type: ignore[union-attr]
     assert watched == [[]]
 
 
@@ -374,7 +375,7 @@ def test_a_folder_of_an_older_layout_is_made_anew(closed: Path, tmp_path: Path, 
             connection.execute("UPDATE meta SET value = ? WHERE key = 'mirror'", (note,))
         with _open(folder) as memory:
             memory.sync()
-            assert memory._engine.parts.mirror.count("tenant/7") == 1  # type: ignore[union-attr]
+            assert engine_of(memory).parts.mirror.count("tenant/7") == 1  # type: ignore[union-attr]
     connection.close()
     assert watched == [[]] * 4
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from chroma_mutations import CANARY, SCHEMA, SLOW, Canary, canary_known_to_chroma, twisted
 from imitated_chroma import FRESH, Collection, Imitation, honest, imitated, raw
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
@@ -204,7 +205,7 @@ def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         memory.add([(f"theirs {i}", "secret") for i in range(60)], namespace="a tenant")
         memory.forget([case.id for case in memory.search("task 3 of kind 9", k=1).cases])
         for name in ("default", "a tenant"):
-            memory._engine.namespace_state(name).index._exact_limit = 10
+            state_of(memory, name).index._exact_limit = 10
         memory.sync()
         _ready(memory)
         yield memory
@@ -213,7 +214,7 @@ def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def _ready(memory: CascadeMemory) -> None:
     """What the feeder does when it comes by and some time has gone by."""
-    feeder = memory._engine.feeder
+    feeder = engine_of(memory).feeder
     assert feeder is not None
     feeder._pace._not_before = 0.0
     feeder._tick()
@@ -223,7 +224,7 @@ def _ready(memory: CascadeMemory) -> None:
 def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
     server: Imitation, asking: CascadeMemory, canary: type[Canary]
 ):
-    ledger, number = asking._engine.parts.ledger, asking._engine.namespace_id("default")
+    ledger, number = engine_of(asking).parts.ledger, engine_of(asking).namespace_id("default")
     foreign = [case.id for case in asking.search("theirs 1", k=60, namespace="a tenant").cases]
     gone = ["00000000-0000-0000-0000-000000000000"] * 9
     refused = 0
@@ -238,16 +239,16 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
 
         server.twist = twist
         i = rng.choice([one for one in range(60) if one != 3])
-        failures = asking._engine.feeder.failures  # type: ignore[union-attr]
+        failures = engine_of(asking).feeder.failures  # type: ignore[union-attr]
         found = asking.search(f"task {i} of kind {i * i}", k=5).cases
         assert len(found) == 5, seed
         assert len(ledger.cases_by_id([case.id for case in found], number)) == 5
         server.twist = lambda _, right: honest(right)
-        if not asking._engine.parts.mirror.answers:  # type: ignore[union-attr] - it was refused
+        if not engine_of(asking).parts.mirror.answers:  # type: ignore[union-attr] - it was refused
             refused += 1
             assert found[0].solution == f"solution {i}", seed
-            asking._engine.feeder._tick()  # type: ignore[union-attr]
-            assert asking._engine.feeder.failures == failures + 1, seed  # type: ignore[union-attr]
+            engine_of(asking).feeder._tick()  # type: ignore[union-attr]
+            assert engine_of(asking).feeder.failures == failures + 1, seed  # type: ignore[union-attr]
             assert asking.health().chroma == "failing"
             _ready(asking)
     assert refused > HOW_MANY / 4
@@ -269,11 +270,11 @@ def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
             rng = random.Random(seed)
             server.twist = lambda _, right, rng=rng: twisted(right, rng) if rng.random() < 0.5 else honest(right)
             memory.add(f"task {seed}", f"solution {seed}")
-            memory._engine.feeder._pace._not_before = 0.0  # type: ignore[union-attr]
-            failures = memory._engine.feeder.failures  # type: ignore[union-attr]
+            engine_of(memory).feeder._pace._not_before = 0.0  # type: ignore[union-attr]
+            failures = engine_of(memory).feeder.failures  # type: ignore[union-attr]
             with contextlib.suppress(StoreError):
                 memory.sync()
-            if memory._engine.feeder.failures > failures:  # type: ignore[union-attr]
+            if engine_of(memory).feeder.failures > failures:  # type: ignore[union-attr]
                 assert memory.health().failures["chroma"] > failures
             assert memory.search(f"task {seed}").cases[0].solution == f"solution {seed}"
         assert memory.health().failures["chroma"]
@@ -301,7 +302,7 @@ def test_collections_of_an_older_layout_are_deleted_and_fed_again(server: Imitat
     ledger.close()
     with CascadeMemory(folder, embedder="hashing", learn="off", chroma=server.url) as memory:
         memory.sync()
-        assert memory._engine.parts.mirror.count("tenant/42") == 1  # type: ignore[union-attr]
+        assert engine_of(memory).parts.mirror.count("tenant/42") == 1  # type: ignore[union-attr]
     assert list(server.collections) == [name]
 
 
@@ -367,4 +368,4 @@ def test_a_command_that_knows_of_no_server_says_what_it_leaves_there(server: Imi
         assert not (folder / "chroma").exists()
         memory.sync()
         receipt = memory.forget(purge=True)
-        assert memory._engine.parts.mirror.count("default") == 0
+        assert engine_of(memory).parts.mirror.count("default") == 0

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.mirror import ChildBuild
@@ -104,7 +105,7 @@ def test_a_large_ledger_is_fed_to_a_new_chroma_in_little_memory(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off") as memory:
         _engine_feeds_nothing(memory)
         memory.add([(f"task {i} of kind {i % 9}", f"{i} " * 10_000) for i in range(3_000)], progress=False)
-        memory._engine.close(feed=False)
+        engine_of(memory).close(feed=False)
     build, most = ChildBuild(tmp_path / "m" / "ledger.sqlite3", tmp_path / "new"), 0.0
     while build.poll() is None:
         most = max(most, *map(_megabytes, _children()))
@@ -116,7 +117,7 @@ def test_a_large_ledger_is_fed_to_a_new_chroma_in_little_memory(tmp_path: Path):
 
 def _engine_feeds_nothing(memory: CascadeMemory) -> None:
     """Chroma has its own costs, and its own tests."""
-    feeder = memory._engine.feeder
+    feeder = engine_of(memory).feeder
     assert feeder is not None
     feeder.purge = lambda line: ()  # type: ignore[method-assign]
     feeder._feed_once = lambda *_: False  # type: ignore[method-assign]

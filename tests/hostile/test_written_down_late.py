@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from inside import engine_of
 from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory
@@ -48,7 +49,7 @@ def test_whoever_asks_for_a_recall_that_waits_gets_it_written_down(memory: Casca
             return memory.forget(everything=True).episodes == 2 and memory.stats().recalls == 0
         if verb == "close":
             memory.close()
-            with CascadeMemory(tmp_path / "m", embedder=memory._engine.parts.embedder) as again:
+            with CascadeMemory(tmp_path / "m", embedder=engine_of(memory).parts.embedder) as again:
                 return again.get_episode("late") is not None
         return getattr(memory, verb)("late")
 
@@ -123,7 +124,7 @@ async def test_runs_that_end_behind_a_stopped_writer_keep_no_recall_waiting(tmp_
 
 
 def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: CascadeMemory, tmp_path: Path):
-    ledger, free = memory._engine.parts.ledger, threading.Event()
+    ledger, free = engine_of(memory).parts.ledger, threading.Event()
     record = ledger.record
 
     def held_up(*arguments: object, **options: object) -> int:
@@ -295,7 +296,7 @@ def test_whatever_comes_of_its_key_a_recall_is_written_down(busy: bool):
 def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
     memory: CascadeMemory, tmp_path: Path, says: str, dropped: bool
 ):
-    ledger, free = memory._engine.parts.ledger, threading.Event()
+    ledger, free = engine_of(memory).parts.ledger, threading.Event()
     record = ledger.record
 
     def held_up(*arguments: object, **options: object) -> int:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from inside import engine_of
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -200,7 +201,7 @@ def test_what_came_out_of_the_memory_does_not_go_in_again(seeded: CascadeMemory,
     way(seeded)
     seeded.sync()
     assert 1.0 in paid(seeded)
-    ledger = seeded.engine._engine.parts.ledger
+    ledger = engine_of(seeded).parts.ledger
     settled = ledger.episodes(ledger.namespace("default", create=False), status="settled")
     assert settled
     assert all("SECRETCASE" not in str(episode.solution) for episode in settled)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import engine_of
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -87,7 +88,7 @@ async def test_two_hundred_episodes_at_once_are_each_rewarded_once_with_their_ow
 
 
 def _episodes(memory: CascadeMemory) -> list[Episode]:
-    ledger = memory.engine._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     return ledger.episodes(ledger.namespace("default", create=False), status=None)
 
 

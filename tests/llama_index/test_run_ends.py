@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from inside import engine_of
 from llama_agents import ADDING, TASK, add, function_agent, only_episode, with_block
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
@@ -110,7 +111,7 @@ async def test_a_memory_that_fails_does_not_stop_the_agent(memory, monkeypatch):
         raise OSError("disk on fire")
 
     memory.install()
-    monkeypatch.setattr(memory.engine._engine.parts.ledger, "record", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger, "record", broken)
     with pytest.warns(RuntimeWarning, match="disk on fire"):
         answer = await function_agent(ADDING, "It is 5.").run(TASK, memory=with_block(memory))
     assert str(answer) == "It is 5."

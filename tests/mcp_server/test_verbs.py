@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -184,7 +185,7 @@ def test_what_could_not_be_written_is_not_said_to_be(memory, monkeypatch):
     def broken(*_, **__):
         raise OSError("disk on fire")
 
-    monkeypatch.setattr(memory._engine.parts.ledger, "record", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger, "record", broken)
     with pytest.warns(RuntimeWarning, match="disk on fire"):
         answer = Verbs(memory).recall_cases(TASK)
     assert "episode_id" not in answer

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
@@ -55,7 +56,7 @@ def test_a_backup_taken_under_load_restores_to_a_consistent_memory(on_disk, tmp_
             assert restored.get(case_id)
         restored.sync()
         assert all(check.ok for check in restored.examine())
-        assert restored._engine.namespace_state("default").policy.rewards == restored.stats().rewards
+        assert state_of(restored).policy.rewards == restored.stats().rewards
     assert memory.stats().cases == before.cases + len(written)  # the original went on
 
 
@@ -73,7 +74,7 @@ def test_a_memory_in_ram_can_be_kept_by_backing_it_up(ram: CascadeMemory, tmp_pa
     ram.backup(tmp_path / "kept")
     with CascadeMemory(tmp_path / "kept", embedder="hashing", learn="inline") as kept:
         assert kept.stats().cases == ram.stats().cases
-        assert kept._engine.namespace_state("default").policy.rewards == 12
+        assert state_of(kept).policy.rewards == 12
 
 
 def test_an_earlier_backup_is_not_overwritten(on_disk, tmp_path: Path):
@@ -102,7 +103,7 @@ def test_restoring_over_a_memory_needs_to_be_asked_for(on_disk, tmp_path: Path):
     restore(tmp_path / "backup", tmp_path / "memory", replace=True)
     memory = on_disk()
     assert memory.stats().rewards == 10
-    assert memory._engine.namespace_state("default").policy.rewards == 10
+    assert state_of(memory).policy.rewards == 10
     memory.sync()
     assert all(check.ok for check in memory.examine())
 
@@ -189,7 +190,7 @@ def test_an_old_ledger_put_back_by_hand_does_not_take_what_was_learned_later(on_
     memory.close()
     (tmp_path / "memory" / "ledger.sqlite3").write_bytes(old)
     memory = on_disk()
-    assert memory._engine.namespace_state("default").policy.rewards == 10
+    assert state_of(memory).policy.rewards == 10
     _teach(memory, 5, start=50)
     memory.sync()
     memory.rebuild()
@@ -242,6 +243,6 @@ def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, ver
                 restore(tmp_path / "good", tmp_path / "memory", replace=True)
         with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as again:
             assert again.stats() == stats
-            assert again._engine.parts.ledger.integrity() == "ok"
+            assert engine_of(again).parts.ledger.integrity() == "ok"
     assert kills >= 3
     assert os.path.exists(tmp_path / "good")

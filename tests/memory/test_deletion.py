@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.encoders.light import FEATURES
@@ -49,7 +50,7 @@ def _traces(folder: Path, memory_vectors: list[bytes]) -> list[str]:
 
 def _vectors(memory: CascadeMemory) -> list[bytes]:
     texts = [f"{_SECRET_QUERY} 5", f"{_SECRET_FAILURE} 10"]
-    return [vector.astype("<f4").tobytes() for vector in memory._engine.embed(texts)]
+    return [vector.astype("<f4").tobytes() for vector in engine_of(memory).embed(texts)]
 
 
 @pytest.mark.parametrize("learn", ["inline", "background"])
@@ -76,7 +77,7 @@ def test_without_purge_the_rows_are_gone_and_the_receipt_does_not_claim_more(on_
     receipt = memory.forget(where={"user": "ann"})
     assert (receipt.cases, receipt.episodes, receipt.purged) == (6, 12, False)
     assert not [case for case in memory.search(_SECRET_QUERY, k=50).cases if "xanthippe" in case.query]
-    with memory._engine.parts.ledger.connections.read() as connection:
+    with engine_of(memory).parts.ledger.connections.read() as connection:
         assert connection.execute("SELECT count(*) FROM episode WHERE query LIKE '%ytterbium%'").fetchone()[0] == 0
         assert connection.execute("SELECT count(*) FROM outcome_field WHERE value = 'ann'").fetchone()[0] == 0
 
@@ -84,7 +85,7 @@ def test_without_purge_the_rows_are_gone_and_the_receipt_does_not_claim_more(on_
 def test_forgotten_cases_are_taken_out_of_what_others_were_offered(on_disk: Callable[..., CascadeMemory]):
     memory = on_disk()
     _live(memory)
-    ledger = memory._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     hers = set(ledger.filtered(1, {"user": "ann"}).tolist())
     memory.forget(where={"user": "ann"})
     with ledger.connections.read() as connection:
@@ -162,10 +163,10 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     with CascadeMemory(embedder="hashing", learn="inline") as innocent:
         with (tmp_path / "all.jsonl").open() as lines:
             innocent.import_(list(_without(iter(lines), "ann")), progress=False)
-        expected, learned = _predictions(innocent), _renumbered(innocent._engine.namespace_state("default").policy.state_dict())
+        expected, learned = _predictions(innocent), _renumbered(state_of(innocent).policy.state_dict())
     after = _predictions(memory)
     np.testing.assert_allclose(after, expected, rtol=0, atol=1e-6)
-    for name, array in _renumbered(memory._engine.namespace_state("default").policy.state_dict()).items():
+    for name, array in _renumbered(state_of(memory).policy.state_dict()).items():
         np.testing.assert_allclose(array, learned[name], rtol=1e-9, atol=1e-12, err_msg=name)
     assert known.shape != after.shape or np.abs(known - after).max() > 1e-3  # she had made a difference
 
@@ -218,7 +219,7 @@ def test_forgetting_by_what_is_not_there_deletes_nothing(ram: CascadeMemory):
 
 def test_weights_that_were_fitted_to_what_is_forgotten_are_named(ram: CascadeMemory, monkeypatch):
     case = ram.add("q", "s")
-    encoder = ram._engine.namespace_state("default").encoder
+    encoder = state_of(ram).encoder
     monkeypatch.setattr(encoder, "fitted_outcomes", 96, raising=False)
     (stale,) = ram.forget(case).stale
     assert "fitted to 96 outcomes" in stale

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
@@ -74,7 +75,7 @@ def test_a_clock_that_was_set_back_is_noticed_and_put_right(folder: Path, on_dis
 def test_a_chroma_with_other_cases_in_it_is_made_anew(folder: Path, on_disk):
     memory = on_disk()
     memory.sync()
-    memory._engine.parts.mirror.delete("default", [memory.search("task 3 of kind 3").cases[0].id])
+    engine_of(memory).parts.mirror.delete("default", [memory.search("task 3 of kind 3").cases[0].id])
     assert _wrong(memory) == ["chroma"]
     assert memory.examine(fix=True)
     assert _wrong(memory) == []
@@ -136,7 +137,7 @@ def test_every_torn_state_is_repaired_or_refused_in_words(folder: Path, on_disk,
         return
     assert memory.stats().rewards == 30 or state == "ledger cut in the middle"
     assert memory.recall("task 3 of kind 3").cases or state == "ledger cut in the middle"
-    if memory._engine.parts.ledger.integrity() != "ok":
+    if engine_of(memory).parts.ledger.integrity() != "ok":
         assert "ledger" in _wrong(memory)  # and says what to do
         return
     memory.sync()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import MemoryForked, StoreError, StoreUnwritable
@@ -30,11 +31,11 @@ def test_everything_is_there_after_a_restart(on_disk):
     memory = on_disk()
     _teach(memory, 40)
     open_one = memory.recall("still open").episode_id
-    before, state = memory.stats(), memory._engine.namespace_state("default").policy.state_dict()
+    before, state = memory.stats(), state_of(memory).policy.state_dict()
     memory.close()
     memory = on_disk()
     assert memory.stats() == before
-    for name, array in memory._engine.namespace_state("default").policy.state_dict().items():
+    for name, array in state_of(memory).policy.state_dict().items():
         np.testing.assert_allclose(array, state[name], err_msg=name)
     assert memory.reward(open_one, 1.0, solution="late")  # from another process, as it were
 
@@ -43,14 +44,14 @@ def test_everything_is_there_after_a_restart(on_disk):
 def test_without_its_snapshots_the_ranker_is_learned_again_from_the_ledger(on_disk, tmp_path: Path, damage: str):
     memory = on_disk()
     _teach(memory, 40)
-    rewards = memory._engine.namespace_state("default").policy.rewards
+    rewards = state_of(memory).policy.rewards
     memory.close()
     for file in (tmp_path / "memory" / "snapshots").iterdir():
         if damage == "remove":
             file.unlink()
         else:
             file.write_bytes(file.read_bytes()[:100] if damage == "truncate" else b"PK\x03\x04 garbage")
-    assert on_disk()._engine.namespace_state("default").policy.rewards == rewards
+    assert state_of(on_disk()).policy.rewards == rewards
 
 
 def test_a_snapshot_that_is_behind_is_caught_up_from_the_ledger(on_disk, tmp_path: Path):
@@ -60,13 +61,13 @@ def test_a_snapshot_that_is_behind_is_caught_up_from_the_ledger(on_disk, tmp_pat
     old = {file.name: file.read_bytes() for file in (tmp_path / "memory" / "snapshots").iterdir()}
     memory = on_disk()
     _teach(memory, 25, start=40)
-    state = memory._engine.namespace_state("default").policy.state_dict()
+    state = state_of(memory).policy.state_dict()
     memory.close()
     shutil.rmtree(tmp_path / "memory" / "snapshots")
     (tmp_path / "memory" / "snapshots").mkdir()
     for name, content in old.items():
         (tmp_path / "memory" / "snapshots" / name).write_bytes(content)
-    for name, array in on_disk()._engine.namespace_state("default").policy.state_dict().items():
+    for name, array in state_of(on_disk()).policy.state_dict().items():
         np.testing.assert_allclose(array, state[name], err_msg=name)
 
 
@@ -170,7 +171,7 @@ def test_a_second_process_follows_and_takes_over_when_the_owner_is_gone(on_disk,
         assert ask("read") == "owner's"
         case_id = ask("write")
         assert owner.search("from the follower").cases[0].id == case_id
-        assert owner._engine.namespace_state("default").policy.rewards == 1  # learned from the other process's outcome
+        assert state_of(owner).policy.rewards == 1  # learned from the other process's outcome
         owner.close()
         assert ask("wait") == "clean 2"  # it owns the folder now, and Chroma had everything already
     finally:
@@ -181,10 +182,10 @@ def test_a_second_process_follows_and_takes_over_when_the_owner_is_gone(on_disk,
 
 def test_opening_the_same_folder_twice_gives_the_same_engine(on_disk, tmp_path: Path):
     first, second = on_disk(), on_disk(namespace="other")
-    assert first._engine is second._engine
+    assert engine_of(first) is engine_of(second)
     (tmp_path / "link").symlink_to(tmp_path / "memory")
     third = CascadeMemory(tmp_path / "link", embedder="hashing", learn="inline")
-    assert third._engine is first._engine
+    assert engine_of(third) is engine_of(first)
     first.close()
     second.add("still", "open")
     with pytest.raises(ValueError, match="open in this process with ranker"):
@@ -229,7 +230,7 @@ def test_a_full_disk_is_an_error_loses_nothing_and_passes(on_disk):
     _teach(memory, 20)
     episode = memory.recall("the last one").episode_id
     before = memory.stats()
-    connections = memory._engine.parts.ledger.connections
+    connections = engine_of(memory).parts.ledger.connections
     for connection in (connections._quick, connections._durable):
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to say: no room
@@ -255,7 +256,7 @@ def test_a_ranker_that_fails_is_replaced_by_similarity_and_counted(ram: CascadeM
     def broken(*_: object, **__: object) -> object:
         raise ArithmeticError("no numbers today")
 
-    monkeypatch.setattr(ram._engine.namespace_state("default").encoder, "encode", broken)
+    monkeypatch.setattr(state_of(ram).encoder, "encode", broken)
     recall = ram.recall("heat the cup")
     assert recall.cases[0].solution == "a"
     assert ram.health().failures == {"rank": 1}
@@ -267,7 +268,7 @@ def test_an_embedder_that_fails_does_not_stop_the_agent(ram: CascadeMemory, monk
     def broken(texts: object) -> object:
         raise ConnectionError("embedding server is down")
 
-    monkeypatch.setattr(ram._engine.parts.embedder, "embed", broken)
+    monkeypatch.setattr(engine_of(ram).parts.embedder, "embed", broken)
     with pytest.warns(RuntimeWarning, match="embedding server is down"):
         assert ram.recall("q").cases == ()
     with pytest.warns(RuntimeWarning), ram.episode("q") as episode:
@@ -279,7 +280,7 @@ def test_learning_that_fails_is_counted_and_the_reward_stands(ram: CascadeMemory
     def broken(feedback: object) -> None:
         raise ArithmeticError("singular")
 
-    monkeypatch.setattr(ram._engine.namespace_state("default").policy, "update", broken)
+    monkeypatch.setattr(state_of(ram).policy, "update", broken)
     assert ram.reward(ram.recall("q").episode_id, 1.0, solution="s")
     assert ram.health().failures == {"learn": 1}
     assert ram.stats().rewards == 1
@@ -291,7 +292,7 @@ def test_chroma_that_fails_is_counted_and_recall_goes_on(on_disk, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("Error loading hnsw index")
 
-    monkeypatch.setattr(memory._engine.parts.mirror, "upsert", broken)
+    monkeypatch.setattr(engine_of(memory).parts.mirror, "upsert", broken)
     _teach(memory, 5)
     with pytest.raises(StoreError, match="nothing is lost"):
         memory.sync()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.exposure import Exposure
@@ -70,16 +71,16 @@ def test_a_search_is_never_held_out(memory: CascadeMemory):
 
 
 def test_its_success_becomes_a_case_and_teaches_what_happens_without_one(memory: CascadeMemory):
-    policy = memory._engine.namespace_state("default").policy
+    policy = state_of(memory).policy
     before = policy.value.predict(policy.value._prior).baseline
     case_id = memory.reward(memory.recall("heat a cup", episode_id=_held_out()).episode_id, 1.0, solution="use the stove")
     assert memory.get(str(case_id)).solution == "use the stove"
-    (lesson,) = memory._engine.parts.ledger.history(1, 10)
+    (lesson,) = engine_of(memory).parts.ledger.history(1, 10)
     assert not lesson.shown
     assert policy.value.predict(policy.value._prior).baseline > before
     assert policy.rewards == 1
     known = memory.search("heat the cup", k=2).cases
-    stored = memory._engine.parts.ledger.case_records(1)
+    stored = engine_of(memory).parts.ledger.case_records(1)
     assert len(known) == 2
     assert stored.shown.sum() == stored.succeeded.sum() == 0  # no case gets the credit
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 
@@ -20,7 +21,7 @@ def test_lag_is_what_was_not_fed_whatever_the_log_says(on_disk: Callable[..., Ca
     assert memory.health().chroma_lag == 0
     ids = memory.add([(f"task {i}", "s") for i in range(200)])
     assert memory.health().chroma_lag == 200
-    feeder = memory._engine.feeder
+    feeder = engine_of(memory).feeder
     assert feeder is not None
     assert feeder._ready()
     feeder._feed_once()  # which begins at the present end of the log
@@ -49,7 +50,7 @@ def test_a_build_from_the_present_begins_with_every_case(
     memory = on_disk()
     memory.add([(f"task {i}", "s") for i in range(100)])
     memory.sync()
-    monkeypatch.setattr(memory._engine.feeder, "flush", lambda: None)
+    monkeypatch.setattr(engine_of(memory).feeder, "flush", lambda: None)
     memory.rebuild()
     assert memory.health().chroma_lag == 100
 
@@ -57,10 +58,10 @@ def test_a_build_from_the_present_begins_with_every_case(
 def test_forgetting_a_namespace_that_never_was_is_no_news(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
     memory = on_disk()
     memory.add("a", "b")
-    head = memory._engine.parts.ledger.head()
+    head = engine_of(memory).parts.ledger.head()
     receipt = memory.forget(everything=True, namespace="never")
     assert (receipt.cases, receipt.episodes) == (0, 0)
-    assert memory._engine.parts.ledger.head() == head
+    assert engine_of(memory).parts.ledger.head() == head
     memory.sync()
     assert memory.health().ok
     assert memory.health().failures == {}
@@ -71,7 +72,7 @@ def test_forgetting_a_namespace_that_never_was_is_no_news(on_disk: Callable[...,
 def test_lines_about_namespaces_that_nobody_knows_are_passed_over(on_disk: Callable[..., CascadeMemory]):
     memory = on_disk()
     memory.add("a", "b")
-    ledger = memory._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     for number in (0, 4711):
         ledger.forget_namespace(number)  # as older versions wrote it
     with ledger.connections.write(durable=True) as connection:  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.bandit.case_worth import worth
@@ -73,7 +74,7 @@ def test_outcomes_in_which_no_solution_agrees_say_nothing_about_the_cases():
 def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, caplog: pytest.LogCaptureFixture):
     memory = on_disk(ttl=timedelta(days=1))
     memory.add([("old task", "old"), ("task verified again", "renewed"), ("new task", "new")])
-    ledger = memory._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     with ledger.connections.write(durable=True) as connection:
         old = (
             "UPDATE cases SET verified_at = verified_at - 90000, verified_run = verified_run - 90000 WHERE query <> 'new task'"
@@ -81,7 +82,7 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, ca
         connection.execute(old)
     memory.add("task verified again", "renewed")
     assert {case.solution for case in memory.search("task", k=3).cases} == {"renewed", "new"}
-    memory._engine.namespace_state("default")._next_look = 0.0
+    state_of(memory)._next_look = 0.0
     with caplog.at_level("INFO", "cascade_memory"):
         memory.recall("task")
     assert memory.stats().cases == 2
@@ -92,7 +93,7 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, ca
 def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
     memory = on_disk(ttl=timedelta(days=1))
     memory.add([(f"reset the password of user {i}", f"old {i}") for i in range(60)])
-    ledger = memory._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     with ledger.connections.write(durable=True) as connection:
         connection.execute("UPDATE cases SET verified_at = ?", (time.time() - 90_000,))
     memory.add("reset a password", "fresh")
@@ -112,7 +113,7 @@ def test_a_memory_with_limits_fails_open_as_well(on_disk, monkeypatch):
     def broken(*_: object, **__: object) -> object:
         raise OSError("no more files")
 
-    monkeypatch.setattr(memory._engine.parts.ledger, "scan", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger, "scan", broken)
     with pytest.warns(RuntimeWarning, match="going on without cases"):
         assert memory.recall("q", namespace="new").cases == ()
 
@@ -131,7 +132,7 @@ def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(
         recall = memory.recall(f"task {i} of kind {i % 7}")
         episodes.append((recall.episode_id, [case.id for case in recall.cases]))
         memory.reward(recall.episode_id, float(i % 5 != 0), solution=f"solution {i % 7}", metadata={"i": i})
-    ledger = memory._engine.parts.ledger
+    ledger = engine_of(memory).parts.ledger
     with ledger.connections.read() as connection:
         sizes = [row[0] for row in connection.execute("SELECT length(features) FROM recall ORDER BY key")]
     assert not any(sizes[:150])
@@ -141,9 +142,9 @@ def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(
     # A late change of mind still works: the episode's vector is made anew.
     assert memory.reward(episodes[0][0], 1.0, solution="at last", overwrite=True)
     assert memory.search("task 0 of kind 0").cases[0].solution == "at last"
-    state = memory._engine.namespace_state("default").policy.rewards
+    state = state_of(memory).policy.rewards
     memory.close()
-    assert on_disk()._engine.namespace_state("default").policy.rewards == state
+    assert state_of(on_disk()).policy.rewards == state
 
 
 def test_a_discarded_episode_keeps_no_candidates(on_disk):
@@ -151,7 +152,7 @@ def test_a_discarded_episode_keeps_no_candidates(on_disk):
     memory.add([(f"task {i}", "s") for i in range(40)])
     episode = memory.recall("task 3").episode_id
     memory.discard(episode)
-    with memory._engine.parts.ledger.connections.read() as connection:
+    with engine_of(memory).parts.ledger.connections.read() as connection:
         (size,) = connection.execute("SELECT sum(length(features) + length(context)) FROM recall").fetchone()
     assert size == 0
     assert len(memory.get_episode(episode).cases) <= 1

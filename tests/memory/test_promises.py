@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import AlreadyRewarded, InvalidInput, StoreCorrupt, UnknownEpisode
@@ -57,7 +58,7 @@ def test_a_process_that_only_recalls_learns_from_the_others(tmp_path: Path):
             """,
         )
         memory.recall("task")
-        assert memory._engine.namespace_state("default").policy.rewards == 20
+        assert state_of(memory).policy.rewards == 20
 
 
 def test_learn_off_learns_nothing_of_the_others_either(tmp_path: Path):
@@ -65,7 +66,7 @@ def test_learn_off_learns_nothing_of_the_others_either(tmp_path: Path):
         memory.recall("task")
         _elsewhere(tmp_path / "m", 'memory.reward(memory.recall("task").episode_id, 1.0, solution="s")')
         memory.sync()
-        assert memory._engine.namespace_state("default").policy.rewards == 0
+        assert state_of(memory).policy.rewards == 0
         assert len(memory.recall("task").cases) == 1
 
 
@@ -120,16 +121,16 @@ def test_a_snapshot_that_does_not_fit_is_learned_again(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
         assert memory.recall("task 1").error is None
         assert memory.health().ok
-        assert memory._engine.namespace_state("default").policy.rewards == 5
+        assert state_of(memory).policy.rewards == 5
 
 
 def test_abandoned_recalls_do_not_crowd_out_new_ones(ram: CascadeMemory):
     ram.add([("a", "1"), ("b", "2")])
-    policy = ram._engine.namespace_state("default").policy
+    policy = state_of(ram).policy
     for _ in range(1_040):
         ram.recall("a")
     assert len(policy._expected) == 1_024  # type: ignore[attr-defined]
-    newest = ram._engine.parts.ledger.episode(ram.recall("a").episode_id)
+    newest = engine_of(ram).parts.ledger.episode(ram.recall("a").episode_id)
     assert newest is not None
     assert max(policy._expected) >= 1_041  # type: ignore[attr-defined]
 
@@ -165,13 +166,13 @@ def test_a_mirror_made_anew_after_a_wipe_holds_every_case(tmp_path: Path, clean:
             memory.rebuild()
         memory.add("one more", "s")
         memory.sync()
-        assert memory._engine.parts.mirror is not None
-        assert memory._engine.parts.mirror.count("default") == 2_101
-        assert memory._engine.feeder is not None
-        while memory._engine.feeder.state == "rebuilding":
+        assert engine_of(memory).parts.mirror is not None
+        assert engine_of(memory).parts.mirror.count("default") == 2_101
+        assert engine_of(memory).feeder is not None
+        while engine_of(memory).feeder.state == "rebuilding":
             threading.Event().wait(0.1)
         memory.sync()
-        assert memory._engine.parts.mirror.count("default") == 2_101
+        assert engine_of(memory).parts.mirror.count("default") == 2_101
 
 
 def test_a_follower_cannot_take_the_owner_s_mirror_away(tmp_path: Path):
@@ -319,7 +320,7 @@ def test_after_a_recall_that_failed_open_nothing_breaks(ram: CascadeMemory, monk
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ram._engine.parts.ledger, "record", fail)
+        patch.setattr(engine_of(ram).parts.ledger, "record", fail)
         with pytest.warns(RuntimeWarning, match="could not write a recall down"):
             recall = ram.recall("task")
     assert recall.cases[0].solution == "s"
@@ -329,13 +330,13 @@ def test_after_a_recall_that_failed_open_nothing_breaks(ram: CascadeMemory, monk
 
 
 def test_a_batch_with_a_broken_vector_stores_nothing(ram: CascadeMemory):
-    embed = ram._engine.parts.embedder.embed
+    embed = engine_of(ram).parts.embedder.embed
 
     def broken(texts: list[str]) -> np.ndarray:
         vectors = embed(texts)
         return vectors * np.nan if "q90" in texts else vectors
 
-    ram._engine.parts.embedder.embed = broken  # type: ignore[method-assign]
+    engine_of(ram).parts.embedder.embed = broken  # type: ignore[method-assign]
     with pytest.raises(InvalidInput):
         ram.add([(f"q{i}", "s") for i in range(100)], progress=False)
     assert ram.stats().cases == 0
@@ -343,7 +344,7 @@ def test_a_batch_with_a_broken_vector_stores_nothing(ram: CascadeMemory):
 
 def test_looking_at_a_namespace_does_not_make_it(ram: CascadeMemory):
     assert ram.stats(namespace="typo").cases == 0
-    assert "typo" not in ram._engine.parts.ledger.namespaces()
+    assert "typo" not in engine_of(ram).parts.ledger.namespaces()
 
 
 def test_memories_in_ram_that_nobody_closes_leave_no_thread():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from inside import state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import _BY_NAME, light, neural_linlogucb, resolve_ranker
@@ -13,7 +14,7 @@ from cascade_memory.errors import InvalidInput
 
 
 def policy_of(memory: CascadeMemory):
-    return memory._engine.namespace_state("default").policy
+    return state_of(memory).policy
 
 
 def test_options_reach_the_ranker():

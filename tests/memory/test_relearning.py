@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 
@@ -38,11 +39,11 @@ def test_a_reward_whose_case_could_not_be_indexed_at_once_is_acknowledged_and_ma
     memory = on_disk()
     _teach(memory, 5)
     episode = memory.recall("another task").episode_id
-    _fail_once(memory._engine.parts.ledger, "scan", monkeypatch)
+    _fail_once(engine_of(memory).parts.ledger, "scan", monkeypatch)
     assert memory.reward(episode, 1.0, solution="another solution")
     assert memory.health().failures == {"follow": 1}
     assert memory.recall("another task").explain().candidates[0].similarity > 0.99
-    state = memory._engine.namespace_state("default")
+    state = state_of(memory)
     assert state.index.count == memory.stats().cases
     assert state.policy.rewards == memory.stats().rewards == 6
 
@@ -50,12 +51,12 @@ def test_a_reward_whose_case_could_not_be_indexed_at_once_is_acknowledged_and_ma
 def test_a_forgetting_that_could_not_be_learned_at_once_is_learned_later(on_disk, monkeypatch):
     memory = on_disk()
     episodes = _teach(memory, 10)
-    _fail_once(memory._engine.parts.ledger, "history", monkeypatch)
+    _fail_once(engine_of(memory).parts.ledger, "history", monkeypatch)
     memory.forget(episode_id=episodes[1])
-    assert memory._engine.namespace_state("default").rebuild_due
+    assert state_of(memory).rebuild_due
     assert memory.health().failures == {"learn": 1}
     memory.sync()
-    assert memory._engine.namespace_state("default").policy.rewards == memory.stats().rewards == 9
+    assert state_of(memory).policy.rewards == memory.stats().rewards == 9
 
 
 def test_a_purge_says_what_could_not_be_relearned(on_disk, monkeypatch):
@@ -65,13 +66,13 @@ def test_a_purge_says_what_could_not_be_relearned(on_disk, monkeypatch):
     def broken(*_: object, **__: object) -> object:
         raise OSError("too many open files")
 
-    monkeypatch.setattr(memory._engine.parts.ledger, "history", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger, "history", broken)
     receipt = memory.forget(episode_id=episodes[1], purge=True)
     assert not receipt.purged
     assert "relearning failed" in receipt.stale[0]
     monkeypatch.undo()
     assert memory.forget(purge=True).purged  # once more, and all is well
-    assert memory._engine.namespace_state("default").policy.rewards == 9
+    assert state_of(memory).policy.rewards == 9
 
 
 _OTHER = textwrap.dedent(
@@ -105,7 +106,7 @@ def test_a_process_that_does_not_learn_leaves_no_snapshot(on_disk, tmp_path: Pat
     assert _other(tmp_path, "teach") == "35"
     idle.recall("task 3 of kind 3")
     idle.close()
-    assert on_disk()._engine.namespace_state("default").policy.rewards == 35
+    assert state_of(on_disk()).policy.rewards == 35
 
 
 def test_what_another_process_forgot_does_not_come_back_in_a_snapshot(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
@@ -113,7 +114,7 @@ def test_what_another_process_forgot_does_not_come_back_in_a_snapshot(on_disk: C
     _teach(memory, 25)
     assert _other(tmp_path, "forget") == "0"
     memory.close()  # it has not looked since
-    assert on_disk()._engine.namespace_state("default").policy.rewards == 0
+    assert state_of(on_disk()).policy.rewards == 0
 
 
 def test_a_short_session_compacts_what_it_leaves(on_disk, monkeypatch):
@@ -123,6 +124,6 @@ def test_a_short_session_compacts_what_it_leaves(on_disk, monkeypatch):
         _teach(memory, 10, start=10 * session)
         memory.close()
     memory = on_disk()
-    with memory._engine.parts.ledger.connections.read() as connection:
+    with engine_of(memory).parts.ledger.connections.read() as connection:
         (whole,) = connection.execute("SELECT count(*) FROM recall WHERE length(context) > 0").fetchone()
     assert whole <= 21

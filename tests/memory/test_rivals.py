@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from inside import state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly import rankers
@@ -102,7 +103,7 @@ def test_where_chance_showed_nothing_no_pair_counts_as_seen(ranker):
         recalls = [memory.recall(f"task {i % 4}") for i in range(40)]
         shown = sum(bool(recall.cases) for recall in recalls)
         assert 0 < shown < 40
-        policy = memory._engine.namespace_state("default").policy
+        policy = state_of(memory).policy
         assert len(policy._expected) == shown  # type: ignore[attr-defined]
         for recall in recalls:
             memory.reward(recall.episode_id, 1.0)

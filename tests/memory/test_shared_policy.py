@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import similarity
@@ -14,7 +15,7 @@ from cascade_memory.errors import InvalidInput
 
 
 def _weights(memory: CascadeMemory, namespace: str) -> np.ndarray:
-    return np.array(memory._engine.namespace_state(namespace).policy.head.posterior.mean)  # type: ignore[attr-defined]
+    return np.array(state_of(memory, namespace).policy.head.posterior.mean)  # type: ignore[attr-defined]
 
 
 def _live(memory: CascadeMemory, namespace: str, episodes: int, seed: int = 0) -> None:
@@ -46,7 +47,7 @@ def test_a_new_namespace_starts_from_what_the_others_learned_about_ranking(share
 
 def test_cases_words_and_clusters_are_not_shared(shared: CascadeMemory):
     _live(shared, "a", 60)
-    encoder = shared._engine.namespace_state("b").encoder
+    encoder = state_of(shared, "b").encoder
     assert encoder._words._texts == 0  # type: ignore[attr-defined]
     assert not encoder._clusters._several  # type: ignore[attr-defined]
     assert shared.recall("part1 noise2", namespace="b").cases == ()

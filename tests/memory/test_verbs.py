@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Episode, Step, Trajectory
 from cascade_memory.errors import InvalidInput
@@ -54,7 +55,7 @@ def test_a_success_without_a_solution_teaches_but_is_not_retained(ram: CascadeMe
 def test_an_agent_s_own_report_is_kept_but_neither_retained_nor_learned_from(ram: CascadeMemory):
     assert ram.reward(ram.recall("q").episode_id, 1.0, solution="s", source="agent") is None
     assert ram.stats().rewards == 1
-    assert ram._engine.namespace_state("default").policy.rewards == 0
+    assert state_of(ram).policy.rewards == 0
     trusting = CascadeMemory(embedder="hashing", retain_from=("agent",))
     assert trusting.reward(trusting.recall("q").episode_id, 1.0, solution="s", source="agent") is not None
     trusting.close()
@@ -89,7 +90,7 @@ def test_overwriting_a_reward_takes_its_case_back(ram: CascadeMemory):
     assert ram.recall("q").cases == ()
     assert ram.stats().cases == 0
     assert ram.stats().mean_reward == 0.0
-    policy = ram._engine.namespace_state("default").policy
+    policy = state_of(ram).policy
     assert policy.rewards == 1
 
 
@@ -114,7 +115,7 @@ def test_search_is_plain_similarity_opens_no_episode_and_is_logged_as_a_search(r
     found = ram.search("cool the plate", k=2)
     assert [case.solution for case in found.cases] == ["b", "a"]
     assert ram.pending() == []
-    kinds = [record["recall_kind"] for record in ram._engine.parts.ledger.dump() if record["kind"] == "recall"]
+    kinds = [record["recall_kind"] for record in engine_of(ram).parts.ledger.dump() if record["kind"] == "recall"]
     assert kinds == ["search"]
 
 
@@ -125,7 +126,7 @@ def test_namespaces_share_nothing(ram: CascadeMemory):
     case_id = ram.search("heat the cup", namespace="a").cases[0].id
     with pytest.raises(LookupError):
         ram.get(case_id, namespace="b")
-    assert ram._engine.namespace_state("b").policy.rewards == 0
+    assert state_of(ram, "b").policy.rewards == 0
 
 
 def test_adding_one_and_many(ram: CascadeMemory):
@@ -196,19 +197,19 @@ def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgot
         (secret,) = [one.id for one in memory.pending()]
         memory.reward(secret, 1.0, solution="secret")
         memory.forget(episode_id=secret)
-        policy = memory._engine.namespace_state("default").policy
+        policy = state_of(memory).policy
         after = policy.state_dict()
-        policy.rebuild(memory._engine.parts.ledger.history(1, 10_000))
+        policy.rebuild(engine_of(memory).parts.ledger.history(1, 10_000))
         for name, array in policy.state_dict().items():
             assert array == pytest.approx(after[name], abs=1e-9), name
-        assert "secret" not in json.dumps(list(memory._engine.parts.ledger.dump()))
+        assert "secret" not in json.dumps(list(engine_of(memory).parts.ledger.dump()))
 
 
 def test_learning_is_off_when_it_is_off():
     with CascadeMemory(embedder="hashing", learn="off") as memory:
         for _ in range(5):
             _solve(memory, "q", "s")
-        assert memory._engine.namespace_state("default").policy.rewards == 0
+        assert state_of(memory).policy.rewards == 0
         assert memory.stats().cases == 1
 
 
@@ -216,7 +217,7 @@ def test_learning_in_the_background_catches_up():
     with CascadeMemory(embedder="hashing") as memory:
         for i in range(30):
             _solve(memory, f"q{i}", "s")
-        policy = memory._engine.namespace_state("default").policy
+        policy = state_of(memory).policy
         deadline = time.monotonic() + 10
         while policy.rewards < 30 and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Step
 from cascade_memory.encoders.hashing import HashingEmbedder
@@ -83,7 +84,7 @@ def test_forgotten_cases_leave_chroma_too(tmp_path: Path):
         memory.forget(everything=True, namespace="gone")
         memory.add("after", "s", namespace="gone")
         memory.sync()
-        mirror = memory._engine.parts.mirror
+        mirror = engine_of(memory).parts.mirror
         assert mirror is not None
         assert mirror.count("default") == 4
         assert mirror.count("gone") == 1
@@ -93,7 +94,7 @@ def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(t
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.add([(f"task {i} {i * i}", f"s{i}") for i in range(300)])
         memory.sync()
-        index = memory._engine.namespace_state("default").index
+        index = state_of(memory).index
         exact = [case.solution for case in memory.search("task 17 289", k=5).cases]
         monkeypatch.setattr(index, "_exact_limit", 10)
         asked: list[int] = []

@@ -17,12 +17,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.memory.memory import Memory
 
 _CHROMA = Path(sys.executable).with_name("chroma")
+_HELPERS = Path(__file__).parents[1] / "helpers"
 pytestmark = [
     pytest.mark.slow,
     # Chroma leaves the connections of a client that could not connect to the garbage collector.
@@ -81,7 +83,7 @@ def _open(folder: Path, server: Server, **options: object) -> CascadeMemory:
 
 
 def _fed(memory: Memory) -> int:
-    mirror = memory._engine.parts.mirror
+    mirror = engine_of(memory).parts.mirror
     assert mirror is not None
     return mirror.count("default")
 
@@ -121,11 +123,11 @@ def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path
     monkeypatch.setattr("cascade_memory.stores.tiered.EXACT_LIMIT", 10)
     monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
-        memory._engine.namespace_state("default").index._exact_limit = 10
+        state_of(memory).index._exact_limit = 10
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
-        assert memory._engine.feeder is not None
-        assert memory._engine.feeder.covered  # recall asks the server now
+        assert engine_of(memory).feeder is not None
+        assert engine_of(memory).feeder.covered  # recall asks the server now
         assert memory.search("task 7").cases[0].solution == "s7"
         server.stop()
         began = time.perf_counter()
@@ -169,14 +171,16 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
         import sys, time
         from cascade_memory import CascadeMemory
         from cascade_memory.engine import mirror_feeder as feeder
+        sys.path.insert(0, sys.argv[3])
+        from inside import engine_of, state_of
         feeder._WORTH_ASKING = 10
         with CascadeMemory(sys.argv[1], embedder="hashing", chroma=sys.argv[2]) as memory:
-            memory._engine.namespace_state("default").index._exact_limit = 10
+            state_of(memory).index._exact_limit = 10
             deadline = time.monotonic() + 30
-            while not memory._engine.feeder.covered and time.monotonic() < deadline:
+            while not engine_of(memory).feeder.covered and time.monotonic() < deadline:
                 time.sleep(0.05)
             asked = []
-            mirror = memory._engine.parts.mirror
+            mirror = engine_of(memory).parts.mirror
             nearest = mirror.nearest_ids
             mirror.nearest_ids = lambda *a: asked.append(1) or nearest(*a)
             print(memory.health().chroma, memory.search("task 7").cases[0].solution, len(asked))
@@ -185,7 +189,7 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
     with _open(tmp_path / "memory", server) as memory:
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
-        arguments = [sys.executable, "-c", script, str(tmp_path / "memory"), server.url]
+        arguments = [sys.executable, "-c", script, str(tmp_path / "memory"), server.url, str(_HELPERS)]
         ran = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
         assert ran.stdout.split() == ["follower", "s7", "1"], ran.stderr
 
@@ -199,18 +203,18 @@ def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(t
         assert server.url in receipt.stale[0]
         memory.sync()
         assert _fed(memory) == 1
-        memory._engine.parts.mirror.prepare("default", np.ones(384, np.float32))  # type: ignore[union-attr]
-        found = memory._engine.parts.mirror.nearest_ids("default", np.ones(384, np.float32), 5)  # type: ignore[union-attr]
+        engine_of(memory).parts.mirror.prepare("default", np.ones(384, np.float32))  # type: ignore[union-attr]
+        found = engine_of(memory).parts.mirror.nearest_ids("default", np.ones(384, np.float32), 5)  # type: ignore[union-attr]
         assert found == [memory.search("bob's task").cases[0].id]
 
 
 def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, monkeypatch):
     monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
-        memory._engine.namespace_state("default").index._exact_limit = 10
+        state_of(memory).index._exact_limit = 10
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
-        mirror = memory._engine.parts.mirror
+        mirror = engine_of(memory).parts.mirror
         assert mirror is not None
         mirror._timeout = 2.0  # type: ignore[attr-defined]
         mirror.prepare("default", np.ones(384, np.float32))
