@@ -60,12 +60,13 @@ class TestExactIndex(CaseIndexContract):
 class _BruteForce:
     """A bulk index that has seen the cases up to a key."""
 
-    def __init__(self, index: TieredIndex, covered: int) -> None:
-        self._index, self.covered = index, covered
+    def __init__(self, covered: int) -> None:
+        self.index: TieredIndex | None = None
+        self.covered = covered
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        keys, _ = self._index._exact.nearest(vector, 10_000)
-        return keys[keys <= self.covered][:k]
+        assert self.index is not None
+        return self.index.nearest(vector, k, among=np.arange(self.covered + 1))[0]
 
 
 class TestTieredIndexWithoutBulk(CaseIndexContract):
@@ -75,9 +76,9 @@ class TestTieredIndexWithoutBulk(CaseIndexContract):
 
 class TestTieredIndexWithBulkAndTail(CaseIndexContract):
     def make(self, dimension):
-        index = TieredIndex(dimension, exact_limit=0)
-        index._bulk = _BruteForce(index, covered=25)
-        return index
+        bulk = _BruteForce(covered=25)
+        bulk.index = TieredIndex(dimension, bulk, exact_limit=0)
+        return bulk.index
 
 
 class TestSQLiteLedgerInRam(LedgerContract):

@@ -198,7 +198,7 @@ def _check_same(first: Settings, settings: Settings, folder: Path) -> None:
 
 
 def _assemble(folder: Path | None, settings: Settings) -> Engine:
-    ledger = SQLiteLedger(None if folder is None else _ledger_path(folder))
+    ledger = SQLiteLedger(None if folder is None else ledger_path(folder))
     try:
         embedder = resolve_embedder(settings.embedder, stored_embedder(ledger))
         hindsight = settings.matcher is not None
@@ -297,7 +297,8 @@ def _identity(ledger: Ledger) -> str:
     return known
 
 
-def _ledger_path(folder: Path) -> Path:
+def ledger_path(folder: Path) -> Path:
+    """Make a memory's folder, if it is not there, and return where its ledger belongs."""
     try:
         make_folder(folder)
     except OSError as error:

@@ -177,7 +177,7 @@ _CREDITED: Mapping[str, Callable[..., Ranker]] = {
     "neural-linucb": neural_linucb,
     "thompson": thompson,
 }
-_BY_NAME: Mapping[str, Callable[..., Ranker]] = {
+BY_NAME: Mapping[str, Callable[..., Ranker]] = {
     **_CREDITED,
     "similarity": similarity,
     "random": uniform,
@@ -212,10 +212,10 @@ def resolve_ranker(
             raise InvalidInput(f'policy_scope="shared" needs a ranker with shared weights, and {ranker.name!r} has none')
         _check_made(ranker, credit, options)
         return ranker
-    known = isinstance(ranker, str) and ranker in _BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
+    known = isinstance(ranker, str) and ranker in BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
     if not known and not _names_a_model(ranker):
         raise InvalidInput(
-            f"ranker must be one of {', '.join(sorted(_BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
+            f"ranker must be one of {', '.join(sorted(BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
             f"(owner/name), or a Ranker, not {ranker!r}"
         )
     if shared and ranker not in ("auto", "light"):
@@ -228,7 +228,7 @@ def resolve_ranker(
         return cross_encoder(ranker, **given)
     if ranker in ("auto", "light"):
         given |= {"hindsight": hindsight, "shared": shared}
-    made = _BY_NAME[ranker](**given)
+    made = BY_NAME[ranker](**given)
     if options:
         _try_out(made)
     return made

@@ -79,7 +79,7 @@ class LightPolicy:
         self.head = RankingHead(self._leaning(), self._precision)
         self.value = CaseValue(CONTEXT_PRIOR)
         self.records = Records()
-        self._expected: dict[int, Floats] = {}
+        self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still to come
         self._since_fit = 0
         self._rewards = 0.0
         self._version = 0
@@ -169,15 +169,15 @@ class LightPolicy:
         pair = (features[choice.chosen[0]] - features.mean(axis=0)) * np.sqrt(share * (1 - share))
         with self._publishing:
             posterior = self._ready.posterior.observe(pair)
-            self._expected[key] = pair
-            if len(self._expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
-                posterior = posterior.withdraw(self._expected.pop(next(iter(self._expected))))
+            self.expected[key] = pair
+            if len(self.expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
+                posterior = posterior.withdraw(self.expected.pop(next(iter(self.expected))))
             self._publish(posterior)
 
     def withdraw(self, key: int) -> None:
         """Give the expected pair back."""
         with self._publishing:
-            pair = self._expected.pop(key, None)
+            pair = self.expected.pop(key, None)
             if pair is not None:
                 self._publish(self._ready.posterior.withdraw(pair))
 
@@ -194,7 +194,7 @@ class LightPolicy:
 
     def _learn(self, outcome: Feedback) -> None:
         with self._publishing:
-            self._expected.pop(outcome.key, None)
+            self.expected.pop(outcome.key, None)
         weight = outcome.weight  # an episode of several recalls counts once
         if not len(outcome.slate):
             self._rewards += weight
@@ -288,7 +288,7 @@ class LightPolicy:
         self._version += 1
         with self._publishing:
             posterior = self.head.posterior
-            for pair in self._expected.values():
+            for pair in self.expected.values():
                 posterior = posterior.observe(pair)
             self._publish(posterior)
 

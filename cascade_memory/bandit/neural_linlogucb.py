@@ -75,22 +75,22 @@ class NeuralLinLogUCB:
         self.name = "neural-linlogucb-2"
         self._theta = np.asarray(theta, np.float64)
         self._lambda, self._learning_rate = regularisation, learning_rate
-        self._exact, self._probability, self._decay, self._discount = refit == "exact", scale == "probability", decay, discount
+        self.exact, self._probability, self._decay, self._discount = refit == "exact", scale == "probability", decay, discount
         self._form, self._credit = FORMS[form], credit
         self.exploration = UpperConfidence(alpha, burn_in=0)
         self._changing = threading.Lock()  # A is read, changed and put back; never held by ``select``
         self._reset()
 
     def _reset(self) -> None:
-        self._posterior = Posterior.prior(self._theta, self._lambda, self._form)
-        self._expected: dict[int, Floats] = {}
+        self.posterior = Posterior.prior(self._theta, self._lambda, self._form)
+        self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still to come
         self._window = Window(WINDOW, len(self._theta))
         self._rewards = 0.0
 
     @property
     def theta(self) -> Floats:
         """The head as it is now."""
-        return self._posterior.mean
+        return self.posterior.mean
 
     @property
     def version(self) -> int:
@@ -107,7 +107,7 @@ class NeuralLinLogUCB:
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
         """Take the k best upper confidence bounds."""
         del abstain  # it never does
-        posterior, rewards = self._posterior, self.rewards
+        posterior, rewards = self.posterior, self.rewards
         features = np.asarray(slate.features, np.float64)
         value = features @ posterior.mean
         uncertainty = posterior.uncertainty(features)
@@ -138,17 +138,17 @@ class NeuralLinLogUCB:
             return  # what has lost weight since could not be taken back: such pairs count from their reward on
         pairs = np.asarray(slate.features, np.float64)[choice.chosen]
         with self._changing:
-            self._expected[key] = pairs
-            self._posterior = self._seen(self._posterior, pairs)
-            if len(self._expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
-                for pair in self._expected.pop(next(iter(self._expected))):
-                    self._posterior = self._posterior.withdraw(pair)
+            self.expected[key] = pairs
+            self.posterior = self._seen(self.posterior, pairs)
+            if len(self.expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
+                for pair in self.expected.pop(next(iter(self.expected))):
+                    self.posterior = self.posterior.withdraw(pair)
 
     def withdraw(self, key: int) -> None:
         """Take the pairs out of A again."""
         with self._changing:
-            for pair in self._expected.pop(key, ()):
-                self._posterior = self._posterior.withdraw(pair)
+            for pair in self.expected.pop(key, ()):
+                self.posterior = self.posterior.withdraw(pair)
 
     def _seen(self, posterior: Posterior, pairs: Floats) -> Posterior:
         for pair in pairs:
@@ -180,20 +180,20 @@ class NeuralLinLogUCB:
         features = np.asarray(outcome.slate.features, np.float64)
         self._rewards += outcome.weight
         with self._changing:
-            if self._expected.pop(outcome.key, None) is None:
-                self._posterior = self._seen(self._posterior, features[outcome.chosen])
+            if self.expected.pop(outcome.key, None) is None:
+                self.posterior = self._seen(self.posterior, features[outcome.chosen])
         credited = set(self.credited(outcome).tolist())
         for place in outcome.chosen.tolist():
             self._window.append(features[place], outcome.reward if place in credited else math.nan, outcome.weight)
 
     def settle(self) -> None:
         """Move theta to the minimum of the loss over the window, if it is to be exact."""
-        if self._exact and len(self._window):
+        if self.exact and len(self._window):
             self._move_to(self._minimum())
 
     def step(self, outcome: Feedback) -> None:
         """Move theta by Eq. linear-grad, unless it is to be exact."""
-        for place in () if self._exact else self.credited(outcome):
+        for place in () if self.exact else self.credited(outcome):
             theta, pair = self.theta, np.asarray(outcome.slate.features[place], np.float64)
             step = outcome.weight * self._slope(pair, outcome.reward) * pair + (self._lambda * theta if self._decay else 0.0)
             self._move_to(theta - self._learning_rate * step)
@@ -220,7 +220,7 @@ class NeuralLinLogUCB:
 
     def _move_to(self, theta: Floats) -> None:
         with self._changing:
-            self._posterior = self._posterior.moved_to(theta)
+            self.posterior = self.posterior.moved_to(theta)
 
     @property
     def pairs(self) -> int:
@@ -238,14 +238,14 @@ class NeuralLinLogUCB:
         policy = copy.copy(self)
         policy._changing = threading.Lock()
         with self._changing:
-            policy._window, policy._expected = self._window.copy(), dict(self._expected)
+            policy._window, policy.expected = self._window.copy(), dict(self.expected)
         pairs = policy._window.features
         pairs[list(places)] = features
         precision = self._lambda * np.eye(len(theta)) + (pairs * policy._counts()[:, None]).T @ pairs
         posterior = Posterior(np.asarray(theta, np.float64), precision, self._form(precision))
-        for pairs in policy._expected.values():
+        for pairs in policy.expected.values():
             posterior = policy._seen(posterior, pairs)
-        policy._posterior = posterior
+        policy.posterior = posterior
         return policy
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
@@ -258,8 +258,8 @@ class NeuralLinLogUCB:
     def state_dict(self) -> dict[str, Floats]:
         """Return theta, A, the window and the counters; without the open episodes, which a new process may never hear of."""
         with self._changing:
-            posterior = self._posterior
-            for pairs in self._expected.values():
+            posterior = self.posterior
+            for pairs in self.expected.values():
                 for pair in pairs:
                     posterior = posterior.withdraw(pair)
         window = self._window
@@ -278,7 +278,7 @@ class NeuralLinLogUCB:
         rewards, ever = taken(state, "counters", (2,), low=0.0)
         pairs, labels, weights = taken_pairs(state, WINDOW, d)
         self._reset()
-        self._posterior = Posterior(theta, precision, self._form(precision))
+        self.posterior = Posterior(theta, precision, self._form(precision))
         self._rewards = float(rewards)
         for pair, label, weight in zip(pairs, labels, weights, strict=True):
             self._window.append(pair, float(label), float(weight))

@@ -82,7 +82,7 @@ class NeuralLogUCB:
         inner = rng.normal(size=self._shape) * np.sqrt(2.0 / dimension)
         self._network = _Network(inner, rng.normal(size=width) * np.sqrt(1.0 / width))
         self._design = np.full(width * dimension + width, self._lambda)  # U
-        self._expected: dict[int, Floats] = {}
+        self.expected: dict[int, Floats] = {}  # what U holds of pairs whose reward is still to come
         self._window = Window(_WINDOW, dimension)
         self._rewards = 0.0
 
@@ -119,13 +119,13 @@ class NeuralLogUCB:
         """Add the chosen pairs to U."""
         squares = self._squares(slate, choice.chosen)
         with self._changing:
-            self._expected[key] = squares
+            self.expected[key] = squares
             self._design = self._design + squares
 
     def withdraw(self, key: int) -> None:
         """Take them out of U again."""
         with self._changing:
-            squares = self._expected.pop(key, None)
+            squares = self.expected.pop(key, None)
             if squares is not None:
                 self._design = self._design - squares
 
@@ -140,7 +140,7 @@ class NeuralLogUCB:
         self._rewards += outcome.weight
         squares = self._squares(outcome.slate, outcome.chosen)
         with self._changing:
-            if self._expected.pop(outcome.key, None) is None:
+            if self.expected.pop(outcome.key, None) is None:
                 self._design = self._design + squares
         for place in self._credit(outcome):
             self._window.append(outcome.slate.features[place], outcome.reward, outcome.weight)
@@ -170,7 +170,7 @@ class NeuralLogUCB:
     def state_dict(self) -> dict[str, Floats]:
         """Return the network, U, the window and the counter."""
         with self._changing:
-            design = self._design - sum(self._expected.values(), start=np.zeros(1))
+            design = self._design - sum(self.expected.values(), start=np.zeros(1))
         return {
             "inner": self._network.inner,
             "outer": self._network.outer,

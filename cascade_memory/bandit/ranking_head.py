@@ -63,7 +63,7 @@ class RankingHead:
         """Move theta towards the mode and take the curvature there as precision; ``rates`` are (s0, s1)."""
         if not (self._hindsight or self._bandit):
             return
-        problem = _Problem(self._hindsight, self._bandit, self.prior, self.precision, rates)
+        problem = Problem(self._hindsight, self._bandit, self.prior, self.precision, rates)
         # The intercept is fitted beside theta.
         point = np.append(self.posterior.mean, self._intercept)
         loss = problem.loss(point)
@@ -118,7 +118,7 @@ def _without_intercept(curvature: Floats) -> Floats:
     return rest - np.outer(cross, cross) / last
 
 
-def _line_search(problem: _Problem, point: Floats, direction: Floats, loss: float) -> tuple[Floats, float, bool]:
+def _line_search(problem: Problem, point: Floats, direction: Floats, loss: float) -> tuple[Floats, float, bool]:
     """Halve a Newton step until it helps: the hindsight likelihood is not convex."""
     scale = 1.0
     for _ in range(6):
@@ -130,7 +130,7 @@ def _line_search(problem: _Problem, point: Floats, direction: Floats, loss: floa
     return point, loss, False
 
 
-class _Problem:
+class Problem:
     """Negative log posterior over (theta, b) of everything in the window, padded into dense arrays."""
 
     def __init__(
@@ -179,6 +179,7 @@ class _Problem:
         return np.clip(self.floor + self.range * fits, 1e-6, 1 - 1e-6)
 
     def loss(self, point: Floats) -> float:
+        """Return minus the log of the posterior."""
         shares, _ = self._shares(point[:-1])
         agreed = (shares * self.agreement).sum(axis=1)
         hindsight = -(self.weights * np.log(agreed + 1e-300)).sum()
@@ -187,6 +188,7 @@ class _Problem:
         return float(hindsight + bandit + 0.5 * (self.precision * (point - self.prior) ** 2).sum())
 
     def gradient(self, point: Floats) -> Floats:
+        """Return the derivative of the loss."""
         shares, agreed = self._shares(point[:-1])
         pull = ((shares - agreed) * self.weights[:, None])[..., None] * self.features
         gradient = self.precision * (point - self.prior)

@@ -57,7 +57,7 @@ class Alignment:
     def __init__(self) -> None:
         self._earlier: deque[_Earlier] = deque(maxlen=_EARLIER)
         self._cases = 0
-        self._pairs = 0.0
+        self.pairs = 0.0  # of cases that were compared
         self._sums = np.zeros(4)  # of the likeness of whole texts, openings, closings, solutions
         self._products = np.zeros((4, 4))
         self.weights: NDArray[np.float32] = np.zeros(2, np.float32)  # replaced as a whole: others read it meanwhile
@@ -89,15 +89,15 @@ class Alignment:
                 np.where(same, 1.0, shared_letters(case.solution, [other.solution for other in others], rarity)),
             ]
         )
-        self._pairs += len(others)
+        self.pairs += len(others)
         self._sums += likeness.sum(axis=1)
         self._products += likeness @ likeness.T
 
     def _weights(self) -> NDArray[np.float32]:
-        if not self._pairs:
+        if not self.pairs:
             return np.zeros(2, np.float32)
-        mean = self._sums / self._pairs
-        covariance = self._products / self._pairs - np.outer(mean, mean)
+        mean = self._sums / self.pairs
+        covariance = self._products / self.pairs - np.outer(mean, mean)
         deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
         says = covariance[:3, 3] / (deviation[:3] * deviation[3])
         surely = says - 1.0 / np.sqrt(self._cases)  # pairs share cases: only these are independent

@@ -28,11 +28,11 @@ class SolutionClusters:
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._lookup = lookup
-        self._single: dict[int, int] = {}  # solution -> the key of its only case
-        self._several: dict[int, tuple[Vectors, int]] = {}  # solution -> (sum of vectors, number of cases)
-        self._scatter = np.zeros((dimension, dimension))
-        self._deviations: list[NDArray[np.float64]] = []
-        self._count = 0  # deviations in ``_scatter``
+        self.single: dict[int, int] = {}  # solution -> the key of its only case
+        self.several: dict[int, tuple[Vectors, int]] = {}  # solution -> (sum of vectors, number of cases)
+        self.scatter = np.zeros((dimension, dimension))
+        self.deviations: list[NDArray[np.float64]] = []  # not yet in ``scatter``
+        self._count = 0  # deviations in ``scatter``
         self._retained = 0
         self._whitening: Vectors | None = None
 
@@ -46,25 +46,25 @@ class SolutionClusters:
 
     def _add(self, key: int, group: int, vector: Vectors) -> None:
         self._retained += 1
-        known = self._several.get(group)
-        if known is None and group in self._single:
-            first = self._lookup(np.array([self._single.pop(group)]))[0]
+        known = self.several.get(group)
+        if known is None and group in self.single:
+            first = self._lookup(np.array([self.single.pop(group)]))[0]
             known = (first, 1) if first.any() else None  # else it was evicted meanwhile
         if known is None:
-            self._single[group] = key
+            self.single[group] = key
         else:
             total, n = known
-            self._deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
-            self._several[group] = (total + vector, n + 1)
-        if self._retained % _REFRESH_EVERY == 0 and self._deviations:
-            rows = np.stack(self._deviations)
-            self._scatter += product(rows.T, rows)
+            self.deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
+            self.several[group] = (total + vector, n + 1)
+        if self._retained % _REFRESH_EVERY == 0 and self.deviations:
+            rows = np.stack(self.deviations)
+            self.scatter += product(rows.T, rows)
             self._count += len(rows)
-            self._deviations = []
+            self.deviations = []
 
     def _whiten(self) -> None:
         if self._count > _ENOUGH:
-            self._whitening = whitening(self._scatter / self._count, self._count)
+            self._whitening = whitening(self.scatter / self._count, self._count)
 
     def scores(self, vector: Vectors, groups: NDArray[np.int64], vectors: Vectors) -> NDArray[np.float32]:
         """Return the discriminant of each candidate, given the query's vector."""
@@ -72,7 +72,7 @@ class SolutionClusters:
         means = np.empty((len(distinct), len(vector)), np.float32)
         counts = np.ones(len(distinct), np.float32)
         for i, group in enumerate(distinct.tolist()):
-            known = self._several.get(group)
+            known = self.several.get(group)
             if known is None:
                 means[i] = vectors[first[i]]
             else:

@@ -88,20 +88,20 @@ class Rarity:
     """
 
     def __init__(self) -> None:
-        self._counts = np.zeros(BUCKETS, np.float32)
-        self._texts = 0
+        self.counts = np.zeros(BUCKETS, np.float32)  # of the texts that have a term in each bucket
+        self.texts = 0  # counted so far
 
     def add(self, terms: Terms, texts: int) -> None:
         """Count the terms of so many new texts."""
         if texts == 1:  # each term once, in a thousandth of the buckets
-            self._counts[terms[1]] += np.float32(1.0)
+            self.counts[terms[1]] += np.float32(1.0)
         else:
-            self._counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
-        self._texts += texts
+            self.counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
+        self.texts += texts
 
     def weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the squared inverse document frequency of each bucket."""
-        rarity = np.log((1.0 + self._texts) / (1.0 + self._counts.take(buckets))) + 1.0
+        rarity = np.log((1.0 + self.texts) / (1.0 + self.counts.take(buckets))) + 1.0
         return (rarity * rarity).astype(np.float32)
 
     def overlap(self, terms: Terms, n: int, query: NDArray[np.int32]) -> NDArray[np.float32]:

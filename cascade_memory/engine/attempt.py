@@ -89,7 +89,7 @@ class Attempts:
         except KeyboardInterrupt:
             attempt.decide()
             raise
-        self._note_stuck(job)
+        self.note_stuck(job)
         return attempt.give_up()
 
     def load(self, deadline: float | None, work: Callable[[], object], what: str) -> None:
@@ -99,12 +99,12 @@ class Attempts:
             return
         job = self._begun(work, _SHARE * deadline)
         if not job.wait(max(_LOADING, deadline)):
-            self._note_stuck(job)
+            self.note_stuck(job)
             raise DeadlinePassed(f"loading {what} takes more than {_LOADING:g} s; memory.warm() waits for it")
         job.result()
 
     def _begun(self, work: Callable[[], T], waits: float) -> Job[T]:
-        if self._stuck and len(self._note_stuck()) >= _MOST_STUCK:
+        if self._stuck and len(self.note_stuck()) >= _MOST_STUCK:
             raise DeadlinePassed(f"{_MOST_STUCK} earlier recalls hang; until one of them comes back nothing more is begun")
 
         def patiently() -> T:
@@ -115,7 +115,8 @@ class Attempts:
         _workers.give(job)
         return job
 
-    def _note_stuck(self, *more: Job[Any]) -> list[Job[Any]]:
+    def note_stuck(self, *more: Job[Any]) -> list[Job[Any]]:
+        """Take note of jobs that nobody waits for any more; return those that still hang."""
         with self._counting:
             self._stuck = [job for job in (*self._stuck, *more) if not job.over]
             return self._stuck

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
+QUIET = 1.0  # seconds without a recall or a reward: Chroma's writes hold Python's lock, 30 to 200 ms a batch
 _LATEST = 20.0  # seconds after which it is fed all the same
 _LONGEST_BACKOFF = 60.0
 
@@ -15,18 +15,19 @@ class FeedingPace:
 
     def __init__(self, idle: Callable[[], float]) -> None:
         self._idle = idle
-        self._not_before = self._waiting_since = 0.0
+        self.not_before = 0.0  # by the monotonic clock; it backs off until then
+        self._waiting_since = 0.0
         self._failures_in_a_row = 0
 
     @property
     def backs_off(self) -> bool:
         """True while it is too early after a failure."""
-        return time.monotonic() < self._not_before
+        return time.monotonic() < self.not_before
 
     def failed(self) -> None:
         """Wait twice as long as after the last failure."""
         self._failures_in_a_row += 1
-        self._not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
+        self.not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
 
     def succeeded(self) -> None:
         """Begin anew after the next failure."""
@@ -34,7 +35,7 @@ class FeedingPace:
 
     def is_good(self, behind: Callable[[], bool]) -> bool:
         """Say whether this is a good moment to write; ``behind`` tells whether there is anything."""
-        if self._idle() >= _QUIET:
+        if self._idle() >= QUIET:
             return True
         if not behind():
             self._waiting_since = 0.0

@@ -21,13 +21,12 @@ from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ports.case_mirror import CaseMirror
 
 MIRROR = "mirror"  # before the place of each: how far it was fed
-_BATCH = 64
-_HURRIED_BATCH = 1_000  # when somebody waits for it
-_INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
+BATCH, _HURRIED_BATCH = 64, 1_000  # cases that are fed at once; when somebody waits for it
+INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
 _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
-_REST = 3.0  # times as long as a batch took: the agent's threads come first
-_WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
-_BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
+REST = 3.0  # times as long as a batch took: the agent's threads come first
+WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
+BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
 _log = logging.getLogger(__name__)
 
 
@@ -41,7 +40,7 @@ class MirrorFeeder:
         build: Callable[[], MirrorBuild] | None,
         idle: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        self._parts, self._mirror, self._build, self._pace = parts, mirror, build, FeedingPace(idle)
+        self._parts, self._mirror, self._build, self.pace = parts, mirror, build, FeedingPace(idle)
         self._meta = f"{MIRROR}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
         self._working = threading.RLock()
         self._stop = threading.Event()
@@ -107,7 +106,7 @@ class MirrorFeeder:
         self._mirror.discard()
         # At the end of the log: what it says of the past is no news to a mirror that is fed from the present.
         self._note(Mark(0, self._parts.ledger.head(), clean=True))  # without any case: made anew by whoever opens it next
-        self._build_due = self._build is not None and self._parts.ledger.case_count(None) >= _BUILD_ELSEWHERE
+        self._build_due = self._build is not None and self._parts.ledger.case_count(None) >= BUILD_ELSEWHERE
 
     def _note(self, mark: Mark) -> None:
         self._parts.ledger.set_meta(self._meta, mark.written())
@@ -116,29 +115,30 @@ class MirrorFeeder:
     # -- feeding -----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stop.wait(_INTERVAL):
+        while not self._stop.wait(INTERVAL):
             try:
                 with self._working:
-                    self._tick()
+                    self.tick()
             except Exception as error:  # noqa: BLE001 - the mirror may fail in any way; it is only a mirror
                 self._failed(error)
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Do what is due at this moment; the thread comes by every ``INTERVAL``."""
         if not self.owner:
             self._try_to_own()
         if self._serving and not self._mirror.answers:
             self._serving = False
             if self._mirror.trouble:
                 self._stumbled(StoreError(self._mirror.trouble))
-        if self._pace.backs_off:
+        if self.pace.backs_off:
             return
         if not self.owner:
             self._follow()
-        elif self._ready():
+        elif self.ready():
             self._warm_up()
             began = time.perf_counter()
-            while self._may_write() and self._feed_once():
-                self._rest.wait(_REST * (time.perf_counter() - began))
+            while self._may_write() and self.feed_once():
+                self._rest.wait(REST * (time.perf_counter() - began))
                 began = time.perf_counter()
 
     def _follow(self) -> None:
@@ -149,13 +149,13 @@ class MirrorFeeder:
 
     def _may_write(self) -> bool:
         """Say whether this is a good moment: nobody waits for an answer, or the mirror has waited long enough."""
-        return not self._stop.is_set() and (self._mirror.shared or self._pace.is_good(self._is_behind))
+        return not self._stop.is_set() and (self._mirror.shared or self.pace.is_good(self._is_behind))
 
     def _is_behind(self) -> bool:
         """Say whether there is anything to feed, without counting it: of a hundred thousand cases that takes long."""
         return self._parts.ledger.head() > self._mark.seq or bool(self._parts.ledger.cases_after(self._mark.key, 1))
 
-    def _ready(self) -> bool:
+    def ready(self) -> bool:
         """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""
         if self._broken:
             if not self._mirror.recover():
@@ -200,7 +200,7 @@ class MirrorFeeder:
         ledger = self._parts.ledger
         if self._serving or not self._mark.key or not self._mark.current:
             return
-        large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= _WORTH_ASKING]
+        large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= WORTH_ASKING]
         if large and self._mark_dirty():
             for name in large:
                 self._mirror.prepare(name, np.ones(self._parts.embedder.dimension, np.float32))
@@ -221,7 +221,7 @@ class MirrorFeeder:
         self._note(replace(self._mark, clean=False))
         return True
 
-    def _feed_once(self, size: int = _BATCH) -> bool:
+    def feed_once(self, size: int = BATCH) -> bool:
         """Feed one batch; return whether there may be more."""
         ledger = self._parts.ledger
         ledger.check()
@@ -253,7 +253,7 @@ class MirrorFeeder:
 
     def _fed(self, mark: Mark) -> None:
         self._serving, self.last_error = True, None
-        self._pace.succeeded()
+        self.pace.succeeded()
         if self._mirror.shared:
             self._note(mark)  # for those who ask it in other processes, and for whoever feeds it after us
         else:
@@ -277,7 +277,7 @@ class MirrorFeeder:
         """It could not be asked: recall scans by itself, and some time goes by before it is tried again."""
         self._count(error)
         self._serving = False
-        self._pace.failed()
+        self.pace.failed()
 
     def _count(self, error: Exception, then: str = "tried again") -> None:
         self.failures += 1
@@ -305,7 +305,7 @@ class MirrorFeeder:
                 ) from error
 
     def _feed_all(self) -> None:
-        while not self._ready() or self._feed_once(_HURRIED_BATCH):
+        while not self.ready() or self.feed_once(_HURRIED_BATCH):
             time.sleep(0.02 if self._building is not None else 0)
 
     def count(self, namespace: str) -> int:

@@ -45,8 +45,8 @@ class NamespaceState:
         self.limits = limits
         # There may be cases that go, or some that went and whose time is over, if only by an earlier limit.
         self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expired(namespace_id))
-        self._next_look = 0.0  # by the monotonic clock; nothing is too old before
-        self._learner = Learner(
+        self.next_look = 0.0  # by the monotonic clock; nothing is too old before
+        self.learner = Learner(
             name,
             namespace_id,
             parts.ranker,
@@ -72,7 +72,7 @@ class NamespaceState:
             self.encoder.retain(rows)
             if self.shadow is not None:
                 self.shadow.retain(rows)
-        self._learner.load(self.seq, self._changes_after)
+        self.learner.load(self.seq, self._changes_after)
         if (left_out := parts.ledger.case_count(namespace_id, self._last_key) - self.index.count) > 0:
             note_failure("rows", StoreCorrupt(f"{left_out} cases of {name!r} cannot be used: run cascade-memory doctor --fix"))
         if self.shadow is not None:
@@ -85,17 +85,17 @@ class NamespaceState:
     @property
     def now(self) -> tuple[PairEncoder, Policy]:
         """Encoder and policy that fit each other: to be read together."""
-        return self._learner.now
+        return self.learner.now
 
     @property
     def encoder(self) -> PairEncoder:
         """The encoder as it is now; another one after cases were forgotten."""
-        return self._learner.encoder
+        return self.learner.encoder
 
     @property
     def policy(self) -> Policy:
         """The policy as it is now; another one after outcomes were taken back."""
-        return self._learner.policy
+        return self.learner.policy
 
     def seed(self) -> tuple[int, int]:
         """Return the seed of the next choice: the same stream of recalls draws the same numbers."""
@@ -104,17 +104,17 @@ class NamespaceState:
     @property
     def busy(self) -> bool:
         """True while there is something to learn, or it is being learned."""
-        return bool(self._todo or self._new_cases) or self._learner.due or self.waiting or self._learning.locked()
+        return bool(self._todo or self._new_cases) or self.learner.due or self.waiting or self._learning.locked()
 
     @property
     def waiting(self) -> bool:
         """True while there is more to learn than one call of ``learn`` does."""
-        return self._learner.waiting
+        return self.learner.waiting
 
     @property
     def rebuild_due(self) -> bool:
         """True while something that has to be learned afresh has not been."""
-        return self._learner.due
+        return self.learner.due
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
         """Yield all stored cases, in order of age."""
@@ -163,7 +163,7 @@ class NamespaceState:
     def reload(self) -> None:
         """Read all cases again: the ledger was put right. Called by one thread at a time."""
         self._rebuild_index()
-        self._learner.rebuild_encoder_soon()
+        self.learner.rebuild_encoder_soon()
 
     def _rebuild_index(self) -> None:
         """The namespace was emptied: what stands in it now came afterwards."""
@@ -187,7 +187,7 @@ class NamespaceState:
             if not outcomes:
                 todo = [change for change in todo if change.takes_case or change.forgets]
             try:
-                self._learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
+                self.learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
             finally:
                 if self.shadow is not None:
                     self.shadow.learn(todo, new, self._scanned(until=last_key))
@@ -195,21 +195,21 @@ class NamespaceState:
     def rebuild(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""
         with self._learning, self._calculating():
-            self._learner.rebuild()
+            self.learner.rebuild()
 
     def refit(self) -> None:
         """Learn everything again from the ledger, beginning with pretrained weights."""
         with self._learning:
-            self._learner.refit()
+            self.learner.refit()
 
     def close(self) -> None:
         """Write down what was learned."""
         with self._learning:
-            self._learner.close()
+            self.learner.close()
 
     def stale(self) -> tuple[str, ...]:
         """Say what forgetting cannot reach."""
-        stale = self._learner.stale()
+        stale = self.learner.stale()
         if not stale and self._parts.ranker.training is not None and self._learning.locked():
             return (f"the encoder of {self.name!r}, which is being trained at this moment: memory.refit() fits it again",)
         return stale
@@ -221,7 +221,7 @@ class NamespaceState:
         """True when there are more cases than there may be, or perhaps older ones."""
         most = None if self.limits is None else self.limits.max_cases
         too_many = most is not None and self.index.count > most
-        return too_many or (self._ages and time.monotonic() >= self._next_look)
+        return too_many or (self._ages and time.monotonic() >= self.next_look)
 
     def verified_after(self) -> float:
         """Return the moment since which a case must have been verified to be recalled."""
@@ -247,7 +247,7 @@ class NamespaceState:
             expired, deleted = expired + looked.expired, deleted + looked.deleted
             if not (looked.expired or looked.deleted):
                 break
-        self._next_look = time.monotonic() + looked.look_again
+        self.next_look = time.monotonic() + looked.look_again
         if expired:
             _log.info(
                 "%d cases of namespace %r expired: not verified for %s seconds; bring_back() returns them for a while",

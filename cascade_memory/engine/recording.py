@@ -16,10 +16,10 @@ from cascade_memory.errors import EncoderMismatch, EpisodeClosed, MemoryForked, 
 from cascade_memory.ports.ledger import Ledger
 
 _MISUSE = (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
-_MOST_LATE = 256  # recalls that wait to be written down: beyond, they are not
-_CROWDED = 32  # of them: beyond, a recall waits for its deadline before it joins them
+MOST_LATE = 256  # recalls that wait to be written down: beyond, they are not
+CROWDED = 32  # of them: beyond, a recall waits for its deadline before it joins them
 _AT_ONCE = 1.0  # seconds that it is tried before the memory may have been closed
-_WAITS = 30.0  # seconds for a recall to be written down, on behalf of its reward
+WAITS = 30.0  # seconds for a recall to be written down, on behalf of its reward
 
 
 class _Late(NamedTuple):
@@ -75,7 +75,7 @@ class Recording:
 
     def _room(self, most: float | None) -> bool:
         """Wait while many wait already; return whether nobody does any more."""
-        enough = 0 if most is None else _CROWDED
+        enough = 0 if most is None else CROWDED
         with self._one_less:
             self._one_less.wait_for(lambda: len(self._late) <= enough, most)
             return not self._late
@@ -91,7 +91,7 @@ class Recording:
     def _postpone(self, late: _Late) -> Exception | None:
         with self._one_less:
             waiting = len(self._late)
-            accepted = waiting < _MOST_LATE and not self._closed
+            accepted = waiting < MOST_LATE and not self._closed
             begins = accepted and not self._writing
             if accepted:
                 self._late.append(late)
@@ -158,7 +158,7 @@ class Recording:
         with self._one_less:
             asked = [late for late in self._late if _is_of(late.entry, episode_id, thread)]
             if asked and not self._one_less.wait_for(
-                lambda: not any(late is asked[-1] for late in self._late), _WAITS if left is None else left
+                lambda: not any(late is asked[-1] for late in self._late), WAITS if left is None else left
             ):
                 raise StoreBusy("a recall waits to be written down while another process is writing; is that one stuck?")
 

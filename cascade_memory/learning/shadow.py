@@ -33,7 +33,7 @@ class Shadow:
         note_failure: Callable[[str, Exception], object],
     ) -> None:
         self._ranker, self._namespace_id, self._ledger = ranker, namespace_id, ledger
-        self._encoder, self._policy = encoder, ranker.policy()
+        self._encoder, self.policy = encoder, ranker.policy()
         self._known = 0  # the last outcome that the policy was made from as a whole
         self._note_failure = note_failure
 
@@ -48,7 +48,7 @@ class Shadow:
             return None
 
     def _opinion(self, asked: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int) -> Opinion:
-        policy, candidates, similarity = self._policy, recalled.candidates, recalled.similarity
+        policy, candidates, similarity = self.policy, recalled.candidates, recalled.similarity
         if live is None:
             return Opinion(policy=policy.name, places=_NONE, propensity=_NONE, features=_NONE.reshape(0, 0), context=_NONE)
         features = np.asarray(self._encoder.encode(asked, candidates, similarity), np.float32)
@@ -82,7 +82,7 @@ class Shadow:
         policy = self._ranker.policy()
         known = self._ledger.last_outcome()
         policy.rebuild(self._ledger.history(self._namespace_id, WINDOW, until=known, shadow=policy.name))
-        self._policy, self._known = policy, known
+        self.policy, self._known = policy, known
 
     def learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
         """Follow lines of the log, and new cases; ``remaining`` are all cases, for an encoder that must forget some."""
@@ -105,4 +105,4 @@ class Shadow:
             return
         for change in todo:
             if change.settles and change.ref > self._known:
-                self._policy.update(self._ledger.feedback(change.ref, shadow=self._policy.name))
+                self.policy.update(self._ledger.feedback(change.ref, shadow=self.policy.name))

@@ -101,7 +101,7 @@ class SnapshotStore:
         files = self._weights(namespace)
         if not files:
             return []
-        found = [read for file in self._files(namespace) if (read := self._read(file)) is not None]
+        found = [read for file in self._files(namespace) if (read := self.read(file)) is not None]
         named = {snapshot.weights.name for snapshot in found if snapshot.weights is not None}
         oldest = min((snapshot.seq for snapshot in found), default=0)
         young = time.time() - _WRITING
@@ -117,7 +117,7 @@ class SnapshotStore:
             # A later one was learned from another ledger: somebody has put back an old copy of this one.
             if (of_state(file.name) or (0, 0))[1] > until:
                 continue
-            found = self._read(file)
+            found = self.read(file)
             if found is not None and (found.policy, found.encoder) == (policy, encoder):
                 return found
         return None
@@ -136,10 +136,11 @@ class SnapshotStore:
             return []
         files = files_in(self.path)
         left = [file for file in files if is_unfinished(file.name) and _written(file) < time.time() - _WRITING]
-        return left + [file for file in files if of_state(file.name) and self._read(file) is None]
+        return left + [file for file in files if of_state(file.name) and self.read(file) is None]
 
     @staticmethod
-    def _read(file: Path) -> Snapshot | None:
+    def read(file: Path) -> Snapshot | None:
+        """Return what a file holds; None, and a line in the log, where that is no snapshot of ours."""
         try:
             arrays = read_arrays(file)
             manifest = json.loads(arrays.pop(_MANIFEST).tobytes())

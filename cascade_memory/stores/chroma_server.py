@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.stores.chroma import Collections, collection_name
 from cascade_memory.stores.chroma_answers import shown
 
-_ASKING = 1.0  # seconds that a recall waits for an answer before it scans by itself
+ASKING = 1.0  # seconds that a recall waits for an answer before it scans by itself
 _FEEDING = 60.0
 _KNOCKING = 5.0
 _PAGE, _MOST_PAGES = 100, 1_000  # of a server's list of collections
@@ -46,9 +46,9 @@ class ChromaServer(Collections):
 
     def __init__(self, url: str, owner: str, *, timeout: float = _FEEDING) -> None:
         super().__init__()
-        self.url, self._owner, self._timeout = url, owner, timeout
+        self.url, self._owner, self.timeout = url, owner, timeout
         self._address = parsed(url)
-        self._asking = self if timeout == _ASKING else ChromaServer(url, owner, timeout=_ASKING)
+        self._asking = self if timeout == ASKING else ChromaServer(url, owner, timeout=ASKING)
 
     @property
     def place(self) -> str:
@@ -78,13 +78,13 @@ class ChromaServer(Collections):
         system = System(settings)
         api: Any = system.instance(ServerAPI)
         api._session.close()
-        api._session, transport = bounded_client(api._session.headers, min(self._timeout, _KNOCKING), tls=tls)
+        api._session, transport = bounded_client(api._session.headers, min(self.timeout, _KNOCKING), tls=tls)
         try:
             api.heartbeat()
         except Exception as error:
             api._session.close()
             raise StoreError(f"no Chroma server answers at {self.url}: {shown(error) or type(error).__name__}") from error
-        transport.seconds = self._timeout
+        transport.seconds = self.timeout
         system.start()
         return api
 

@@ -34,7 +34,7 @@ class TieredIndex:
     def __init__(self, dimension: int, bulk: Bulk | None = None, exact_limit: int = EXACT_LIMIT) -> None:
         self._exact = ExactIndex(dimension)
         self._bulk = bulk
-        self._exact_limit = exact_limit
+        self.exact_limit = exact_limit  # up to so many cases nobody asks the bulk index
 
     @property
     def count(self) -> int:
@@ -62,7 +62,7 @@ class TieredIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the k nearest, best first, restricted to the keys ``among``."""
         covered = self._bulk.covered if self._bulk is not None and among is None else 0
-        if self._bulk is None or not covered or self._exact.count <= self._exact_limit:
+        if self._bulk is None or not covered or self._exact.count <= self.exact_limit:
             return self._exact.nearest(vector, k, among)
         try:
             bulk = self._bulk.nearest(vector, k + 8)  # a few more: some may have been forgotten since

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cascade_memory.bandit.ranking_head import RankingHead, _Problem
+from cascade_memory.bandit.ranking_head import Problem, RankingHead
 
 
-def _problem(seed: int = 0, n: int = 6, *, bandit: bool = True) -> _Problem:
+def _problem(seed: int = 0, n: int = 6, *, bandit: bool = True) -> Problem:
     rng = np.random.default_rng(seed)
     hindsight = []
     for _ in range(n):
@@ -15,7 +15,7 @@ def _problem(seed: int = 0, n: int = 6, *, bandit: bool = True) -> _Problem:
         agreement[rng.integers(k)] = 1.0
         hindsight.append((rng.normal(size=(k, 3)), agreement, float(rng.random() + 0.5)))
     rewarded = [(rng.normal(size=3), float(rng.random() < 0.5), 1.0) for _ in range(n if bandit else 0)]
-    return _Problem(hindsight, rewarded, np.array([1.0, 0.0, 0.0]), 0.7, (0.2, 0.9))
+    return Problem(hindsight, rewarded, np.array([1.0, 0.0, 0.0]), 0.7, (0.2, 0.9))
 
 
 def test_the_gradient_is_the_derivative_of_the_loss():
@@ -39,13 +39,13 @@ def test_with_one_agreeing_candidate_each_the_curvature_is_the_derivative_of_the
 
 def test_the_information_of_a_reward_is_the_expected_square_of_its_slope():
     # P = 0.2 + 0.7 sigma(0) = 0.55 with slope 0.7 / 4 along the (uncentred) intercept; 0.1 is the intercept's prior.
-    problem = _Problem([], [(np.zeros(1), 1.0, 1.0)], np.zeros(1), 1.0, (0.2, 0.9))
+    problem = Problem([], [(np.zeros(1), 1.0, 1.0)], np.zeros(1), 1.0, (0.2, 0.9))
     assert problem.curvature(np.zeros(2))[1, 1] == pytest.approx(0.1 + 0.175**2 / (0.55 * 0.45))
 
 
 def test_the_loss_of_a_recall_is_minus_the_log_of_the_share_of_the_agreeing():
     # Logits ln 3 and 0: shares 3/4 and 1/4. The second agrees: loss = ln 4, plus the prior's 0.5 * 1 * |theta|^2.
-    problem = _Problem([(np.array([[1.0], [0.0]]), np.array([0.0, 1.0]), 1.0)], [], np.zeros(1), 1.0, (0.0, 1.0))
+    problem = Problem([(np.array([[1.0], [0.0]]), np.array([0.0, 1.0]), 1.0)], [], np.zeros(1), 1.0, (0.0, 1.0))
     theta = np.log(3.0)
     assert problem.loss(np.array([theta, 0.0])) == pytest.approx(np.log(4.0) + 0.5 * theta**2)
 

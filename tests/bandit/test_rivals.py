@@ -7,7 +7,7 @@ import pytest
 
 from cascade_memory.bandit.credit import credit_all, credit_first
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
-from cascade_memory.bandit.neural_logucb import NeuralLogUCB, _Network
+from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.similarity import FrozenHead, ShowNothing
 from cascade_memory.ports.policy import Feedback, Slate
@@ -58,7 +58,7 @@ def test_an_exact_refit_is_scikit_learn_s_logistic_regression():
     policy = NeuralLinLogUCB(np.zeros(6), regularisation=0.7, refit="exact")
     for i in range(300):
         policy.observe(_rewarded(_slate(tuple(features[i])), labels[i], key=i))
-    policy._move_to(policy._minimum())
+    policy.settle()
     # scikit-learn minimises C * loss + |theta|^2 / 2: C = 1 / lambda.
     model = linear_model.LogisticRegression(C=1 / 0.7, fit_intercept=False, tol=1e-10, max_iter=1_000)
     np.testing.assert_allclose(policy.theta, model.fit(features, labels).coef_[0], atol=1e-5)
@@ -144,7 +144,8 @@ def test_neural_linucb_s_score_is_linear_in_the_reward():
 
 def _two_units() -> NeuralLogUCB:
     policy = NeuralLogUCB(2, width=2, alpha=1.0, regularisation=0.5, learning_rate=0.1, samples=1)
-    policy._network = _Network(np.array([[1.0, 0.0], [0.0, -1.0]]), np.array([2.0, 3.0]))
+    weights = {"inner": np.array([[1.0, 0.0], [0.0, -1.0]]), "outer": np.array([2.0, 3.0])}
+    policy.load_state_dict({**policy.state_dict(), **weights})
     return policy
 
 

@@ -83,7 +83,7 @@ async def test_a_hundred_concurrent_recalls_do_not_block_the_loop(large: Cascade
 
 @pytest.mark.slow
 async def test_nor_do_recalls_with_rewards(large: CascadeMemory, monkeypatch):
-    monkeypatch.setattr(engine_of(large).feeder, "_feed_once", lambda: False)  # Chroma's share is the next test's
+    monkeypatch.setattr(engine_of(large).feeder, "feed_once", lambda: False)  # Chroma's share is the next test's
     assert await _beyond_embedding(large, lambda: [_episode(large, i) for i in range(_TASKS)]) <= _BOUND
 
 

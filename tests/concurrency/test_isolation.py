@@ -112,12 +112,12 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
             tenants[step.namespace].do(step.verb, step.pick)
         state: Any = state_of(memory, "a")
         encoder = state.encoder
-        clusters = encoder._clusters
-        words = (encoder._words._texts, encoder._words._counts.tobytes(), encoder._letters._counts.tobytes())
-        grown = [(n, total.tobytes()) for total, n in clusters._several.values()]
-        groups = (len(clusters._single), grown, clusters._scatter.tobytes(), [row.tobytes() for row in clusters._deviations])
+        clusters = encoder.clusters
+        words = (encoder.words.texts, encoder.words.counts.tobytes(), encoder.letters.counts.tobytes())
+        grown = [(n, total.tobytes()) for total, n in clusters.several.values()]
+        groups = (len(clusters.single), grown, clusters.scatter.tobytes(), [row.tobytes() for row in clusters.deviations])
         learned = {name: (array.shape, array.tobytes()) for name, array in _renumbered(state.policy.state_dict()).items()}
-        return tenants["a"].seen, words, groups, learned, len(state.policy._expected)
+        return tenants["a"].seen, words, groups, learned, len(state.policy.expected)
 
 
 @settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])

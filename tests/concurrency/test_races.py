@@ -86,7 +86,7 @@ def test_a_case_that_arrives_while_the_words_are_counted_afresh_is_counted_once(
         ram.forget(gone)
     arrives.join()
     ram.sync()
-    assert state.encoder._words._texts == ram.stats().cases == 2
+    assert state.encoder.words.texts == ram.stats().cases == 2
 
 
 def test_a_recall_while_all_outcomes_are_learned_afresh_does_not_see_an_untrained_ranker(ram: CascadeMemory):
@@ -105,7 +105,7 @@ def test_a_recall_while_the_words_are_counted_afresh_does_not_see_half_of_them(r
     cups = ram.add([(f"heat cup {i}", f"microwave {i % 3}") for i in range(8)])
     state: Any = state_of(ram)
     seen: list[int] = []  # what a recall sees at that moment is logged, and learned from
-    with _once_before(engine_of(ram).parts.ledger, "scan", lambda: seen.append(state.encoder._words._texts)):
+    with _once_before(engine_of(ram).parts.ledger, "scan", lambda: seen.append(state.encoder.words.texts)):
         ram.forget(cups[7])
     assert seen in ([8], [7])
 

@@ -132,7 +132,7 @@ def test_the_library_is_algorithm_1(variant, tmp_path):
         np.testing.assert_allclose(policy.theta, plain.theta, atol=1e-5)
         inverse = np.linalg.inv(policy.state_dict()["a"])
         np.testing.assert_allclose(inverse, np.linalg.inv(plain.precision), atol=1e-3)
-        ours = dict(encoder._apprentice.model.named_parameters())
+        ours = dict(encoder.apprentice.model.named_parameters())
         for name, weight in plain.model.named_parameters():
             if not name.startswith("classifier"):
                 np.testing.assert_allclose(ours[name].detach(), weight.detach(), atol=2e-4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from tiny_models import FAMILIES, make_reranker, tokenizer
@@ -62,9 +64,9 @@ def test_a_pair_s_features_do_not_depend_on_its_batch(folder):
 
 
 def test_each_pair_is_tokenised_and_scored_once(folder, monkeypatch):
-    encoder = _encoder(folder)
+    base = load_base(str(folder), device="cpu", max_tokens=2_048)
     calls = {"tokenised": 0, "scored": 0}
-    tokenise, score = encoder._base.tokenizer, encoder._serving.forward
+    tokenise, score = base.tokenizer, base.serving.forward
 
     class Counting:
         def __call__(self, *args, **options):
@@ -78,11 +80,8 @@ def test_each_pair_is_tokenised_and_scored_once(folder, monkeypatch):
         calls["scored"] += len(inputs["input_ids"])
         return score(**inputs)
 
-    monkeypatch.setattr(encoder._serving, "forward", scoring)
-    vars(encoder)["_base"] = type(encoder._base)(
-        **{name: getattr(encoder._base, name) for name in type(encoder._base).__slots__ if name != "tokenizer"},
-        tokenizer=Counting(),
-    )
+    monkeypatch.setattr(base.serving, "forward", scoring)
+    encoder = CrossEncoder(dataclasses.replace(base, tokenizer=Counting()))
     encoder.encode_pairs(PAIRS)
     encoder.encode_pairs(PAIRS[:3])
     assert calls == {"tokenised": len(PAIRS), "scored": len(PAIRS)}
@@ -90,9 +89,9 @@ def test_each_pair_is_tokenised_and_scored_once(folder, monkeypatch):
 
 def test_long_pairs_are_cut_to_what_the_model_can_take(folder):
     long = Pair(query="heat the cup " * 400, text="mug " * 400, head="")
-    assert len(_encoder(folder)._tokenised(long)["input_ids"]) == 128  # what its tokenizer says
+    assert len(_encoder(folder).tokenised(long)["input_ids"]) == 128  # what its tokenizer says
     short = CrossEncoder(load_base(str(folder), device="cpu", max_tokens=16))
-    assert len(short._tokenised(long)["input_ids"]) == 16
+    assert len(short.tokenised(long)["input_ids"]) == 16
 
 
 def test_what_the_reranker_reads_can_be_chosen(folder):
@@ -125,21 +124,21 @@ def test_training_returns_another_encoder_that_fits_better_and_leaves_this_one(f
 
 
 def test_the_loss_by_hand():
-    from cascade_memory.encoders.cross_encoder.training import _losses
+    from cascade_memory.encoders.cross_encoder.training import losses
 
     # Eq. loss for one pair: -r log sigma(z) - (1 - r) log(1 - sigma(z)). At z = 0 both halves are log 2. At z = log 3,
     # sigma = 3/4: r = 1 gives log 4/3, r = 0 gives log 4, r = 1/2 the mean of both.
     scores, rewards = torch.tensor([0.0, 0.0] + [np.log(3.0)] * 3), torch.tensor([1.0, 0.0, 1.0, 0.0, 0.5])
     expected = [np.log(2), np.log(2), np.log(4 / 3), np.log(4), (np.log(4 / 3) + np.log(4)) / 2]
-    np.testing.assert_allclose(_losses(scores, rewards, "logistic"), expected, atol=1e-6)
+    np.testing.assert_allclose(losses(scores, rewards, "logistic"), expected, atol=1e-6)
     # Neural-LinUCB's is (z - r)^2.
-    np.testing.assert_allclose(_losses(torch.tensor([0.5, 2.0]), torch.tensor([1.0, 0.0]), "squared"), [0.25, 4.0])
+    np.testing.assert_allclose(losses(torch.tensor([0.5, 2.0]), torch.tensor([1.0, 0.0]), "squared"), [0.25, 4.0])
 
 
 def test_micro_batches_add_up_to_the_whole_batch(folder):
     labels, weights = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.5, 1.0, 1.0, 0.25, 1.0])
     whole, parts = _encoder(folder, learning_rate=1e-3), _encoder(folder, learning_rate=1e-3)
-    parts._apprentice._budget.tokens = 16
+    parts.apprentice.budget.tokens = 16
     rows = [one.trained(PAIRS, labels, weights, one.head, joint=True)[0].encode_pairs(PAIRS) for one in (whole, parts)]
     np.testing.assert_allclose(*rows, atol=2e-4)
 
@@ -150,7 +149,7 @@ def test_checkpointing_changes_nothing_but_memory(folder, monkeypatch):
     labels, weights = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), np.ones(6)
     rows = []
     for long in (512, 0):
-        monkeypatch.setattr(training, "_LONG", long)
+        monkeypatch.setattr(training, "LONG", long)
         one = _encoder(folder, learning_rate=1e-3)
         rows.append(one.trained(PAIRS, labels, weights, one.head, joint=False)[0].encode_pairs(PAIRS))
     np.testing.assert_allclose(*rows, atol=2e-4)
@@ -276,30 +275,30 @@ def _limited(model, monkeypatch, most: int) -> None:
 
 def test_when_memory_runs_out_less_is_scored_at_a_time(folder, monkeypatch):
     encoder, expected = _encoder(folder), _encoder(folder).encode_pairs(PAIRS)
-    _limited(encoder._serving, monkeypatch, 24)
+    _limited(encoder.serving, monkeypatch, 24)
     np.testing.assert_allclose(encoder.encode_pairs(PAIRS), expected, atol=1e-6)
-    assert encoder._budget.tokens <= 24
+    assert encoder.budget.tokens <= 24
 
 
 def test_when_memory_runs_out_less_is_trained_at_a_time(folder, monkeypatch):
     labels, weights = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), np.ones(6)
     one, other = _encoder(folder, learning_rate=1e-3), _encoder(folder, learning_rate=1e-3)
-    _limited(other._apprentice.model, monkeypatch, 24)
+    _limited(other.apprentice.model, monkeypatch, 24)
     for each in (one, other):
-        tokens = [each._tokenised(pair) for pair in PAIRS]
-        each._apprentice.step(tokens, labels, weights, each.head, joint=False, loss="logistic")
-    weights_of = [list(each._apprentice.model.parameters()) for each in (one, other)]
+        tokens = [each.tokenised(pair) for pair in PAIRS]
+        each.apprentice.step(tokens, labels, weights, each.head, joint=False, loss="logistic")
+    weights_of = [list(each.apprentice.model.parameters()) for each in (one, other)]
     for left, right in zip(*weights_of, strict=True):
         np.testing.assert_allclose(left.detach(), right.detach(), atol=2e-4)
 
 
 def test_when_one_pair_is_too_much_it_says_so(folder, monkeypatch):
     encoder = _encoder(folder)
-    _limited(encoder._serving, monkeypatch, 2)
-    before = encoder._budget.tokens
+    _limited(encoder.serving, monkeypatch, 2)
+    before = encoder.budget.tokens
     with pytest.raises(torch.cuda.OutOfMemoryError):
         encoder.encode_pairs(PAIRS)
-    assert encoder._budget.tokens == before  # smaller batches were no help
+    assert encoder.budget.tokens == before  # smaller batches were no help
 
 
 def test_a_full_disk_is_an_error_of_ours(folder, monkeypatch, tmp_path):

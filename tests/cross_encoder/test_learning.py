@@ -29,7 +29,7 @@ def test_recall_never_waits_for_training(learning, monkeypatch):
     fill(memory)
     play(memory, 1)
     memory.sync()
-    apprentice = state_of(memory).encoder._apprentice
+    apprentice = state_of(memory).encoder.apprentice
     begun, go_on, step = threading.Event(), threading.Event(), apprentice.step
 
     def slow(*args, **options):
@@ -94,8 +94,7 @@ def test_when_memory_runs_out_it_falls_back_to_similarity_and_says_so(learning, 
     def full(**inputs):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(encoder._serving, "forward", full)
-    encoder._features._kept.clear()
+    monkeypatch.setattr(encoder.serving, "forward", full)
     recall = memory.recall("heat the egg on desk now")
     similar = memory.search("heat the egg on desk now")
     assert [case.id for case in recall.cases] == [case.id for case in similar.cases]
@@ -107,7 +106,7 @@ def test_training_that_fails_is_tried_again_and_counted(learning, monkeypatch):
     memory = learning()
     fill(memory)
     play(memory, 1)
-    apprentice = state_of(memory).encoder._apprentice
+    apprentice = state_of(memory).encoder.apprentice
     step = apprentice.step
 
     def full(*args, **options):
@@ -133,10 +132,10 @@ def test_training_that_fails_at_opening_does_not_close_the_memory(learning, monk
     memory = learning()
     fill(memory)
     play(memory, 6)
-    state_of(memory)._learner.save()
+    state_of(memory).learner.save()
     play(memory, 1, start=6)
     with monkeypatch.context() as patch:
-        patch.setattr(type(state_of(memory)._learner), "save", lambda self: None)
+        patch.setattr(type(state_of(memory).learner), "save", lambda self: None)
         memory.close()
     with monkeypatch.context() as patch:
         _fail(patch, torch.cuda.OutOfMemoryError("CUDA out of memory"))
@@ -155,7 +154,7 @@ def test_opening_trains_on_the_learner_s_thread(learning, monkeypatch):
     for file in engine_of(memory).parts.snapshots.path.glob("*"):
         file.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(type(state_of(memory)._learner), "save", lambda self: None)
+        patch.setattr(type(state_of(memory).learner), "save", lambda self: None)
         memory.close()
     threads, step = [], training.Apprentice.step
 
@@ -233,7 +232,7 @@ def test_an_episode_of_several_recalls_counts_once(learning):
 def test_a_search_asks_no_encoder(learning, monkeypatch):
     memory = learning()
     fill(memory)
-    monkeypatch.setattr(state_of(memory).encoder._serving, "forward", None)
+    monkeypatch.setattr(state_of(memory).encoder.serving, "forward", None)
     assert memory.search("heat the egg").cases
     assert memory.health().ok
 
@@ -296,17 +295,17 @@ ranker = cross_encoder(sys.argv[2], schedule=Schedule(every=4), encoder_learning
 memory = CascadeMemory(sys.argv[1], embedder="hashing", ranker=ranker, learn="inline", candidates=6)
 fill(memory)
 play(memory, 10)
-state_of(memory)._learner.save()
+state_of(memory).learner.save()
 print("saved", flush=True)
 play(memory, 5, start=10)  # what comes after the snapshot is in the ledger
 when = os.environ["DIES"]
 if when == "training":
-    training._losses = lambda *args: os._exit(9)
+    training.losses = lambda *args: os._exit(9)
 if when == "saving":
     safetensors.torch.save_file = lambda tensors, file, **_: (open(file, "wb").write(b"half"), os._exit(9))
 play(memory, 1, start=15)
 if when == "saving":
-    state_of(memory)._learner.save()
+    state_of(memory).learner.save()
 os._exit(7)
 """
 

@@ -93,7 +93,7 @@ def test_old_weights_go_with_their_snapshots(learning, tmp_path):
     fill(memory)
     for start in range(0, 40, 8):
         play(memory, 8, start)
-        state_of(memory)._learner.save()
+        state_of(memory).learner.save()
     memory.close()
     lines = sorted(file.stem.split("-")[2] for file in (tmp_path / "m" / "snapshots").glob("*.safetensors"))
     assert lines == sorted(file.stem.split("-")[2] for file in (tmp_path / "m" / "snapshots").glob("*.npz"))
@@ -163,8 +163,8 @@ def test_an_abandoned_episode_leaves_no_trace_in_a(learning):
     fill(memory)
     play(memory, 5)
     policy = state_of(memory).policy
-    before = policy._posterior.precision
+    before = policy.posterior.precision
     recall = memory.recall("heat the egg")
-    assert not np.allclose(policy._posterior.precision, before)
+    assert not np.allclose(policy.posterior.precision, before)
     memory.discard(recall.episode_id)
-    np.testing.assert_allclose(state_of(memory).policy._posterior.precision, before, atol=1e-9)
+    np.testing.assert_allclose(state_of(memory).policy.posterior.precision, before, atol=1e-9)

@@ -57,7 +57,7 @@ def test_a_few_cases_say_nothing_and_many_are_looked_at_now_and_then():
     stored = cases(2_000, "tgs")
     rarity.add(letter_terms(list(stored.texts)), len(stored))
     alignment.retain(stored, rarity)
-    assert alignment._pairs < 16 * 1_100
+    assert alignment.pairs < 16 * 1_100
     assert alignment.weights[0] > 0.75
 
 

@@ -140,7 +140,7 @@ def test_last_paragraphs_are_compared_as_well():
     )
     encoder = LightEncoder(2, lambda keys: cases.vectors[np.asarray(keys) - 1])
     encoder.retain(cases)
-    encoder._alignment.weights = np.ones(2, np.float32)  # too few cases to find out
+    encoder.alignment.weights = np.ones(2, np.float32)  # too few cases to find out
     query = Query(text=f"{room}Cool the pan.\n", vector=np.array([1.0, 0.0], np.float32))
     by_name = dict(zip(FEATURES, encoder.encode(query, cases, cases.vectors @ query.vector).T, strict=True))
     np.testing.assert_allclose(by_name["closing"], [-1.0, 1.0], atol=1e-5)
@@ -158,7 +158,7 @@ def test_first_paragraphs_are_compared_where_the_query_has_several():
     )
     encoder = LightEncoder(3, lambda keys: cases.vectors[np.asarray(keys) - 1])
     encoder.retain(cases)
-    encoder._alignment.weights = np.ones(2, np.float32)  # too few cases to find out
+    encoder.alignment.weights = np.ones(2, np.float32)  # too few cases to find out
     query = Query(text=f"cool the pan{room}", vector=np.array([1.0, 0.0, 0.0], np.float32))
     opening = encoder.encode(query, cases, cases.vectors @ query.vector)[:, FEATURES.index("opening")]
     np.testing.assert_allclose(opening[1], opening[2])

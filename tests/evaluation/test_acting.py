@@ -107,7 +107,7 @@ def test_cases_are_shown_as_fenced_data():
 def test_in_scienceworld_from_the_first_request_to_the_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(scienceworld_tasks, "LIMITS", {"lifespan-longest-lived": LIMITS["lifespan-longest-lived"]})
     monkeypatch.setattr(scienceworld_tasks, "PER_KIND", 4)
-    science_stage._embedded.cache_clear()
+    science_stage.embedded.cache_clear()
     plan = ["teleport to outside", "look around", "jump over the moon"]
     chat = Scripted(lambda messages: f"Thought: next\nAction: {plan[(len(messages) // 2 - 1) % 3]}")
     try:
@@ -116,7 +116,7 @@ def test_in_scienceworld_from_the_first_request_to_the_row(tmp_path: Path, monke
             limit=2, progress=False,
         )  # fmt: skip
     finally:
-        science_stage._embedded.cache_clear()
+        science_stage.embedded.cache_clear()
     assert (row["solver"], row["n"], row["rate"], row["steps_per_task"]) == ("scripted", 2, 0.0, 10.0)
     assert (row["requests"], row["tokens"]) == (20, 240)
     said = [messages[-1]["content"] for messages in chat.asked]
@@ -127,7 +127,7 @@ def test_in_scienceworld_from_the_first_request_to_the_row(tmp_path: Path, monke
 @with_games
 def test_in_a_household_game_the_known_solution_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(household_stage, "MADE", 2)
-    household_stage._embedded.cache_clear()
+    household_stage.embedded.cache_clear()
     solutions: dict[str, Sequence[str]] = {}
 
     def say(messages: Sequence[Message]) -> str:
@@ -143,5 +143,5 @@ def test_in_a_household_game_the_known_solution_wins(tmp_path: Path, monkeypatch
             methods=["zero-shot"], seeds=1, progress=False,
         )  # fmt: skip
     finally:
-        household_stage._embedded.cache_clear()
+        household_stage.embedded.cache_clear()
     assert (row["rate"], row["n"], row["declared"]) == (1.0, 2, {"temperature": 0.0, "thinks": False})

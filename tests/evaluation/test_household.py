@@ -101,7 +101,7 @@ def test_the_engine_says_which_extra_brings_it(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(engine_module, "import_module", missing)
-    monkeypatch.setattr(engine_module, "_IDLE", [])
+    monkeypatch.setattr(engine_module, "IDLE", [])
     with pytest.raises(MissingExtra, match=r"cascade-memory\[bench\]"):
         Engine()
 

@@ -27,7 +27,7 @@ ASIDE = {"ms_per_task", "seconds", "request_log"}  # what may differ between two
 
 @pytest.fixture(autouse=True)
 def quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(trying, "FIRST_PAUSE", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -306,7 +306,7 @@ def test_a_humans_answers_are_no_methods_success(rows, tmp_path):
     gain = differences.on_task(section, "banking77", helped, "zero-shot")
     assert gain is not None
     assert (gain.mean, gain.half) == pytest.approx(interval(gains))
-    ends = [charts._success_so_far(row)[-1] for row in section.of("banking77", helped)]
+    ends = [charts.success_so_far(row)[-1] for row in section.of("banking77", helped)]
     assert ends == pytest.approx(expected)
     assert words.subject(section) == "NP-CBR"
     said = [*words.where_memory_does_not_help(section), words.against_the_best_rival(section)]

@@ -193,7 +193,7 @@ def test_a_stage_of_real_questions(data):
         own = RecalledCase(
             id="1",
             query=stage.queries[place],
-            solution=stage.solver._items[place].solution,
+            solution=stage.solver.items[place].solution,
             metadata={},
             similarity=1,
             utility=1,

@@ -38,15 +38,15 @@ class Known(NamedTuple):
 def known(memory: CascadeMemory, namespace: str) -> Known:
     state: Any = state_of(memory, namespace)
     encoder = state.encoder
-    clusters = encoder._clusters
+    clusters = encoder.clusters
     return Known(
         state.index.count,
         state.policy.rewards,
-        encoder._words._counts.tobytes(),
-        encoder._letters._counts.tobytes(),
-        encoder._words._texts,
-        dict(clusters._single),
-        {group: (n, np.round(total, 3).tobytes()) for group, (total, n) in clusters._several.items()},
+        encoder.words.counts.tobytes(),
+        encoder.letters.counts.tobytes(),
+        encoder.words.texts,
+        dict(clusters.single),
+        {group: (n, np.round(total, 3).tobytes()) for group, (total, n) in clusters.several.items()},
     )
 
 

@@ -175,7 +175,7 @@ def trial(
 ) -> None:
     """Do a whole trial on a copy of the template and report."""
     logging.getLogger("cascade_memory").setLevel(logging.CRITICAL)
-    feeder._INTERVAL = 3600.0  # Chroma is fed by the steps alone: every run makes the same calls
+    feeder.INTERVAL = 3600.0  # Chroma is fed by the steps alone: every run makes the same calls
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(template, folder)
     books = Acknowledged()

@@ -48,7 +48,7 @@ STRANGE: tuple[Any, ...] = (
 
 def opened(path: Path | None, ranker: str = "light", **options: Any) -> Memory:
     """Open a folder as ``CascadeMemory`` does, but for its Chroma: that takes as long as all the rest together."""
-    ledger = SQLiteLedger(None if path is None else assembled._ledger_path(path))
+    ledger = SQLiteLedger(None if path is None else assembled.ledger_path(path))
     try:
         parts = Parts(
             ledger=ledger,

@@ -22,7 +22,7 @@ SYNC_THRESHOLD = 16  # records between two saves of the HNSW files
 
 def hasten_chroma() -> None:
     """Feed without rests, and save after every batch. For this process only."""
-    feeder._INTERVAL, feeder._REST, feeder._BATCH, feeding_pace._QUIET = 0.02, 0.1, 24, 0.0
+    feeder.INTERVAL, feeder.REST, feeder.BATCH, feeding_pace.QUIET = 0.02, 0.1, 24, 0.0
     collection = ChromaFolder.collection
 
     def saving_often(self: ChromaFolder, namespace: str) -> Any:

@@ -64,7 +64,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
 
 def _look(memory: CascadeMemory, query: str = "task 3") -> list[str]:
     """Recall, with a look at the age of cases before it."""
-    state_of(memory)._next_look = 0.0
+    state_of(memory).next_look = 0.0
     recall = memory.search(query)
     assert recall.error is None
     return [str(case.solution) for case in recall.cases]

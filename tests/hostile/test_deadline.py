@@ -169,7 +169,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
         assert threading.active_count() < threads + 40  # 32 that hang, not 40 and their helpers
         embedder.go_on.set()
         until = time.monotonic() + 10
-        while time.monotonic() < until and engine_of(memory).attempts._note_stuck():
+        while time.monotonic() < until and engine_of(memory).attempts.note_stuck():
             time.sleep(0.05)
         assert _error_free(memory)
         assert memory.stats().episodes == 2  # nothing that nobody waited for was written down

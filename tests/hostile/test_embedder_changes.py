@@ -197,7 +197,7 @@ def test_expired_cases_get_their_new_vectors_too(tmp_path: Path):
         case = memory.add("task", "s")
         with engine_of(memory).parts.ledger.connections.write(durable=True) as connection:
             connection.execute("UPDATE cases SET verified_run = verified_run - 4000")
-        state_of(memory)._next_look = 0.0
+        state_of(memory).next_look = 0.0
         memory.recall("task")
         assert [one.id for one in memory.expired()] == [case]
     reindex(folder, Slow(), progress=False)

@@ -16,6 +16,7 @@ import pytest
 from inside import engine_of
 
 from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.domain.records import NewCase, RecallRecord
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.testing.ledger import LedgerContract
 
@@ -282,14 +283,20 @@ def test_what_the_forgotten_counted_is_taken_back(ram: CascadeMemory):
 class _Rows(LedgerContract):
     """Its material only."""
 
+    def case(self, **values: Any) -> NewCase:
+        return self._case(**values)
+
+    def recall(self, *values: Any, **more: Any) -> RecallRecord:
+        return self._recall(*values, **more)
+
 
 def _filled(ledger: SQLiteLedger, recalls: int, every: int) -> list[int]:
     """Fifty cases, and recalls that offered eight of them; the first one in every so many."""
     rows = _Rows()
     assert ledger.namespace("default", create=True) == 1
-    ledger.add([rows._case(query=f"q{i}", solution=f"s{i}") for i in range(50)])
+    ledger.add([rows.case(query=f"q{i}", solution=f"s{i}") for i in range(50)])
     keys = ledger.newest(1, 50).tolist()
-    template = rows._recall("e0", candidates=(*keys[1:9],))
+    template = rows.recall("e0", candidates=(*keys[1:9],))
     ledger.record(template)
     with ledger.connections.write(durable=False) as connection:
         columns = [
@@ -348,7 +355,7 @@ def test_a_recall_that_comes_while_others_are_looked_through_is_not_missed(tmp_p
         for i in itertools.count():
             if stop.is_set():
                 return
-            ledger.record(rows._recall(f"late {i}", candidates=(keys[0], keys[1])))
+            ledger.record(rows.recall(f"late {i}", candidates=(keys[0], keys[1])))
 
     thread = threading.Thread(target=recalling)
     thread.start()

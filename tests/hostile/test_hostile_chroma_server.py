@@ -75,9 +75,9 @@ def test_whatever_a_server_answers_only_a_store_error_comes_of_it(
         server.twist = lambda _, right: honest(right)
         with contextlib.suppress(StoreError):
             mirror.collection("default")
-            mirror._asking.collection("default")
+            mirror.prepare("default", VECTOR)
+            mirror.drop("another")
         verb = list(VERBS)[seed % len(VERBS)]
-        mirror._collections.pop("another", None)
         server.twist = lambda _, right, rng=rng: twisted(right, rng)
         try:
             said = VERBS[verb](mirror)
@@ -122,7 +122,7 @@ def test_a_server_that_names_a_function_is_refused_and_nothing_is_built(
 
 @pytest.mark.parametrize("how", SLOW)
 def test_an_answer_that_does_not_end_is_cut_off(server: Imitation, how: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.stores.chroma_server._ASKING", 0.3)
+    monkeypatch.setattr("cascade_memory.stores.chroma_server.ASKING", 0.3)
     mirror = ChromaServer(server.url, "0123456789ab", timeout=0.3)
     mirror.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
     mirror.prepare("default", VECTOR)
@@ -198,14 +198,14 @@ def test_collections_are_deleted_by_name_only_and_only_ours(server: Imitation, m
 @pytest.fixture
 def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CascadeMemory]:
     """A memory whose recalls ask the server; nothing happens in the background."""
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._INTERVAL", 3600.0)
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.INTERVAL", 3600.0)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
         memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(60)])
         memory.add([(f"theirs {i}", "secret") for i in range(60)], namespace="a tenant")
         memory.forget([case.id for case in memory.search("task 3 of kind 9", k=1).cases])
         for name in ("default", "a tenant"):
-            state_of(memory, name).index._exact_limit = 10
+            state_of(memory, name).index.exact_limit = 10
         memory.sync()
         _ready(memory)
         yield memory
@@ -216,8 +216,8 @@ def _ready(memory: CascadeMemory) -> None:
     """What the feeder does when it comes by and some time has gone by."""
     feeder = engine_of(memory).feeder
     assert feeder is not None
-    feeder._pace._not_before = 0.0
-    feeder._tick()
+    feeder.pace.not_before = 0.0
+    feeder.tick()
     assert feeder.covered
 
 
@@ -247,7 +247,7 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
         if not engine_of(asking).parts.mirror.answers:  # type: ignore[union-attr] - it was refused
             refused += 1
             assert found[0].solution == f"solution {i}", seed
-            engine_of(asking).feeder._tick()  # type: ignore[union-attr]
+            engine_of(asking).feeder.tick()  # type: ignore[union-attr]
             assert engine_of(asking).feeder.failures == failures + 1, seed  # type: ignore[union-attr]
             assert asking.health().chroma == "failing"
             _ready(asking)
@@ -264,13 +264,13 @@ def test_a_server_that_answers_with_cases_of_others_is_scanned_past(server: Imit
 def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
     server: Imitation, tmp_path: Path, canary: type[Canary], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._INTERVAL", 3600.0)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.INTERVAL", 3600.0)
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
         for seed in range(max(15, HOW_MANY // 20)):
             rng = random.Random(seed)
             server.twist = lambda _, right, rng=rng: twisted(right, rng) if rng.random() < 0.5 else honest(right)
             memory.add(f"task {seed}", f"solution {seed}")
-            engine_of(memory).feeder._pace._not_before = 0.0  # type: ignore[union-attr]
+            engine_of(memory).feeder.pace.not_before = 0.0  # type: ignore[union-attr]
             failures = engine_of(memory).feeder.failures  # type: ignore[union-attr]
             with contextlib.suppress(StoreError):
                 memory.sync()
@@ -319,12 +319,12 @@ def test_a_name_is_looked_up_once_and_no_recall_waits_for_that(server: Imitation
     monkeypatch.setattr(socket, "getaddrinfo", looked_up)
     found = ChromaServer(server.url.replace("127.0.0.1", "chroma.internal"), "0123456789ab", timeout=5.0)
     found.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
+    server.twist = lambda _, right: raw(json.dumps(right).encode(), 200, "Connection: close")  # as after a long silence
     found.prepare("default", VECTOR)
     known = len(asked)
     monkeypatch.setattr(
         socket, "getaddrinfo", lambda host, *_, **__: time.sleep(30) if host == "chroma.internal" else real(host, *_, **__)
     )
-    found._asking._api._session._transport._pool.close()  # as after a long silence
     began = time.perf_counter()
     assert found.nearest_ids("default", VECTOR, 8)
     assert time.perf_counter() - began < 1.5
@@ -338,18 +338,16 @@ def test_all_addresses_of_a_name_together_have_the_time_of_one(monkeypatch: pyte
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
     monkeypatch.setattr(bounded_http.socket, "getaddrinfo", many)
-    clock = bounded_http._Clock()
-    clock.start(1.0)
-    swallowed = bounded_http._InTime(clock)
+    client, _ = bounded_http.bounded_client({}, 1.0, tls=False)
 
-    def swallow(address: str, *_: Any, **__: Any) -> Any:
-        time.sleep(_[1])
+    def swallow(_: Any, address: str, port: int, timeout: float, *__: Any) -> Any:
+        time.sleep(timeout)
         raise bounded_http.httpcore.ConnectTimeout(address)
 
-    swallowed._system.connect_tcp = swallow  # type: ignore[method-assign]
+    monkeypatch.setattr(bounded_http.httpcore.SyncBackend, "connect_tcp", swallow)
     began = time.perf_counter()
-    with pytest.raises((bounded_http.httpcore.ConnectTimeout, bounded_http.httpcore.ReadTimeout)):
-        swallowed.connect_tcp("many.example", 80)
+    with client, pytest.raises((bounded_http.httpcore.ConnectTimeout, bounded_http.httpcore.ReadTimeout)):
+        client.get("http://many.example")
     assert time.perf_counter() - began < 2.0
 
 

@@ -120,7 +120,7 @@ def _engine_feeds_nothing(memory: CascadeMemory) -> None:
     feeder = engine_of(memory).feeder
     assert feeder is not None
     feeder.purge = lambda line: ()  # type: ignore[method-assign]
-    feeder._feed_once = lambda *_: False  # type: ignore[method-assign]
+    feeder.feed_once = lambda *_: False  # type: ignore[method-assign]
 
 
 def test_a_process_that_cannot_write_it_anew_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

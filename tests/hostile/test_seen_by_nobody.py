@@ -16,7 +16,7 @@ import pytest
 from cascade_memory import CascadeMemory, RecalledCase, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.cycle.reuse import render
-from cascade_memory.domain.case import Case, ExpiredCase
+from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.display import html_table
 from cascade_memory.errors import InvalidInput, UnknownCase
 from cascade_memory.mcp_server import verbs
@@ -273,6 +273,6 @@ def test_messages_and_what_has_expired_are_for_people(ram: CascadeMemory):
     assert "<U+3164>" in repr(one)
 
 
-def test_metadata_reaches_no_prompt_as_it_is():
-    case = Case(id="c", namespace="n", query="q", solution="s", metadata={"note\u200b": f"see {_TURNED}{_HIDDEN}", "n": 1})
-    assert not _UNSEEN.search(json.dumps(verbs._case(case), ensure_ascii=False))
+def test_metadata_reaches_no_prompt_as_it_is(ram: CascadeMemory):
+    case = ram.add("q", "s", metadata={"note\u200b": f"see {_TURNED}{_HIDDEN}", "n": 1})
+    assert not _UNSEEN.search(json.dumps(verbs.Verbs(ram).case(case), ensure_ascii=False))

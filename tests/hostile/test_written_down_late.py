@@ -67,7 +67,7 @@ def test_whoever_asks_for_a_recall_that_waits_gets_it_written_down(memory: Casca
 def test_of_many_that_wait_the_last_ones_say_that_their_reward_will_be_ignored(
     memory: CascadeMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(recording, "_MOST_LATE", 5)
+    monkeypatch.setattr(recording, "MOST_LATE", 5)
     with stopped_writer(tmp_path / "m"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -82,8 +82,8 @@ def test_of_many_that_wait_the_last_ones_say_that_their_reward_will_be_ignored(
 
 
 def test_whoever_asks_too_often_waits_rather_than_lose_a_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recording, "_MOST_LATE", 40)
-    monkeypatch.setattr(recording, "_CROWDED", 8)
+    monkeypatch.setattr(recording, "MOST_LATE", 40)
+    monkeypatch.setattr(recording, "CROWDED", 8)
     with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=4.0) as memory:
         memory.add("task", "solution")
         memory.recall("task")
@@ -223,7 +223,7 @@ def test_a_memory_in_ram_has_a_deadline_too():
 
 
 def test_a_folder_that_cannot_be_closed_yet_keeps_nobody_from_opening_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recording, "_WAITS", 0.5)
+    monkeypatch.setattr(recording, "WAITS", 0.5)
     memory = CascadeMemory(tmp_path / "m", embedder="hashing", deadline=0.2)
     memory.add("task", "solution")
     memory.recall("task")

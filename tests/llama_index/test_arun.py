@@ -17,7 +17,7 @@ async def test_arun_shows_the_cases_and_returns_the_episode(memory):
     assert shown.index("add the numbers: 5") < shown.index(TASK)
     assert (episode.reward, episode.recalls, episode.query) == (1.0, 1, TASK)
     assert episode.solution.steps[0].tool == "add"
-    assert len(memory._runs) == 0
+    assert memory.open_runs == 0
 
 
 async def test_arun_leaves_it_to_the_block_where_there_is_one(memory):

@@ -35,7 +35,7 @@ async def test_uninstalling_in_the_middle_of_a_run_leaves_nothing(memory):
         await asyncio.sleep(0.01)
     memory.uninstall()
     await running
-    assert not memory._runs._by_span
+    assert memory.open_runs == 0
 
 
 async def _result(handler: Any) -> Any:

@@ -103,7 +103,6 @@ async def test_runs_that_recall_nothing_leave_nothing(memory):
     memory.sync()
     assert memory.stats().episodes == 0
     assert memory.open_runs == 0
-    assert not memory._runs._by_span
 
 
 async def test_a_memory_that_fails_does_not_stop_the_agent(memory, monkeypatch):

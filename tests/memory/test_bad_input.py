@@ -370,7 +370,7 @@ def test_a_newer_schema_is_refused(on_disk, tmp_path: Path):
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.encoders.minilm._PACKAGE", "no_such_package_here")
+    monkeypatch.setattr("cascade_memory.encoders.minilm.PACKAGE", "no_such_package_here")
     with pytest.raises(MissingExtra, match=r"cascade-memory\[local\]"):
         CascadeMemory()
 

@@ -102,7 +102,7 @@ def test_a_deleted_chroma_is_made_again(on_disk, tmp_path: Path):
 
 
 def test_many_cases_are_rebuilt_by_a_child_that_dies_with_its_parent(on_disk, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._BUILD_ELSEWHERE", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.BUILD_ELSEWHERE", 10)
     memory = on_disk()
     _teach(memory, 40)
     memory.close()
@@ -231,9 +231,10 @@ def test_a_full_disk_is_an_error_loses_nothing_and_passes(on_disk):
     episode = memory.recall("the last one").episode_id
     before = memory.stats()
     connections = engine_of(memory).parts.ledger.connections
-    for connection in (connections._quick, connections._durable):
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to say: no room
+    for durable in (False, True):
+        with connections.write(durable=durable) as connection:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to say: no room
     big = "x" * 100_000
     with pytest.raises(StoreUnwritable, match="no room left"):
         memory.reward(episode, 1.0, solution=big)
@@ -245,8 +246,9 @@ def test_a_full_disk_is_an_error_loses_nothing_and_passes(on_disk):
     assert "no room left" in str(recall.error)
     assert memory.stats() == before
     assert memory.health().failures == {"record": 1}
-    for connection in (connections._quick, connections._durable):
-        connection.execute("PRAGMA max_page_count = 1000000")
+    for durable in (False, True):
+        with connections.write(durable=durable) as connection:
+            connection.execute("PRAGMA max_page_count = 1000000")
     assert memory.reward(episode, 1.0, solution=big)
 
 

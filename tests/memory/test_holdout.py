@@ -10,6 +10,7 @@ import pytest
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
+from cascade_memory.bandit.light import CONTEXT_PRIOR
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.errors import InvalidInput
 
@@ -72,12 +73,12 @@ def test_a_search_is_never_held_out(memory: CascadeMemory):
 
 def test_its_success_becomes_a_case_and_teaches_what_happens_without_one(memory: CascadeMemory):
     policy = state_of(memory).policy
-    before = policy.value.predict(policy.value._prior).baseline
+    before = policy.value.predict(CONTEXT_PRIOR).baseline
     case_id = memory.reward(memory.recall("heat a cup", episode_id=_held_out()).episode_id, 1.0, solution="use the stove")
     assert memory.get(str(case_id)).solution == "use the stove"
     (lesson,) = engine_of(memory).parts.ledger.history(1, 10)
     assert not lesson.shown
-    assert policy.value.predict(policy.value._prior).baseline > before
+    assert policy.value.predict(CONTEXT_PRIOR).baseline > before
     assert policy.rewards == 1
     known = memory.search("heat the cup", k=2).cases
     stored = engine_of(memory).parts.ledger.case_records(1)

@@ -13,7 +13,7 @@ from cascade_memory import CascadeMemory
 
 @pytest.fixture(autouse=True)
 def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._INTERVAL", 3600.0)  # what is fed here is fed by the test
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.INTERVAL", 3600.0)  # what is fed here is fed by the test
 
 
 def test_lag_is_what_was_not_fed_whatever_the_log_says(on_disk: Callable[..., CascadeMemory]):
@@ -23,8 +23,8 @@ def test_lag_is_what_was_not_fed_whatever_the_log_says(on_disk: Callable[..., Ca
     assert memory.health().chroma_lag == 200
     feeder = engine_of(memory).feeder
     assert feeder is not None
-    assert feeder._ready()
-    feeder._feed_once()  # which begins at the present end of the log
+    assert feeder.ready()
+    feeder.feed_once()  # which begins at the present end of the log
     assert memory.health().chroma_lag == 200 - 64
     memory.sync()
     assert memory.health().chroma_lag == 0

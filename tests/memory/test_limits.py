@@ -82,7 +82,7 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, ca
         connection.execute(old)
     memory.add("task verified again", "renewed")
     assert {case.solution for case in memory.search("task", k=3).cases} == {"renewed", "new"}
-    state_of(memory)._next_look = 0.0
+    state_of(memory).next_look = 0.0
     with caplog.at_level("INFO", "cascade_memory"):
         memory.recall("task")
     assert memory.stats().cases == 2

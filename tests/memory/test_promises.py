@@ -129,10 +129,10 @@ def test_abandoned_recalls_do_not_crowd_out_new_ones(ram: CascadeMemory):
     policy = state_of(ram).policy
     for _ in range(1_040):
         ram.recall("a")
-    assert len(policy._expected) == 1_024  # type: ignore[attr-defined]
+    assert len(policy.expected) == 1_024  # type: ignore[attr-defined]
     newest = engine_of(ram).parts.ledger.episode(ram.recall("a").episode_id)
     assert newest is not None
-    assert max(policy._expected) >= 1_041  # type: ignore[attr-defined]
+    assert max(policy.expected) >= 1_041  # type: ignore[attr-defined]
 
 
 # -- forgetting and following ------------------------------------------------------------------------------------------------

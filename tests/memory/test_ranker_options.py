@@ -8,7 +8,7 @@ import pytest
 from inside import state_of
 
 from cascade_memory import CascadeMemory
-from cascade_memory.assembly.rankers import _BY_NAME, light, neural_linlogucb, resolve_ranker
+from cascade_memory.assembly.rankers import BY_NAME, light, neural_linlogucb, resolve_ranker
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.errors import InvalidInput
 
@@ -22,10 +22,10 @@ def test_options_reach_the_ranker():
     with CascadeMemory(embedder="hashing", ranker="neural-linlogucb", ranker_options=options) as memory:
         policy = policy_of(memory)
         assert policy.exploration.alpha == 0
-        assert (policy._exact, policy._lambda) == (True, 0.5)
+        assert (policy.exact, policy.state_dict()["a"][0, 0]) == (True, 0.5)
     with CascadeMemory(embedder="hashing", ranker_options={"exploration": UpperConfidence(0.0), "precision": 3}) as memory:
         assert policy_of(memory).exploration.alpha == 0
-        assert policy_of(memory)._precision == 3
+        assert policy_of(memory).head.precision == 3
 
 
 def test_a_model_s_options_are_the_encoder_s_and_the_bandit_s(tmp_path: Path):
@@ -62,7 +62,7 @@ def test_a_wrong_option_is_refused_with_those_that_there_are(ranker: str, option
         CascadeMemory(embedder="hashing", ranker=ranker, ranker_options=options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("ranker", sorted(_BY_NAME))
+@pytest.mark.parametrize("ranker", sorted(BY_NAME))
 def test_every_ranker_takes_no_options_as_well(ranker: str):
     with CascadeMemory(embedder="hashing", ranker=ranker, ranker_options={}, learn="inline") as memory:
         memory.add("a", "b")

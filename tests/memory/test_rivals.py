@@ -92,7 +92,7 @@ def test_a_function_may_say_who_is_credited():
 
 
 def test_every_name_resolves():
-    for name in rankers._BY_NAME:
+    for name in rankers.BY_NAME:
         assert rankers.resolve_ranker(name, hindsight=True).name
 
 
@@ -104,7 +104,7 @@ def test_where_chance_showed_nothing_no_pair_counts_as_seen(ranker):
         shown = sum(bool(recall.cases) for recall in recalls)
         assert 0 < shown < 40
         policy = state_of(memory).policy
-        assert len(policy._expected) == shown  # type: ignore[attr-defined]
+        assert len(policy.expected) == shown  # type: ignore[attr-defined]
         for recall in recalls:
             memory.reward(recall.episode_id, 1.0)
-        assert not policy._expected  # type: ignore[attr-defined]
+        assert not policy.expected  # type: ignore[attr-defined]

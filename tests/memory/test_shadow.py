@@ -34,8 +34,8 @@ def _play(memory: CascadeMemory, n: int = 80, seed: int = 0) -> list[str]:
 def _policy(memory: CascadeMemory) -> LightPolicy:
     shadow = state_of(memory).shadow
     assert shadow is not None
-    assert isinstance(shadow._policy, LightPolicy)
-    return shadow._policy
+    assert isinstance(shadow.policy, LightPolicy)
+    return shadow.policy
 
 
 @pytest.mark.parametrize("ranker", ["light", "similarity"])

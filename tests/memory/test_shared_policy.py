@@ -48,8 +48,8 @@ def test_a_new_namespace_starts_from_what_the_others_learned_about_ranking(share
 def test_cases_words_and_clusters_are_not_shared(shared: CascadeMemory):
     _live(shared, "a", 60)
     encoder = state_of(shared, "b").encoder
-    assert encoder._words._texts == 0  # type: ignore[attr-defined]
-    assert not encoder._clusters._several  # type: ignore[attr-defined]
+    assert encoder.words.texts == 0  # type: ignore[attr-defined]
+    assert not encoder.clusters.several  # type: ignore[attr-defined]
     assert shared.recall("part1 noise2", namespace="b").cases == ()
 
 

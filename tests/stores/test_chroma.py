@@ -94,13 +94,13 @@ def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(t
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.add([(f"task {i} {i * i}", f"s{i}") for i in range(300)])
         memory.sync()
-        index = state_of(memory).index
         exact = [case.solution for case in memory.search("task 17 289", k=5).cases]
-        monkeypatch.setattr(index, "_exact_limit", 10)
+        monkeypatch.setattr(state_of(memory).index, "exact_limit", 10)
         asked: list[int] = []
-        bulk = index._bulk
-        nearest = bulk.nearest
-        monkeypatch.setattr(bulk, "nearest", lambda vector, k: asked.append(k) or nearest(vector, k))
+        mirror = engine_of(memory).parts.mirror
+        assert mirror is not None
+        nearest = mirror.nearest_ids
+        monkeypatch.setattr(mirror, "nearest_ids", lambda name, vector, k: asked.append(k) or nearest(name, vector, k))
         assert [case.solution for case in memory.search("task 17 289", k=5).cases] == exact
         assert asked
         memory.add("a brand new task", "new")

@@ -121,9 +121,9 @@ def test_two_memories_on_one_server_do_not_see_each_other(tmp_path: Path, server
 
 def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path: Path, server: Server, monkeypatch):
     monkeypatch.setattr("cascade_memory.stores.tiered.EXACT_LIMIT", 10)
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
-        state_of(memory).index._exact_limit = 10
+        state_of(memory).index.exact_limit = 10
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
         assert engine_of(memory).feeder is not None
@@ -173,9 +173,9 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
         from cascade_memory.engine import mirror_feeder as feeder
         sys.path.insert(0, sys.argv[3])
         from inside import engine_of, state_of
-        feeder._WORTH_ASKING = 10
+        feeder.WORTH_ASKING = 10
         with CascadeMemory(sys.argv[1], embedder="hashing", chroma=sys.argv[2]) as memory:
-            state_of(memory).index._exact_limit = 10
+            state_of(memory).index.exact_limit = 10
             deadline = time.monotonic() + 30
             while not engine_of(memory).feeder.covered and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -209,14 +209,14 @@ def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(t
 
 
 def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, monkeypatch):
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder._WORTH_ASKING", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
-        state_of(memory).index._exact_limit = 10
+        state_of(memory).index.exact_limit = 10
         memory.add([(f"task {i}", f"s{i}") for i in range(60)])
         memory.sync()
         mirror = engine_of(memory).parts.mirror
         assert mirror is not None
-        mirror._timeout = 2.0  # type: ignore[attr-defined]
+        mirror.timeout = 2.0  # type: ignore[attr-defined]
         mirror.prepare("default", np.ones(384, np.float32))
         server.pause()
         try:

@@ -43,9 +43,9 @@ class CrossEncoder:
         self.identity = base.identity
         self.version = 0  # steps of training behind it
         self.fitted_outcomes = 0
-        self._serving = base.serving
-        self._apprentice = Apprentice(base, learning_rate)
-        self._budget = TokenBudget(_SCORED_AT_ONCE)
+        self.serving = base.serving  # the model that answers
+        self.apprentice = Apprentice(base, learning_rate)  # the one that learns
+        self.budget = TokenBudget(_SCORED_AT_ONCE)
         self._tokens: Remembered[dict[str, list[int]]] = Remembered(_REMEMBERED)
         self._features: Remembered[NDArray[np.float32]] = Remembered(_REMEMBERED)
 
@@ -72,20 +72,21 @@ class CrossEncoder:
                 features[place] = found
         if not missing:
             return features
-        tokens = [self._tokenised(pairs[place]) for place in missing]
+        tokens = [self.tokenised(pairs[place]) for place in missing]
 
         def score(batch: list[int]) -> None:
             inputs = padded([tokens[i] for i in batch], self._base)
             with calm(torch, short=False), torch.inference_mode():
-                pooled = self._serving(**inputs).logits.float().cpu().numpy()
+                pooled = self.serving(**inputs).logits.float().cpu().numpy()
             for row, i in enumerate(batch):
                 features[missing[i]] = pooled[row]
                 self._features.put(pairs[missing[i]], pooled[row].copy())
 
-        self._budget.run([len(each["input_ids"]) for each in tokens], score, restart=lambda: None)
+        self.budget.run([len(each["input_ids"]) for each in tokens], score, restart=lambda: None)
         return features
 
-    def _tokenised(self, pair: Pair) -> dict[str, list[int]]:
+    def tokenised(self, pair: Pair) -> dict[str, list[int]]:
+        """Return the tokens of a pair, as the reranker reads it."""
         found = self._tokens.get(pair)
         if found is None:
             first, second = self._pair_text(pair)
@@ -98,20 +99,20 @@ class CrossEncoder:
         self, pairs: Sequence[Pair], labels: Floats, weights: Floats, theta: Floats, *, joint: bool, loss: str = "logistic"
     ) -> tuple[CrossEncoder, Floats]:
         """Return an encoder one step of AdamW further, and the head; this one stays as it is."""
-        tokens = [self._tokenised(pair) for pair in pairs]
-        theta = self._apprentice.step(tokens, labels, weights, theta, joint=joint, loss=loss)
-        return self._with(self._apprentice.model, steps=1, outcomes=len(pairs)), theta
+        tokens = [self.tokenised(pair) for pair in pairs]
+        theta = self.apprentice.step(tokens, labels, weights, theta, joint=joint, loss=loss)
+        return self._with(self.apprentice.model, steps=1, outcomes=len(pairs)), theta
 
     def _with(self, model: Any, *, steps: int, outcomes: int) -> CrossEncoder:
         other = copy.copy(self)
-        other._serving = served(model, self._base.device, half=self._base.half)
+        other.serving = served(model, self._base.device, half=self._base.half)
         other._features = Remembered(_REMEMBERED)
         other.version, other.fitted_outcomes = self.version + steps, self.fitted_outcomes + outcomes
         return other
 
     def untrained(self) -> CrossEncoder:
         """Return the pretrained encoder, with nothing of what this one has learned."""
-        return CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self._apprentice.learning_rate)
+        return CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self.apprentice.learning_rate)
 
     def retain(self, cases: Candidates) -> None:
         """Keep nothing: what was computed of a pair is found again by its text."""
@@ -125,11 +126,11 @@ class CrossEncoder:
     def save(self, file: Path) -> None:
         """Write the weights: safetensors, with a manifest in its header."""
         about = {"encoder": self.identity, "version": self.version, "fitted_outcomes": self.fitted_outcomes}
-        write_weights(file, self._apprentice.model if self.version else self._base.model, about)
+        write_weights(file, self.apprentice.model if self.version else self._base.model, about)
 
     def loaded(self, file: Path) -> CrossEncoder:
         """Return this encoder with the weights that ``save`` wrote; those of another architecture are refused."""
         about, weights = read_weights(file, self.identity)
-        other = CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self._apprentice.learning_rate)
-        other._apprentice.take(weights)
-        return other._with(other._apprentice.model, steps=int(about["version"]), outcomes=int(about["fitted_outcomes"]))
+        other = CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self.apprentice.learning_rate)
+        other.apprentice.take(weights)
+        return other._with(other.apprentice.model, steps=int(about["version"]), outcomes=int(about["fitted_outcomes"]))

@@ -13,7 +13,7 @@ from cascade_memory.encoders.cross_encoder.loading import Base
 from cascade_memory.ports.policy import Floats
 
 _TRAINED_AT_ONCE = 4_096  # tokens
-_LONG = 512  # tokens of a pair from which on activations are computed twice rather than kept
+LONG = 512  # tokens of a pair from which on activations are computed twice rather than kept
 _WEIGHT_DECAY = 1e-5
 
 
@@ -22,7 +22,7 @@ class Apprentice:
 
     def __init__(self, base: Base, learning_rate: float) -> None:
         self._base, self.learning_rate = base, learning_rate
-        self._budget = TokenBudget(_TRAINED_AT_ONCE)
+        self.budget = TokenBudget(_TRAINED_AT_ONCE)
         self._model: Any = None
         self._head: Any = None
         self._optimiser: Any = None
@@ -64,7 +64,7 @@ class Apprentice:
             self._head.copy_(torch.tensor(np.asarray(theta), dtype=torch.float32))
         self._head.requires_grad_(joint)
         lengths = [len(each["input_ids"]) for each in tokens]
-        _checkpoint(model, on=max(lengths) > _LONG)
+        _checkpoint(model, on=max(lengths) > LONG)
         rewards = torch.tensor(np.asarray(labels), dtype=torch.float32, device=device)
         shares = torch.tensor(np.asarray(weights) / np.sum(weights), dtype=torch.float32, device=device)
 
@@ -73,14 +73,14 @@ class Apprentice:
             with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
                 pooled = model(**inputs).logits
             scores = pooled.float() @ self._head
-            (_losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
+            (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
 
         def restart() -> None:
             self._optimiser.zero_grad(set_to_none=True)
 
         restart()
         try:
-            self._budget.run(lengths, learn, restart)
+            self.budget.run(lengths, learn, restart)
             self._optimiser.step()
         finally:
             restart()
@@ -94,7 +94,8 @@ def _checkpoint(model: Any, *, on: bool) -> None:
     method()
 
 
-def _losses(scores: Any, rewards: Any, loss: str) -> Any:
+def losses(scores: Any, rewards: Any, loss: str) -> Any:
+    """Return the loss of each score."""
     import torch
 
     if loss == "squared":

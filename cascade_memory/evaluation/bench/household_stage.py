@@ -47,7 +47,8 @@ def _unpack(data: Path, target: Path) -> None:
 
 
 @lru_cache(maxsize=2)
-def _embedded(work: Path, limit: int | None, made_alone: bool) -> tuple[list[Game], PrecomputedEmbedder]:
+def embedded(work: Path, limit: int | None, made_alone: bool) -> tuple[list[Game], PrecomputedEmbedder]:
+    """Return the stream of games and the vectors of their tasks; kept for the runs that follow."""
     games, given = read_games(work / "games")[:MADE], work / "games-of-the-data"
     if not made_alone and (given / LISTING).exists():
         games += read_games(given)
@@ -60,7 +61,7 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
 
     The games of the data are left out where the agent reuses cases without a model: it was made with them.
     """
-    stream, embedder = _embedded(folders.work, run.limit, run.solver == "reuse")
+    stream, embedder = embedded(folders.work, run.limit, run.solver == "reuse")
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

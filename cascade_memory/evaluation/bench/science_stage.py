@@ -24,7 +24,8 @@ def _file(work: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _embedded(file: Path, limit: int | None) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
+def embedded(file: Path, limit: int | None) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
+    """Return the stream of tasks and their vectors; kept for the runs that follow."""
     tasks = science_tasks(file)
     tasks = [tasks[i] for i in np.random.default_rng(3).permutation(len(tasks))[:limit]]
     return tasks, PrecomputedEmbedder(best_embedder(), [task.text for task in tasks])
@@ -32,7 +33,7 @@ def _embedded(file: Path, limit: int | None) -> tuple[list[ScienceTask], Precomp
 
 def experiments_of(run: Run, folders: Folders) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
     """Return the stream in the order of the seed, and the vectors of its queries."""
-    stream, embedder = _embedded(_file(folders.work), run.limit)
+    stream, embedder = embedded(_file(folders.work), run.limit)
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

@@ -20,7 +20,7 @@ SET_ASIDE = 60  # questions that the agent was made with: none of them is played
 
 
 @lru_cache(maxsize=1)
-def _embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
+def embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
     """Return the questions and their vectors. The task stays open, and with it the databases, as long as the process."""
     entry = CATALOGUE[name]
     assert entry.make is not None
@@ -32,7 +32,7 @@ def _embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[I
 
 def sql_stage(run: Run, folders: Folders) -> Stage:
     """Return the questions in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
-    task, stream, embedder = _embedded(run.task, run.limit, folders.data)
+    task, stream, embedder = embedded(run.task, run.limit, folders.data)
     items = [stream[i] for i in order_of(len(stream), run.seed)]
     alone = solved_alone(run, len(items))
     strength: Strength = "full" if run.solver == "reuse" else "map"

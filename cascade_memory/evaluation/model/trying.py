@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cascade_memory.errors import ModelUnavailable
 from cascade_memory.evaluation.model.chat import Note, Reply, Try
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds
 
 
 class Passing(Exception):
@@ -63,4 +63,4 @@ def pause_before(number: int) -> float:
     >>> 0.25 <= pause_before(1) <= 0.5 and 1.0 <= pause_before(3) <= 2.0 and pause_before(99) <= 60
     True
     """
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(number - 1, 10)) * random.uniform(0.5, 1.0)
+    return min(_LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(number - 1, 10)) * random.uniform(0.5, 1.0)

@@ -31,7 +31,7 @@ def success(section: Section) -> Chart:
         "three seeds or more (Student's t), of the coloured methods; the picture is cut where they are wider than it."
         + note(section),
         [
-            Panel(task, _told(section, task, _success_so_far, "percent solved"), partial(_draw_success, section, task))
+            Panel(task, _told(section, task, success_so_far, "percent solved"), partial(_draw_success, section, task))
             for task in section.tasks
         ],
         legend(section.methods),
@@ -52,7 +52,8 @@ def missed(section: Section) -> Chart | None:
     return Chart("regret", "What was missed", caption, panels, legend(section.methods)) if panels else None
 
 
-def _success_so_far(row: Row) -> NDArray[np.float64] | None:
+def success_so_far(row: Row) -> NDArray[np.float64] | None:
+    """Return the rate of success up to each task of a run, but for those that the human answered."""
     values, asked = bits(row, "success"), bits(row, "asked")
     if values is None:
         return None
@@ -71,7 +72,7 @@ def _retrieval(row: Row) -> NDArray[np.float64] | None:
 
 
 def _draw_success(section: Section, task: str, axes: Any) -> None:
-    shown = _draw_curves(axes, section, task, _success_so_far, skip=0.08)
+    shown = _draw_curves(axes, section, task, success_so_far, skip=0.08)
     if shown:
         axes.set_ylim(max(0.0, min(map(np.min, shown)) - 4), min(100.0, max(map(np.max, shown)) + 4))
     axes.set(xlabel="tasks", ylabel="solved so far, %")

@@ -40,7 +40,7 @@ class SQLAgent:
     """
 
     def __init__(self, task: SQLTask, items: Sequence[Item], *, alone: Sequence[bool], strength: Strength) -> None:
-        self._task, self._items, self._alone, self._strength = task, items, alone, strength
+        self._task, self.items, self._alone, self._strength = task, items, alone, strength
         self._queries = ReadOnlyQueries()
         self._databases = {str(item.fields["db_id"]): task.database(item) for item in items}
         self._schema = lru_cache(maxsize=None)(self._read_schema)
@@ -48,7 +48,7 @@ class SQLAgent:
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt a question with the first of the cases."""
-        item = self._items[place]
+        item = self.items[place]
         if self._alone[place]:
             return Attempt(True, item.solution)
         if not cases:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Environments whose engine was closed, for the next one. Each has its own copy of the planner's library, which holds one game
 # and must not be unloaded: a process that does so again and again crashes when it ends.
-_IDLE: list[Any] = []
+IDLE: list[Any] = []
 
 
 def is_installed() -> bool:
@@ -42,7 +42,7 @@ class Engine:
     """
 
     def __init__(self) -> None:
-        self._env: Any = _IDLE.pop() if _IDLE else _environment()
+        self._env: Any = IDLE.pop() if IDLE else _environment()
         self._loaded: Path | None = None
         self._state: Any = None
 
@@ -106,7 +106,7 @@ class Engine:
     def close(self) -> None:
         """Leave the environment to the next engine."""
         if self._env is not None:
-            _IDLE.append(self._env)
+            IDLE.append(self._env)
         self._env = self._state = self._loaded = None
 
     def __enter__(self) -> Self:
