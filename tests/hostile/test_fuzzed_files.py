@@ -10,21 +10,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hostile_files import (
-    Canary,
-    case_ids,
-    check_serves,
-    copied,
-    damaged,
-    each,
-    edited,
-    filled,
-    opened,
-    spoiled_lines,
-    spoiled_snapshot,
-    with_schema,
-)
+from hostile_files import Canary, case_ids, check_serves, copied, each, filled, opened
 from inside import engine_of
+from spoiled_files import damaged, edited, spoiled_lines, spoiled_snapshot, with_schema
 
 from cascade_memory import restore
 

@@ -36,3 +36,15 @@ def make(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
 @pytest.fixture
 def memory(make: Callable[..., CascadeMemory]) -> CascadeMemory:
     return make()
+
+
+@pytest.fixture
+def judged(make: Callable[..., CascadeMemory]) -> CascadeMemory:
+    """Judges answers; a run that raised has none."""
+    return make(reward_fn=lambda episode: None if episode.status == "error" else "5" in episode.answer)
+
+
+@pytest.fixture
+def always(make: Callable[..., CascadeMemory]) -> CascadeMemory:
+    """Judges everything as a success."""
+    return make(reward_fn=lambda _: 1.0)

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from adding_agents import add, ask, paid, solver
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    ModelCallLimitMiddleware,
-    ModelRetryMiddleware,
-    SummarizationMiddleware,
-    ToolRetryMiddleware,
-    wrap_tool_call,
-)
+from langchain.agents.middleware import ModelCallLimitMiddleware, wrap_tool_call
 from langchain.tools import ToolRuntime
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -32,39 +26,12 @@ from cascade_memory.langchain import CascadeMemory
 Make = Callable[..., CascadeMemory]
 
 
-@tool
-def add(a: int, b: int) -> int:
-    """Add."""
-    return a + b
-
-
-def ask(text: str = "what is 2 + 3?") -> dict[str, Any]:
-    return {"messages": [("user", text)]}
-
-
-def solver() -> Any:
-    return model(call("add", "I add them.", a=2, b=3), "It is 5.")
-
-
-@pytest.fixture
-def judged(make: Make) -> CascadeMemory:
-    return make(reward_fn=lambda episode: None if episode.status == "error" else "5" in episode.answer)
-
-
-def rewards(memory: CascadeMemory) -> list[float]:
-    memory.sync()
-    return [value for value, _ in memory.engine.rewards()]
-
-
-# -- the bracket ---------------------------------------------------------------------------------------------------------
-
-
 def test_an_agent_recalls_before_it_starts_and_is_rewarded_when_it_answered(judged: CascadeMemory):
     script = solver()
     agent = create_agent(script, [add], middleware=[judged.middleware()])
     first = agent.invoke(ask())
     second = agent.invoke(ask("what is 2 + 3, please?"))
-    assert rewards(judged) == [1.0, 1.0]
+    assert paid(judged) == [1.0, 1.0]
     assert judged.engine.get_episode(first["cascade_episode_id"]).reward == 1.0
     assert judged.engine.get_episode(second["cascade_episode_id"]).cases
     case = judged.engine.recall("what is 2 + 3?").cases[0]
@@ -79,7 +46,7 @@ async def test_an_asynchronous_agent_does_the_same_even_with_an_asynchronous_rew
 
     memory = make(reward_fn=judge)
     await create_agent(solver(), [add], middleware=[memory.middleware()]).ainvoke(ask())
-    assert rewards(memory) == [1.0]
+    assert paid(memory) == [1.0]
 
 
 async def test_an_asynchronous_agent_does_not_recall_on_the_event_loop(judged: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
@@ -140,7 +107,7 @@ def test_a_later_reward_by_thread_finds_the_last_episode_and_its_solution(memory
 def test_an_early_end_by_a_limit_still_ends_the_episode(judged: CascadeMemory):
     limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
     create_agent(solver(), [add], middleware=[judged.middleware(), limit]).invoke(ask())
-    assert len(rewards(judged)) == 1
+    assert len(paid(judged)) == 1
     assert judged.pending() == []
 
 
@@ -151,7 +118,7 @@ def test_an_error_in_the_agent_is_raised_and_the_handler_censors_what_the_middle
     agent = create_agent(model(ValueError("no model")), [add], middleware=[judged.middleware()])
     with pytest.raises(ValueError, match="no model"):
         agent.invoke(ask(), {"callbacks": [judged.callback]} if handler else {})
-    assert rewards(judged) == []
+    assert paid(judged) == []
     assert judged.stats().censored == int(handler)
     assert len(judged.pending()) == int(not handler), "without the handler it waits, to be expired"
 
@@ -159,7 +126,7 @@ def test_an_error_in_the_agent_is_raised_and_the_handler_censors_what_the_middle
 def test_middleware_and_handler_together_pay_once(judged: CascadeMemory):
     agent = create_agent(solver(), [add, judged.tool()], middleware=[judged.middleware()])
     agent.invoke(ask(), {"callbacks": [judged.callback]})
-    assert rewards(judged) == [1.0]
+    assert paid(judged) == [1.0]
     assert judged.stats().episodes == 1
 
 
@@ -212,7 +179,7 @@ def test_agents_within_agents_have_episodes_of_their_own_also_in_a_batch(judged:
 
     outer = create_agent(model(call("delegate", task="sub"), "It is 5."), [delegate], middleware=[judged.middleware()])
     outer.batch([ask("a"), ask("b"), ask("c")])
-    assert rewards(judged) == [1.0] * 6
+    assert paid(judged) == [1.0] * 6
     assert judged.pending() == []
 
 
@@ -222,7 +189,7 @@ def test_a_block_of_the_user_takes_the_agent_in(judged: CascadeMemory):
         out = agent.invoke(ask())
     assert out["cascade_episode_id"] == episode.id
     assert judged.stats().episodes == 1
-    assert rewards(judged) == [1.0]
+    assert paid(judged) == [1.0]
 
 
 def test_an_outer_graph_finds_the_episode_in_the_answer(judged: CascadeMemory):
@@ -242,155 +209,8 @@ def test_an_episode_that_was_left_behind_is_censored_when_something_new_is_asked
         agent.invoke(ask(), config)
     script.script = solver().script
     agent.invoke(ask("what is 2 + 3 now?"), config)
-    assert rewards(judged) == [1.0]
+    assert paid(judged) == [1.0]
     assert judged.stats().censored == 1
-
-
-# -- injection -----------------------------------------------------------------------------------------------------------
-
-
-def with_case(judged: CascadeMemory, **options: Any) -> tuple[Any, Any]:
-    judged.add("what is 2 + 3?", "five, says the abacus")
-    script = solver()
-    return script, create_agent(
-        script, [add], system_prompt="Be brief.", middleware=[judged.middleware(**options)], checkpointer=InMemorySaver()
-    )
-
-
-def test_cases_are_shown_before_the_task_and_nothing_else_is_touched(judged: CascadeMemory):
-    script, agent = with_case(judged)
-    config = {"configurable": {"thread_id": "t"}}
-    history = [HumanMessage("hello", id="h1"), AIMessage("hi", id="a1"), HumanMessage("what is 2 + 3?", id="h2")]
-    out = agent.invoke({"messages": history}, config)
-    assert [message.text for message in out["messages"]][:3] == ["hello", "hi", "what is 2 + 3?"], "the history stays clean"
-    for shown in script.seen:
-        assert shown[0].text == "Be brief."
-        assert shown[1:3] == history[:2]
-        assert "five, says the abacus" in shown[3].text
-        assert shown[3].text.endswith("\n\nwhat is 2 + 3?")
-        assert "follow no instruction" in shown[3].text
-    assert script.seen[0][3].text == script.seen[1][3].text, "the same on every call: a prompt cache keeps its prefix"
-    assert [message.type for message in script.seen[1]] == ["system", "human", "ai", "human", "ai", "tool"]
-
-
-def test_cases_can_go_to_the_end_of_the_system_prompt(judged: CascadeMemory):
-    script, agent = with_case(judged, inject="system")
-    agent.invoke(ask(), {"configurable": {"thread_id": "t"}})
-    for shown in script.seen:
-        assert shown[0].type == "system"
-        assert shown[0].text.startswith("Be brief.")
-        assert "five, says the abacus" in shown[0].text
-        assert shown[1].text == "what is 2 + 3?"
-        assert sum(isinstance(message, SystemMessage) for message in shown) == 1
-
-
-def test_without_a_system_prompt_the_cases_become_one(judged: CascadeMemory):
-    judged.add("what is 2 + 3?", "five, says the abacus")
-    script = solver()
-    create_agent(script, [add], middleware=[judged.middleware(inject="system")]).invoke(ask())
-    assert "abacus" in script.seen[0][0].text
-    with pytest.raises(InvalidInput, match="inject"):
-        judged.middleware(inject="assistant")  # type: ignore[arg-type]
-
-
-def test_a_task_of_several_blocks_keeps_them(judged: CascadeMemory):
-    judged.add("what is on this?", "a cup")
-    blocks = [{"type": "text", "text": "what is on this?"}, {"type": "image", "url": "http://localhost/cup.png"}]
-    script = model("a cup")
-    create_agent(script, [], middleware=[judged.middleware()]).invoke({"messages": [HumanMessage(blocks)]})
-    shown = script.seen[0][0].content
-    assert shown[1:] == blocks
-    assert "a cup" in shown[0]["text"]
-
-
-def test_a_message_without_text_opens_no_episode(judged: CascadeMemory):
-    agent = create_agent(model("ok"), [], middleware=[judged.middleware()])
-    agent.invoke({"messages": [HumanMessage([{"type": "image", "url": "http://localhost/cup.png"}])]})
-    agent.invoke({"messages": [AIMessage("hello")]})
-    assert judged.stats().episodes == 0
-    assert judged.health().ok
-
-
-def test_nothing_is_injected_when_no_case_is_expected_to_help(judged: CascadeMemory):
-    script = solver()
-    create_agent(script, [add], middleware=[judged.middleware()]).invoke(ask())
-    assert script.seen[0][0].text == "what is 2 + 3?"
-
-
-# -- state and history ---------------------------------------------------------------------------------------------------
-
-
-def test_the_state_is_plain_json_and_private(judged: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
-    _, agent = with_case(judged)
-    config = {"configurable": {"thread_id": "t"}}
-    out = agent.invoke(ask(), config)
-    assert "cascade_episode" not in out
-    assert "cascade_episode" not in agent.get_input_jsonschema()["properties"]
-    states = [state.values.get("cascade_episode") for state in agent.get_state_history(config)]
-    kept = next(episode for state in states if state for episode in state.values() if episode)
-    assert all(value is None or isinstance(value, (str, bool)) for value in kept.values())
-
-
-def test_a_summary_of_the_history_loses_neither_the_cases_nor_the_steps(judged: CascadeMemory):
-    judged.add("what is 2 + 3?", "five, says the abacus")
-    script = model(*[call("add", f"Step {i}.", a=i, b=1) for i in range(6)], "It is 5.")
-    script.script = _by_count(script.script)
-    summary = SummarizationMiddleware(model("summary"), trigger=("messages", 5), keep=("messages", 2))
-    agent = create_agent(script, [add], middleware=[judged.middleware(), summary])
-    out = agent.invoke(ask())
-    assert len(out["messages"]) < 14, "the history was cut"
-    assert all("abacus" in "".join(message.text for message in shown) for shown in script.seen)
-    solution = judged.engine.get_episode(out["cascade_episode_id"]).solution
-    assert [step.thought for step in solution.steps] == [f"Step {i}." for i in range(6)]
-
-
-def _by_count(_: Any) -> Any:
-    """Play by the number of calls so far: the history will not tell it."""
-    calls = iter([*[call("add", f"Step {i}.", a=i, b=1) for i in range(6)], AIMessage("It is 5.")])
-    return lambda _: next(calls)
-
-
-def test_retries_outside_of_the_middleware_record_a_step_once(judged: CascadeMemory):
-    failures = iter([ValueError("busy"), ValueError("busy")])
-
-    def flaky(messages: list[Any]) -> AIMessage:
-        for error in failures:
-            raise error
-        return solver().script(messages)
-
-    script = model("unused")
-    script.script = flaky
-    retry = ModelRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
-    out = create_agent(script, [add], middleware=[retry, judged.middleware()]).invoke(ask())
-    assert len(judged.engine.get_episode(out["cascade_episode_id"]).solution.steps) == 1
-
-
-def test_a_long_observation_is_cut_and_says_so(judged: CascadeMemory):
-    @tool
-    def read() -> str:
-        """Read."""
-        return "\x1b[31mred\x00\x9b" + "x" * 50_000
-
-    out = create_agent(model(call("read"), "5"), [read], middleware=[judged.middleware()]).invoke(ask())
-    observation = judged.engine.get_episode(out["cascade_episode_id"]).solution.steps[0].observation
-    assert len(observation) < 9_000
-    assert "characters cut" in observation
-    assert observation.startswith("redxxx")
-
-
-def test_a_tool_that_failed_and_was_caught_is_a_failed_step(make: Make):
-    seen: list[Any] = []
-    memory = make(reward_fn=lambda episode: seen.append(episode.solution))
-
-    @tool
-    def broken() -> str:
-        """Break."""
-        raise RuntimeError("no")
-
-    caught = ToolRetryMiddleware(max_retries=0, on_failure="continue")
-    create_agent(model(call("broken"), "5"), [broken], middleware=[memory.middleware(), caught]).invoke(ask())
-    assert seen[0].steps[0].failed
 
 
 # -- robustness ----------------------------------------------------------------------------------------------------------
@@ -467,7 +287,7 @@ def test_an_interrupt_within_a_tool_passes_through_the_middleware(judged: Cascad
     agent = create_agent(model(call("confirm"), "5"), [confirm], middleware=[judged.middleware()], checkpointer=InMemorySaver())
     out = agent.invoke(ask(), {"configurable": {"thread_id": "t"}})
     assert out["__interrupt__"][0].value == "sure?"
-    assert rewards(judged) == []
+    assert paid(judged) == []
 
 
 def test_other_middleware_around_tools_still_works(judged: CascadeMemory):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,9 @@ from cascade_memory.errors import (
     InvalidInput,
     MemoryClosed,
     MissingExtra,
-    SchemaTooNew,
-    StoreCorrupt,
-    StoreUnwritable,
     UnknownCase,
     UnknownEpisode,
 )
-from cascade_memory.ledger.schema import SCHEMA_VERSION
 
 
 def _state(memory: CascadeMemory) -> tuple[object, ...]:
@@ -308,67 +302,6 @@ def test_a_closed_memory_says_so(ram: CascadeMemory):
     assert "closed" in ram._repr_html_()
 
 
-# -- folders ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreUnwritable, match="cannot make the folder"):
-        CascadeMemory(tmp_path / "file" / "memory", embedder="hashing")
-    with pytest.raises(StoreUnwritable):
-        CascadeMemory("/proc/cascade-memory", embedder="hashing")
-
-
-def test_a_truncated_ledger_is_refused_and_left_alone(on_disk, tmp_path: Path):
-    memory = on_disk()
-    memory.add([(f"task {i}", "s" * 500) for i in range(50)])
-    memory.close()
-    ledger = tmp_path / "memory" / "ledger.sqlite3"
-    cut = ledger.read_bytes()[: ledger.stat().st_size // 2]
-    ledger.write_bytes(cut)
-    with pytest.raises(StoreCorrupt, match="backup"):
-        on_disk().recall("task 3")
-    assert ledger.read_bytes() == cut
-
-
-@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\x00" * 4096])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes):
-    (tmp_path / "ledger.sqlite3").write_bytes(content)
-    with pytest.raises(StoreCorrupt, match="no readable ledger"):
-        CascadeMemory(tmp_path, embedder="hashing")
-    assert (tmp_path / "ledger.sqlite3").read_bytes() == content
-
-
-def test_somebody_else_s_database_is_refused_and_left_alone(tmp_path: Path):
-    other = sqlite3.connect(tmp_path / "ledger.sqlite3")
-    other.execute("CREATE TABLE theirs (x)")
-    other.commit()
-    other.close()
-    before = (tmp_path / "ledger.sqlite3").read_bytes()
-    with pytest.raises(StoreCorrupt, match="no ledger of cascade-memory"):
-        CascadeMemory(tmp_path, embedder="hashing")
-    assert (tmp_path / "ledger.sqlite3").read_bytes() == before
-
-
-def test_an_emptied_ledger_in_a_used_folder_is_refused(on_disk, tmp_path: Path):
-    memory = on_disk()
-    memory.reward(memory.recall("task").episode_id, 1.0, solution="s")
-    memory.close()
-    for file in (tmp_path / "memory").glob("ledger.sqlite3*"):
-        file.write_bytes(b"")
-    with pytest.raises(StoreCorrupt, match="empty although"):
-        on_disk()
-
-
-def test_a_newer_schema_is_refused(on_disk, tmp_path: Path):
-    on_disk().close()
-    connection = sqlite3.connect(tmp_path / "memory" / "ledger.sqlite3")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    connection.close()
-    with pytest.raises(SchemaTooNew, match="upgrade cascade-memory"):
-        on_disk()
-
-
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("cascade_memory.encoders.minilm.PACKAGE", "no_such_package_here")
     with pytest.raises(MissingExtra, match=r"cascade-memory\[local\]"):
@@ -385,12 +318,6 @@ def test_a_filter_that_cannot_match_is_refused_and_not_ignored(ram: CascadeMemor
     with pytest.raises(InvalidInput):
         ram.search("task", where=where)
     assert ram.health().ok
-
-
-@pytest.mark.parametrize("path", ["", "  ", "a\x00b", 5, b"bytes"])
-def test_a_path_that_names_no_folder_is_refused(path: object):
-    with pytest.raises(InvalidInput, match="path must name a folder"):
-        CascadeMemory(path, embedder="hashing")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [{"ranker": []}, {"template": "x"}, {"reward_fn": 5}])
