@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import state_of
 
 from cascade_memory import CascadeMemory, Ranker
 from cascade_memory.assembly.rankers import START
@@ -93,6 +94,6 @@ def test_a_ranker_with_one_signal_more_goes_on_from_what_was_rewarded_before(tmp
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
         _taught(memory, range(12))
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline", ranker=with_length()) as memory:
-        assert memory._engine.namespace_state("default").policy.rewards == 12
+        assert state_of(memory).policy.rewards == 12
         _taught(memory, range(12, 20))
-        assert memory._engine.namespace_state("default").policy.rewards == 20
+        assert state_of(memory).policy.rewards == 20

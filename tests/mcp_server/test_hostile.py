@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from mcp_clients import command, served
 
 from cascade_memory import CascadeMemory
@@ -60,6 +61,7 @@ def request(rng: random.Random) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": rng.randrange(100), "method": "tools/call", "params": params}).encode()
 
 
+@pytest.mark.timeout(max(300, HOW_MANY // 10))
 def test_thousands_of_requests_over_http(folder):
     rng = random.Random(0)
     seen: dict[int, int] = {}
