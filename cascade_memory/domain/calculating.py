@@ -30,7 +30,7 @@ class _Gate:
 
     def leave(self, thread: int) -> None:
         with self._changed:
-            left = self._inside.pop(thread, 1) - 1  # in a forked child the gate is another one
+            left = self._inside.pop(thread) - 1
             if left:
                 self._inside[thread] = left
             elif self._shut:
@@ -64,7 +64,8 @@ def calculating() -> Generator[None, None, None]:
     try:
         yield
     finally:
-        gate.leave(thread)
+        if gate is _gate:  # not in a child that was forked in here: it has another one
+            gate.leave(thread)
 
 
 def pause(deadline: float) -> None:
