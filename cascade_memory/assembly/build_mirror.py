@@ -20,7 +20,7 @@ def build(ledger_path: Path, target: Path) -> tuple[int, str]:
     target.mkdir(mode=0o700)  # what stands there already is somebody else's
     ledger, mirror = SQLiteLedger(ledger_path), ChromaFolder(target)
     key = 0
-    while rows := ledger.cases_after(key, _BATCH):
+    while rows := ledger.cases.after(key, _BATCH):
         key = rows[-1][0].key
         put(mirror, rows)
     mirror.open()

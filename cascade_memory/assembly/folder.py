@@ -231,7 +231,7 @@ def _assemble(folder: Path | None, settings: Settings) -> Engine:
 def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
     folder = Path(os.path.abspath(folder))  # the working directory may change
     server = settings.chroma
-    if server is not None and parts.ledger.read_only is not None and parts.ledger.meta(_IDENTITY) is None:
+    if server is not None and parts.ledger.read_only is not None and parts.ledger.facts.get(_IDENTITY) is None:
         server = None  # nothing was ever fed there, nor can it be: not in somebody's name that is forgotten again
     mirror = ChromaFolder(folder / CHROMA) if server is None else ChromaServer(server, _identity(parts.ledger))
     engine: Engine | None = None
@@ -270,7 +270,7 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
 
 def _elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
     """Name the Chroma servers that were fed by this memory, and are not told anything as it is opened now."""
-    servers = [key.removeprefix(MIRROR) for key in ledger.metas(f"{MIRROR}:")]
+    servers = [key.removeprefix(MIRROR) for key in ledger.facts.names(f"{MIRROR}:")]
     return tuple(
         f"the collections on the Chroma server at {visible(one[1:])}: open the memory with chroma= that address, "
         "which deletes them there"
@@ -291,9 +291,9 @@ def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
 
 def _identity(ledger: Ledger) -> str:
     """Return what tells this memory's collections from others on the same Chroma server."""
-    known = ledger.meta(_IDENTITY)
+    known = ledger.facts.get(_IDENTITY)
     if known is None:
-        ledger.set_meta(_IDENTITY, known := uuid.uuid4().hex[:12])
+        ledger.facts.set(_IDENTITY, known := uuid.uuid4().hex[:12])
     return known
 
 

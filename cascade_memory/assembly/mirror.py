@@ -43,7 +43,7 @@ class MirrorBulk:
     def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         """Return the keys of about the k nearest."""
         ids = self._mirror.nearest_ids(self._namespace, vector, k)
-        return np.array(sorted(self._ledger.keys_of(ids)), np.int64)
+        return np.array(sorted(self._ledger.cases.keys_of(ids)), np.int64)
 
 
 class ChildBuild:

@@ -46,9 +46,9 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
 
         for _ in range(_ROUNDS):
             before = len(known)
-            if len(embed(ledger.query_texts())) - before <= _BATCH:  # the rest is done while writers wait
+            if len(embed(ledger.maintenance.query_texts())) - before <= _BATCH:  # the rest is done while writers wait
                 break
-        cases = ledger.replace_vectors(embed, named(chosen))
+        cases = ledger.maintenance.replace_vectors(embed, named(chosen))
         shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)
         shutil.rmtree(root / folder.CHROMA, ignore_errors=True)
         return cases

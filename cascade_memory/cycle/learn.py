@@ -30,7 +30,7 @@ def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy) -> None:
 
 def _apply(change: Change, ledger: Ledger, policy: Policy) -> None:
     if change.settles:
-        policy.update(ledger.feedback(change.ref))
+        policy.update(ledger.lessons.feedback(change.ref))
     elif change.closes:
-        for recall in ledger.recalls_of(change.ref):
+        for recall in ledger.lessons.recalls_of(change.ref):
             policy.withdraw(recall)

@@ -88,6 +88,6 @@ def surplus(records: CaseRecords, *, max_cases: int, ledger: Ledger, namespace: 
     """
     if len(records) <= max_cases:
         return []
-    value = worth(records.keys, records.novelty, records.shown, records.succeeded, ledger.votes(namespace, window))
+    value = worth(records.keys, records.novelty, records.shown, records.succeeded, ledger.lessons.votes(namespace, window))
     going = len(records) - max_cases + int(_SLACK * max_cases)
     return sorted(records.keys[np.argsort(value, kind="stable")[:going]].tolist())

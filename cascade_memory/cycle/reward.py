@@ -25,11 +25,11 @@ def hindsight(
     groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
     by_key = getattr(matcher, "by_key", None)
     if by_key is None:
-        stored = ledger.solutions(groups)
+        stored = ledger.cases.solutions(groups)
         judged = matcher.agreement(verified, list(stored.values()))
         agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
     else:  # what tells solutions apart is known of each: no text has to be read, which may be long
-        wanted, known = digest(matcher.key(verified)), ledger.told_apart(groups)
+        wanted, known = digest(matcher.key(verified)), ledger.cases.told_apart(groups)
         agreement = {group: by_key(verified, kind, equal=one == wanted) for group, (one, kind) in known.items()}
     return {
         recall: np.array([agreement.get(int(group), np.nan) for group in of_recall], np.float32)

@@ -56,7 +56,7 @@ def named(embedder: Embedder) -> str:
 
 def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
     """Return the (identity, dimension) that a folder names."""
-    text = ledger.meta(_META)
+    text = ledger.facts.get(_META)
     if text is None:
         return None
     try:
@@ -69,9 +69,9 @@ def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
 def sample(ledger: Ledger) -> list[tuple[Case, NDArray[np.float32]]]:
     """Return some of the newest cases, and some of all, with their vectors."""
     last = max((int(ledger.newest(number, 1).max(initial=0)) for number in ledger.namespaces().values()), default=0)
-    found = ledger.cases_after(last - _SAMPLE, _SAMPLE)
+    found = ledger.cases.after(last - _SAMPLE, _SAMPLE)
     for _ in range(_SAMPLE):
-        found += ledger.cases_after(random.randrange(max(last, 1)), 1)
+        found += ledger.cases.after(random.randrange(max(last, 1)), 1)
     return list({case.key: (case, vector) for case, vector in found}.values())
 
 

@@ -78,8 +78,8 @@ class MirrorFeeder:
     @property
     def lag(self) -> int:
         """How much the mirror has not been fed: cases, and lines of the log that took some away."""
-        mark = self._mark if self.owner else Mark.read(self._parts.ledger.meta(self._meta))  # as far as another noted it
-        return self._parts.ledger.behind(mark.key, mark.seq)
+        mark = self._mark if self.owner else Mark.read(self._parts.ledger.facts.get(self._meta))  # as far as another noted it
+        return self._parts.ledger.cases.behind(mark.key, mark.seq)
 
     # -- owning ------------------------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class MirrorFeeder:
         if self.owner or lock is None or self._parts.ledger.read_only or not lock.try_acquire():
             return
         try:
-            self._mark = Mark.read(self._parts.ledger.meta(self._meta))
+            self._mark = Mark.read(self._parts.ledger.facts.get(self._meta))
             if not self._mirror.shared and not (self._mark.trusted and self._mirror.exists()):
                 self._start_rebuild()
         except BaseException as error:
@@ -106,10 +106,10 @@ class MirrorFeeder:
         self._mirror.discard()
         # At the end of the log: what it says of the past is no news to a mirror that is fed from the present.
         self._note(Mark(0, self._parts.ledger.head(), clean=True))  # without any case: made anew by whoever opens it next
-        self._build_due = self._build is not None and self._parts.ledger.case_count(None) >= BUILD_ELSEWHERE
+        self._build_due = self._build is not None and self._parts.ledger.cases.count(None) >= BUILD_ELSEWHERE
 
     def _note(self, mark: Mark) -> None:
-        self._parts.ledger.set_meta(self._meta, mark.written())
+        self._parts.ledger.facts.set(self._meta, mark.written())
         self._mark = mark
 
     # -- feeding -----------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class MirrorFeeder:
     def _follow(self) -> None:
         """Know what the owner has fed, if anybody may ask the mirror."""
         if self._mirror.shared:
-            self._mark = Mark.read(self._parts.ledger.meta(self._meta))
+            self._mark = Mark.read(self._parts.ledger.facts.get(self._meta))
             self._warm_up()
 
     def _may_write(self) -> bool:
@@ -153,7 +153,7 @@ class MirrorFeeder:
 
     def _is_behind(self) -> bool:
         """Say whether there is anything to feed, without counting it: of a hundred thousand cases that takes long."""
-        return self._parts.ledger.head() > self._mark.seq or bool(self._parts.ledger.cases_after(self._mark.key, 1))
+        return self._parts.ledger.head() > self._mark.seq or bool(self._parts.ledger.cases.after(self._mark.key, 1))
 
     def ready(self) -> bool:
         """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""
@@ -171,7 +171,7 @@ class MirrorFeeder:
         if not self._mark.current:
             self._start_rebuild()
         for name, number in ledger.namespaces().items():
-            fed = ledger.case_count(number, until=self._mark.key)
+            fed = ledger.cases.count(number, until=self._mark.key)
             if fed and self._mirror.count(name) < fed:
                 self._start_rebuild()
                 break
@@ -200,7 +200,7 @@ class MirrorFeeder:
         ledger = self._parts.ledger
         if self._serving or not self._mark.key or not self._mark.current:
             return
-        large = [name for name, number in ledger.namespaces().items() if ledger.case_count(number) >= WORTH_ASKING]
+        large = [name for name, number in ledger.namespaces().items() if ledger.cases.count(number) >= WORTH_ASKING]
         if large and self._mark_dirty():
             for name in large:
                 self._mirror.prepare(name, np.ones(self._parts.embedder.dimension, np.float32))
@@ -226,7 +226,7 @@ class MirrorFeeder:
         ledger = self._parts.ledger
         ledger.check()
         changes = ledger.tail(self._mark.seq, 10_000)
-        rows = ledger.cases_after(self._mark.key, size)
+        rows = ledger.cases.after(self._mark.key, size)
         if not (changes or rows):
             return False
         if any(change.purges for change in changes):
@@ -344,7 +344,7 @@ class MirrorFeeder:
             self._failed(error)
             return (f"Chroma, which could not be made anew yet ({self.last_error}): purge again",)
         latest = time.monotonic() + _PATIENCE
-        while Mark.read(self._parts.ledger.meta(self._meta)).seq < line:
+        while Mark.read(self._parts.ledger.facts.get(self._meta)).seq < line:
             if time.monotonic() > latest:
                 return ("Chroma, which another process feeds and has not made anew yet",)
             time.sleep(0.05)

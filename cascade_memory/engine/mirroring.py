@@ -21,7 +21,7 @@ def put(mirror: CaseMirror, rows: Sequence[tuple[Case, NDArray[np.float32]]]) ->
 
 def tell_anew(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> None:
     """Replace cases that are somebody else's word now: what is merely put over them would leave old metadata."""
-    rows = [row for key in dict.fromkeys(keys) for row in ledger.cases_after(key - 1, 1) if row[0].key == key]
+    rows = [row for key in dict.fromkeys(keys) for row in ledger.cases.after(key - 1, 1) if row[0].key == key]
     for namespace in dict.fromkeys(case.namespace for case, _ in rows):
         mirror.delete(namespace, [case.id for case, _ in rows if case.namespace == namespace])
     put(mirror, rows)

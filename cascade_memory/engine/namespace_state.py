@@ -44,7 +44,7 @@ class NamespaceState:
         self.index = parts.index(parts.embedder.dimension, name)
         self.limits = limits
         # There may be cases that go, or some that went and whose time is over, if only by an earlier limit.
-        self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expired(namespace_id))
+        self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expiry.expired(namespace_id))
         self.next_look = 0.0  # by the monotonic clock; nothing is too old before
         self.learner = Learner(
             name,
@@ -73,11 +73,11 @@ class NamespaceState:
             if self.shadow is not None:
                 self.shadow.retain(rows)
         self.learner.load(self.seq, self._changes_after)
-        if (left_out := parts.ledger.case_count(namespace_id, self._last_key) - self.index.count) > 0:
+        if (left_out := parts.ledger.cases.count(namespace_id, self._last_key) - self.index.count) > 0:
             note_failure("rows", StoreCorrupt(f"{left_out} cases of {name!r} cannot be used: run cascade-memory doctor --fix"))
         if self.shadow is not None:
             self.shadow.rebuild()
-        self._draws = itertools.count(parts.ledger.recalls(namespace_id))
+        self._draws = itertools.count(parts.ledger.insight.recalls(namespace_id))
 
     def _encoder_of(self, ranker: Ranker) -> PairEncoder:
         return ranker.encoder(self._parts.embedder.dimension, self.index.vectors)
@@ -233,17 +233,17 @@ class NamespaceState:
         if self._ages:
             self._expire(None if limits is None else limits.ttl)
         most = None if limits is None else limits.max_cases
-        if most is not None and ledger.case_count(self.namespace_id) > most:
-            records = ledger.case_records(self.namespace_id)
+        if most is not None and ledger.cases.count(self.namespace_id) > most:
+            records = ledger.cases.records(self.namespace_id)
             going = surplus(records, max_cases=most, ledger=ledger, namespace=self.namespace_id, window=WINDOW)
             for start in range(0, len(going), _EVICTED_AT_ONCE):  # others write in between
-                ledger.evict(going[start : start + _EVICTED_AT_ONCE])
+                ledger.cases.evict(going[start : start + _EVICTED_AT_ONCE])
 
     def _expire(self, ttl: float | None) -> None:
         """Set aside what was not verified for so long by running time: a clock that is ahead hides cases, and deletes none."""
         expired = deleted = 0
         while True:
-            looked = self._parts.ledger.expire(self.namespace_id, ttl)
+            looked = self._parts.ledger.expiry.expire(self.namespace_id, ttl)
             expired, deleted = expired + looked.expired, deleted + looked.deleted
             if not (looked.expired or looked.deleted):
                 break

@@ -178,7 +178,7 @@ class Recording:
 
     def failed_to_open(self, episode_id: str) -> bool:
         """Say whether this episode is not known because its recall failed; raise where nobody was told of that."""
-        if episode_id not in self._unopened or self._ledger.episode(episode_id) is not None:
+        if episode_id not in self._unopened or self._ledger.episodes.one(episode_id) is not None:
             return False
         for untold, why in list(self._untold):
             if untold == episode_id:

@@ -45,7 +45,7 @@ def arm_of(request: RecallRequest, name: str, ledger: Ledger) -> str:
     """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
     if request.search:
         return "live"
-    episode = None if request.episode_id is None else ledger.episode(name)
+    episode = None if request.episode_id is None else ledger.episodes.one(name)
     if episode is None:
         return request.exposure.arm_of(name)
     if episode.namespace != request.namespace:
@@ -59,6 +59,6 @@ def check_confirmed(said: Judgement, read: Unsettled, ledger: Ledger) -> None:
     """Refuse to confirm what is not on record, or what is not what was just read of it."""
     if said.confirms is None:
         return
-    found = ledger.episode(said.episode_id)
+    found = ledger.episodes.one(said.episode_id)
     if found is None or found.fingerprint != said.confirms or found.solution != read.solution:
         raise ContentChanged.of(said.episode_id, said.confirms)

@@ -94,7 +94,7 @@ def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "defau
         number = ledger.namespace(check_namespace(namespace), create=False)
         if number is None and (names := ledger.namespaces()):
             raise InvalidInput(no_namespace(namespace, names))
-        judged = [] if number is None else list(ledger.judged(number))
+        judged = [] if number is None else list(ledger.insight.judged(number))
     finally:
         ledger.close()
     if not judged:

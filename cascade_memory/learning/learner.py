@@ -93,7 +93,7 @@ class Learner:
     def _usable(self, seq: int) -> Snapshot | None:
         """Take over the newest snapshot that fits, and return it; those that do not go."""
         name, encoder = self.policy.name, self.encoder.identity
-        last = self._ledger.last_outcome()
+        last = self._ledger.lessons.last_outcome()
         while (snapshot := self._snapshots.latest(self._namespace_id, policy=name, encoder=encoder, until=seq)) is not None:
             try:
                 if snapshot.known > last:
@@ -109,18 +109,18 @@ class Learner:
 
     def _refit(self) -> None:
         """Learn everything from the beginning: from the bounded window of what the ledger has."""
-        self._known = self._ledger.last_outcome()
+        self._known = self._ledger.lessons.last_outcome()
         history = self._history()
         self._trainer.refit(history)
         self._since_snapshot += len(history) if self.waiting else 0
 
     def _history(self) -> list[Feedback]:
-        return self._ledger.history(self._namespace_id, WINDOW, until=self._known)
+        return self._ledger.lessons.history(self._namespace_id, WINDOW, until=self._known)
 
     def _rebuild(self) -> None:
         """Learn again what the ledger still has, since something was taken back. Recalls go on as before meanwhile."""
         self._rebuild_due = True
-        self._known = self._ledger.last_outcome()
+        self._known = self._ledger.lessons.last_outcome()
         self._trainer.rebuild(self._history())
         self._rebuild_due = False
 
@@ -204,7 +204,7 @@ class Learner:
     def _compact(self) -> None:
         self._since_compaction = 0
         for _ in range(_COMPACT_BATCHES):
-            if self._ledger.compact(self._namespace_id, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
+            if self._ledger.lessons.compact(self._namespace_id, WINDOW, _COMPACT_EVERY) < _COMPACT_EVERY:
                 return
 
     def save(self) -> None:
@@ -213,13 +213,13 @@ class Learner:
         Not if something was taken back meanwhile that this process has not read of: it must not come back.
         """
         repeating = self._trainer.waiting_since == 0
-        may = self._keep and not repeating and not self._ledger.took_back(self._namespace_id, self._seq)
+        may = self._keep and not repeating and not self._ledger.lessons.took_back(self._namespace_id, self._seq)
         if self._since_snapshot and may:
             policy = self.policy
             state, weights = self._trainer.state()
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
             # Before the file: into a folder that has another ledger by now it must not go.
-            self._ledger.note_event("trained", self._namespace_id, about)
+            self._ledger.facts.note_event("trained", self._namespace_id, about)
             self._snapshots.save(
                 Snapshot(
                     namespace=self._namespace_id,

@@ -41,7 +41,7 @@ class LedgerPairEncoder:
 
 def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
     """Return the texts of pairs; None for those that are gone."""
-    queries = {recall: ledger.asked(recall) for recall in {recall for recall, _ in refs}}
+    queries = {recall: ledger.lessons.asked(recall) for recall in {recall for recall, _ in refs}}
     cases = ledger.candidates(np.array(sorted({case for _, case in refs}), np.int64))
     found: list[Pair | None] = []
     for recall, case in refs:
@@ -52,7 +52,7 @@ def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
 
 def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
     """Return the pairs that an outcome is about."""
-    asked = ledger.asked(outcome.key)
+    asked = ledger.lessons.asked(outcome.key)
     if asked is None or len(asked[1]) != len(outcome.slate):  # a candidate was forgotten since: the places are others now
         return []
     return [(outcome.key, int(asked[1][place])) for place in outcome.chosen]
@@ -60,7 +60,7 @@ def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
 
 def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
     """Return the most similar candidates that were not chosen, labelled by whether they agree with the verified solution."""
-    asked = ledger.asked(outcome.key) if most and outcome.agreement is not None else None
+    asked = ledger.lessons.asked(outcome.key) if most and outcome.agreement is not None else None
     if asked is None or outcome.agreement is None or len(asked[1]) != len(outcome.slate):
         return []
     others = [place for place in range(len(outcome.slate)) if place not in outcome.chosen.tolist()]

@@ -80,8 +80,8 @@ class Shadow:
 
     def _rebuild(self) -> None:
         policy = self._ranker.policy()
-        known = self._ledger.last_outcome()
-        policy.rebuild(self._ledger.history(self._namespace_id, WINDOW, until=known, shadow=policy.name))
+        known = self._ledger.lessons.last_outcome()
+        policy.rebuild(self._ledger.lessons.history(self._namespace_id, WINDOW, until=known, shadow=policy.name))
         self.policy, self._known = policy, known
 
     def learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
@@ -105,4 +105,4 @@ class Shadow:
             return
         for change in todo:
             if change.settles and change.ref > self._known:
-                self.policy.update(self._ledger.feedback(change.ref, shadow=self.policy.name))
+                self.policy.update(self._ledger.lessons.feedback(change.ref, shadow=self.policy.name))

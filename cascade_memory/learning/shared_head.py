@@ -44,10 +44,10 @@ class SharedHead:
                 return True
             for change in todo:
                 if change.settles and change.ref > self._known:
-                    self._shared.update(self._ledger.feedback(change.ref))
+                    self._shared.update(self._ledger.lessons.feedback(change.ref))
             return False
 
     def _rebuild(self) -> None:
-        known = self._ledger.last_outcome()
-        self._shared.rebuild(self._ledger.history(None, _WINDOW, until=known))
+        known = self._ledger.lessons.last_outcome()
+        self._shared.rebuild(self._ledger.lessons.history(None, _WINDOW, until=known))
         self._known, self._rebuild_due = known, False

@@ -175,9 +175,9 @@ class NeuralTrainer:
         if isinstance(item, Feedback):
             return self._teach(item, [item])
         if item.closes:
-            for recall in self._ledger.recalls_of(item.ref):
+            for recall in self._ledger.lessons.recalls_of(item.ref):
                 self._bandit.now[1].withdraw(recall)
-        outcomes = self._ledger.feedback(item.ref) if item.settles else []
+        outcomes = self._ledger.lessons.feedback(item.ref) if item.settles else []
         return self._teach(item, outcomes)
 
     def _teach(self, item: Feedback | Change, outcomes: Sequence[Feedback]) -> bool:

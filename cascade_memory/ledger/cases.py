@@ -1,12 +1,11 @@
-"""Rows of cases: in, out, and found by a filter. Every function works inside the caller's connection."""
+"""Cases: their rows, which others write in transactions of their own, and the part of the ledger that reads them whole."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,18 +15,14 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger import running, set_aside
-from cascade_memory.ledger.filters import ADDITIONS, CASES, compile_where, keep_fields
-from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, solution_of, unpack_floats
-from cascade_memory.ledger.reading import fetched, usable
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
+from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, solution_of
+from cascade_memory.ledger.reading import fetched, parts, usable, with_vectors
 
 HEAD_CHARS = 240
-TEXT_CHARS = 2_000  # of a query, for comparing words
 _CHARACTERS = 8_000_000  # of solutions read at once
-_CHUNK = 500  # host parameters a statement
 _SOLUTION, _KEY = 3, 11  # of _COLUMNS
-_SCANNED = (int, int, str, str, bytes)  # what scan reads; an edited row may hold anything
-_NORM_TOLERANCE = 4e-3  # of the square
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
@@ -164,161 +159,124 @@ def delete_expired(connection: sqlite3.Connection, key: int) -> int:
     return len(gone)
 
 
-def evict(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
-    """Remove cases to make room; their episodes stay."""
-    for key in keys:
-        delete(connection, key, EVICTED)
+class SQLiteCases:
+    """Puts cases in and takes them out; reads them whole."""
 
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
 
-def behind(connection: sqlite3.Connection, key: int, seq: int) -> int:
-    """Return how many cases came after a key, and how many lines of the log after another took away what came before it."""
-    (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
-    (gone,) = connection.execute(
-        "SELECT count(*) FROM change WHERE seq > ? AND kind IN (?, ?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)",
-        (
-            seq,
-            CASE_REMOVED,
-            EVICTED,
-            EXPIRED,
-            FORGOTTEN,
-            PURGED,
-            FORGOTTEN,
-            key,
-        ),  # an episode's FORGOTTEN says nothing of cases
-    ).fetchone()
-    return int(new + gone)
+    def add(self, new: Sequence[NewCase]) -> list[str]:
+        """Store cases, all or none, durably; return their ids (the known one's for a repeated pair)."""
+        with self._connections.write(durable=True) as connection:
+            self._connections.belonging.claim(connection)
+            return [insert(connection, case)[1] for case in new]
 
+    def evict(self, keys: Sequence[int]) -> None:
+        """Remove cases to make room; their episodes stay."""
+        with self._connections.write(durable=False) as connection:
+            for key in keys:
+                delete(connection, key, EVICTED)
 
-def records(connection: sqlite3.Connection, namespace: int) -> CaseRecords:
-    """Return novelty and use of all cases of a namespace, in order of age."""
-    rows = connection.execute(
-        "SELECT key, novelty, shown, succeeded FROM cases WHERE namespace = ? ORDER BY key", (namespace,)
-    ).fetchall()
-    table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53
-    return CaseRecords(keys=table[:, 0].astype(np.int64), novelty=table[:, 1], shown=table[:, 2], succeeded=table[:, 3])
+    def count(self, namespace: int | None, until: int = 2**62) -> int:
+        """Return the number of cases, up to a key."""
+        with self._connections.read() as connection:
+            where, values = ("", ()) if namespace is None else ("namespace = ? AND", (namespace,))
+            query = f"SELECT count(*) FROM cases WHERE {where} key <= ?"
+            return int(connection.execute(query, (*values, until)).fetchone()[0])
 
+    def records(self, namespace: int) -> CaseRecords:
+        """Return novelty and use of all cases of a namespace, in order of age."""
+        with self._connections.read() as connection:
+            rows = connection.execute(
+                "SELECT key, novelty, shown, succeeded FROM cases WHERE namespace = ? ORDER BY key", (namespace,)
+            ).fetchall()
+            table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53
+            return CaseRecords(keys=table[:, 0].astype(np.int64), novelty=table[:, 1], shown=table[:, 2], succeeded=table[:, 3])
 
-def by_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Case]:
-    """Return whole cases by key; those that are gone are missing."""
-    found: dict[int, Case] = {}
-    for part in _parts(keys):
-        rows = fetched(connection, f"{_JOINED} WHERE cases.key IN ({_marks(part)})", part)
-        found.update((case.key, case) for case in usable(rows, _case))
-    return found
+    def behind(self, key: int, seq: int) -> int:
+        """Return how many cases came after a key, and how many lines of the log after another took away what came before it."""
+        with self._connections.read() as connection:
+            (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
+            (gone,) = connection.execute(
+                """SELECT count(*) FROM change
+                   WHERE seq > ? AND kind IN (?, ?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)""",
+                # An episode's FORGOTTEN says nothing of cases.
+                (seq, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, FORGOTTEN, key),
+            ).fetchone()
+            return int(new + gone)
 
+    def by_key(self, keys: Sequence[int]) -> dict[int, Case]:
+        """Return whole cases by key; those that are gone are missing."""
+        found: dict[int, Case] = {}
+        with self._connections.read() as connection:
+            for part, marks in parts(keys):
+                rows = fetched(connection, f"{_JOINED} WHERE cases.key IN ({marks})", part)
+                found.update((case.key, case) for case in usable(rows, _case))
+        return found
 
-def by_ids(connection: sqlite3.Connection, ids: Sequence[str], namespace: int) -> list[Case]:
-    """Return whole cases by id."""
-    found: list[Case] = []
-    for part in _parts(ids):
-        rows = fetched(connection, f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({_marks(part)})", [namespace, *part])
-        found += usable(rows, _case)
-    return found
+    def by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
+        """Return whole cases by id."""
+        found: list[Case] = []
+        with self._connections.read() as connection:
+            for part, marks in parts(ids):
+                query = f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({marks})"
+                found += usable(fetched(connection, query, [namespace, *part]), _case)
+        return found
 
+    def after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
+        """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``key``.
 
-def candidates(
-    connection: sqlite3.Connection, keys: NDArray[np.int64], verified_after: float = 0.0
-) -> dict[int, tuple[str, str, int, str]]:
-    """Return (text, head, group, id) for each key: what choosing needs, without solutions and vectors."""
-    found: dict[int, tuple[str, str, int, str]] = {}
-    for part in _parts([int(key) for key in keys]):
-        query = f"""SELECT key, substr(query, 1, {TEXT_CHARS}), head, solution, id FROM cases
-                    WHERE key IN ({_marks(part)}) AND verified_at >= ?"""
-        rows = fetched(connection, query, [*part, verified_after])
-        for key, text, head, group, case_id in rows:  # an edited row may hold anything
-            if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:
-                found[key] = (text, head, group, case_id)
-    return found
+        There are fewer where their solutions are long, but at least one if there is any.
+        """
+        with self._connections.read() as connection:
+            query = f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
+                    JOIN case_vector ON case_vector.key = cases.key JOIN namespace ON namespace.id = cases.namespace
+                    LEFT JOIN episode ON episode.key = cases.episode
+                    WHERE cases.key > ? ORDER BY cases.key LIMIT ?"""
+            while True:
+                read = fetched(connection, query, (key, limit), _many_characters())
+                rows, vectors = with_vectors([row for row in read if type(row[-1]) is bytes])
+                found = usable(zip(rows, vectors, strict=True), lambda both: (_case(both[0][:-1]), both[1]))
+                if found or not read:
+                    return found
+                key = read[-1][_KEY]  # nothing of this batch can be used
 
+    def keys_of(self, ids: Sequence[str]) -> list[int]:
+        """Return the keys of cases by id."""
+        with self._connections.read() as connection:
+            keys: list[int] = []
+            for part, marks in parts(ids):
+                keys += [row[0] for row in connection.execute(f"SELECT key FROM cases WHERE id IN ({marks})", part)]
+            return keys
 
-def solutions(connection: sqlite3.Connection, groups: Sequence[int]) -> dict[int, Solution]:
-    """Return one stored solution for each group that still has a case."""
-    found: dict[int, Solution] = {}
-    for part in _parts(groups):
-        rows = fetched(
-            connection,
-            f"""SELECT solution.id, case_text.solution_kind, case_text.solution FROM solution JOIN case_text
-                ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
-                WHERE solution.id IN ({_marks(part)})""",
-            part,
-        )
-        found.update(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
-    return found
-
-
-def told_apart(connection: sqlite3.Connection, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Return (digest of the key, kind) of one stored solution for each group that still has a case, without its text."""
-    found: dict[int, tuple[str, str]] = {}
-    for part in _parts(groups):
-        rows = connection.execute(
-            f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
-                ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
-                WHERE solution.id IN ({_marks(part)})""",
-            part,
-        )
-        found.update((group, (digest, kind)) for group, digest, kind in rows)
-    return found
-
-
-def scan(connection: sqlite3.Connection, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
-    """Return up to ``limit`` cases with their vectors, in order of age, from the one after ``after``."""
-    query = f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {TEXT_CHARS}), cases.head, case_vector.vector
-                FROM cases JOIN case_vector ON case_vector.key = cases.key
-                WHERE cases.namespace = ? AND cases.key > ? AND cases.key <= ? ORDER BY cases.key LIMIT ?"""
-    while True:
-        read = fetched(connection, query, (namespace, after, until if until is not None else 2**62, limit))
-        rows, vectors = _with_vectors([row for row in read if tuple(map(type, row)) == _SCANNED])
-        if rows or len(read) < limit:
-            break
-        after = read[-1][0]  # nothing of this batch can be used
-    return Candidates(
-        keys=np.array([row[0] for row in rows], np.int64),
-        groups=np.array([row[1] for row in rows], np.int64),
-        texts=[row[2] for row in rows],
-        heads=[row[3] for row in rows],
-        vectors=vectors,
-    )
-
-
-def _with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
-    """Return the rows that end with a vector of the usual length and of norm one, and these vectors."""
-    sizes = Counter([len(row[-1]) for row in rows]) if len(rows) > 1 else {len(row[-1]): 1 for row in rows}
-    size = max(sizes, key=sizes.__getitem__, default=0)
-    if not size or size % 4:
-        return [], np.zeros((0, 0), np.float32)
-    if len(sizes) > 1:
-        rows = [row for row in rows if len(row[-1]) == size]
-    vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
-    with np.errstate(all="ignore"):  # one bad number makes a bad square
-        squares = np.einsum("nd,nd->n", vectors, vectors) if len(rows) > 1 else np.dot(vectors[0], vectors[0])[None]
-    good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
-    return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])
-
-
-def filtered(connection: sqlite3.Connection, namespace: int, where: object) -> NDArray[np.int64]:
-    """Return the keys of all cases that match a filter, ascending."""
-    query, values = compile_where(where, namespace)
-    # One text with all the keys: ten thousand rows as Python tuples would cost more than finding them.
-    (joined,) = connection.execute(f"SELECT group_concat(key) FROM ({query})", values).fetchone()
-    return np.array([], np.int64) if joined is None else np.fromstring(joined, np.int64, sep=",")
-
-
-def whole(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
-    """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``after``.
-
-    There are fewer where their solutions are long, but at least one if there is any.
-    """
-    query = f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
-            JOIN case_vector ON case_vector.key = cases.key JOIN namespace ON namespace.id = cases.namespace
-            LEFT JOIN episode ON episode.key = cases.episode
-            WHERE cases.key > ? ORDER BY cases.key LIMIT ?"""
-    while True:
-        read = fetched(connection, query, (after, limit), _many_characters())
-        rows, vectors = _with_vectors([row for row in read if type(row[-1]) is bytes])
-        found = usable(zip(rows, vectors, strict=True), lambda both: (_case(both[0][:-1]), both[1]))
-        if found or not read:
+    def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
+        """Return one stored solution for each group that still has a case."""
+        with self._connections.read() as connection:
+            found: dict[int, Solution] = {}
+            for part, marks in parts(groups):
+                rows = fetched(
+                    connection,
+                    f"""SELECT solution.id, case_text.solution_kind, case_text.solution FROM solution JOIN case_text
+                        ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                        WHERE solution.id IN ({marks})""",
+                    part,
+                )
+                found.update(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
             return found
-        after = read[-1][_KEY]  # nothing of this batch can be used
+
+    def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return (digest of the key, kind) of one stored solution for each group that still has a case, without its text."""
+        with self._connections.read() as connection:
+            found: dict[int, tuple[str, str]] = {}
+            for part, marks in parts(groups):
+                rows = connection.execute(
+                    f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
+                        ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                        WHERE solution.id IN ({marks})""",
+                    part,
+                )
+                found.update((group, (digest, kind)) for group, digest, kind in rows)
+            return found
 
 
 def _many_characters() -> Callable[[list[Any]], bool]:
@@ -331,14 +289,6 @@ def _many_characters() -> Callable[[list[Any]], bool]:
         return characters > _CHARACTERS
 
     return enough
-
-
-def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> list[int]:
-    """Return the keys of cases by id."""
-    keys: list[int] = []
-    for part in _parts(ids):
-        keys += [row[0] for row in connection.execute(f"SELECT key FROM cases WHERE id IN ({_marks(part)})", part)]
-    return keys
 
 
 def _case(row: Sequence[Any]) -> Case:
@@ -371,12 +321,3 @@ def _metadata(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise TypeError("the metadata is no JSON object")
     return cast("dict[str, Any]", found)
-
-
-def _parts(items: Sequence[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), _CHUNK):
-        yield list(items[start : start + _CHUNK])
-
-
-def _marks(items: Sequence[Any]) -> str:
-    return ",".join("?" * len(items))

@@ -12,47 +12,15 @@ from numpy.typing import NDArray
 from cascade_memory.ledger.packing import pack_floats, pack_ints, unpack_floats, unpack_ints
 
 NUMBERS = 6  # columns of RecallRecord.numbers; the first one is the similarity
-_META = "compacted:{}"
+COMPACTED = "compacted:{}"  # the name of a fact, by namespace
 _OTHERS = "id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, baseline"
 _NONE = np.zeros(0, np.int64)
 
 
-def compact(connection: sqlite3.Connection, namespace: int, keep: int, limit: int) -> int:
-    """Shrink the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
-
-    Return how many episodes were looked at; fewer than ``limit`` means that there are no more for now.
-    """
-    done = compacted_until(connection, namespace)
-    boundary = _boundary(connection, namespace, keep)
-    if boundary <= done:
-        return 0
-    outcomes = connection.execute(
-        """SELECT key, episode, withdrawn_at FROM outcome WHERE namespace = ? AND key > ? AND key <= ? ORDER BY key LIMIT ?""",
-        (namespace, done, boundary, limit),
-    ).fetchall()
-    # An episode whose outcome was replaced has a later one, and its turn comes with that.
-    shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META.format(namespace), str(outcomes[-1][0])))
-    return len(outcomes)
-
-
 def compacted_until(connection: sqlite3.Connection, namespace: int) -> int:
     """Return the key of the last outcome of a namespace whose recalls were shrunk."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_META.format(namespace),)).fetchone()
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (COMPACTED.format(namespace),)).fetchone()
     return 0 if row is None else int(row[0])
-
-
-def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
-    """Return the key of the last outcome that is older than the last ``keep``, and than all that are learned from."""
-    last = connection.execute(
-        "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
-        (namespace, keep),
-    ).fetchone()
-    if last is None:
-        return 0
-    learned = "SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL ORDER BY key DESC LIMIT ?"
-    (first,) = connection.execute(f"SELECT min(key) FROM ({learned})", (namespace, keep)).fetchone()
-    return int(last[0]) if first is None else min(int(last[0]), int(first) - 1)
 
 
 def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:

@@ -17,17 +17,6 @@ from cascade_memory.ledger.untrusted import check_plain, harden
 _COUNTED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome"}
 
 
-def copy_into(connection: sqlite3.Connection, target: Path) -> dict[str, int]:
-    """Write one consistent state into a new file, without waiting for writers or making them wait; return what it holds."""
-    create_file(target)  # which SQLite fills: nobody else may read it
-    connection.execute("VACUUM INTO ?", (str(target),))
-    with contextlib.closing(sqlite3.connect(target)) as copy:
-        # The copy has no Chroma yet, nor shares one.
-        copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%' OR key = 'identity'")
-        copy.commit()
-    return verified(target)
-
-
 def put_copy(source: Path, target: Path) -> None:
     """Copy a ledger over another one that nobody has open: in one transaction, what its write-ahead log holds included."""
     if not target.exists():

@@ -1,18 +1,22 @@
-"""Reading episodes, how their runs ended, and forgetting all of a namespace."""
+"""Episodes: read, finished, and closed without an outcome."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.records import FORGOTTEN
+from cascade_memory.domain.records import CLOSED
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
+from cascade_memory.ledger.compaction import shrink
+from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.packing import pack_solution
 from cascade_memory.ledger.reading import fetched, metadata_if_readable, solution_if_readable
 from cascade_memory.ledger.recalls import shown_cases
+from cascade_memory.ledger.reports import check_room, take_back_report
 
 # What the host noted itself comes before what an agent reported.
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
@@ -25,44 +29,84 @@ _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, epis
   LEFT JOIN attempt ON attempt.episode = episode.key"""
 
 
+class SQLiteEpisodes:
+    """Reads episodes, notes how their runs ended, and closes those that nobody will judge."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def one(self, episode_id: str) -> Episode | None:
+        """Return one episode."""
+        with self._connections.read() as connection:
+            return one(connection, episode_id)
+
+    def listed(
+        self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
+    ) -> list[Episode]:
+        """Return episodes, oldest first, by namespace, status, time of opening, and who judged them."""
+        with self._connections.read() as connection:
+            rows = fetched(
+                connection,
+                f"""{_SELECT} WHERE (?1 IS NULL OR episode.namespace = ?1) AND (?2 IS NULL OR episode.status = ?2)
+                    AND (?3 IS NULL OR episode.opened_at < ?3) AND (?4 IS NULL OR episode.source = ?4) ORDER BY episode.key""",
+                (namespace, status, before, source),
+            )
+            return [_episode(connection, row) for row in rows]
+
+    def latest(self, namespace: int, thread: str) -> Episode | None:
+        """Return the newest episode of a thread."""
+        with self._connections.read() as connection:
+            row = connection.execute(
+                f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1",
+                (thread, namespace),
+            ).fetchone()
+            return None if row is None else _episode(connection, row)
+
+    def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
+        """Note how the run of an open episode ended; return False, and change nothing, if it is not open."""
+        with self._connections.write(durable=False) as connection:
+            row = connection.execute(
+                "SELECT key FROM episode WHERE id = ? AND namespace = ? AND status = 'open'", (episode_id, namespace)
+            ).fetchone()
+            if row is not None:
+                kind, text = pack_solution(solution)
+                connection.execute(
+                    "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?)", (row[0], status, kind, text, time.time())
+                )
+            return row is not None
+
+    def close(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:
+        """Close open episodes without a label (``censored`` or ``expired``), durably; return those that were open.
+
+        With ``reported`` also those that have nobody's word but their agent's, which goes.
+        """
+        with self._connections.write(durable=True) as connection:
+            closed: list[str] = []
+            at = time.time()
+            for episode_id in ids:
+                if reported:
+                    take_back_report(connection, episode_id, at)
+                row = connection.execute(
+                    "UPDATE episode SET status = ?, closed_at = ? WHERE id = ? AND status = 'open' RETURNING key, namespace",
+                    (status, at, episode_id),
+                ).fetchone()
+                if row is not None:
+                    connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
+                    shrink(connection, [row[0]])  # nobody will learn from it
+                    cases.note(connection, row[1], CLOSED, row[0])
+                    closed.append(episode_id)
+            return closed
+
+    def check_room(self, namespace: int, size: int) -> None:
+        """Refuse one more report of an agent where too much waits for somebody's word."""
+        with self._connections.read() as connection:
+            check_room(connection, namespace, 1, size)
+
+
 def one(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
     """Return one episode."""
     rows = fetched(connection, f"{_SELECT} WHERE episode.id = ?", (episode_id,))
     return _episode(connection, rows[0]) if rows else None
-
-
-def latest(connection: sqlite3.Connection, namespace: int, thread: str) -> Episode | None:
-    """Return the newest episode of a thread."""
-    row = connection.execute(
-        f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1", (thread, namespace)
-    ).fetchone()
-    return None if row is None else _episode(connection, row)
-
-
-def finish(
-    connection: sqlite3.Connection, episode_id: str, namespace: int, status: str, solution: Solution | None, at: float
-) -> bool:
-    """Note how the run of an open episode ended; return False, and change nothing, if it is not open."""
-    row = connection.execute(
-        "SELECT key FROM episode WHERE id = ? AND namespace = ? AND status = 'open'", (episode_id, namespace)
-    ).fetchone()
-    if row is not None:
-        kind, text = pack_solution(solution)
-        connection.execute("INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?)", (row[0], status, kind, text, at))
-    return row is not None
-
-
-def listed(
-    connection: sqlite3.Connection, namespace: int | None, status: str | None, before: float | None, source: str | None
-) -> list[Episode]:
-    """Return episodes, oldest first, by namespace, status, time of opening, and who judged them."""
-    rows = fetched(
-        connection,
-        f"""{_SELECT} WHERE (?1 IS NULL OR episode.namespace = ?1) AND (?2 IS NULL OR episode.status = ?2)
-            AND (?3 IS NULL OR episode.opened_at < ?3) AND (?4 IS NULL OR episode.source = ?4) ORDER BY episode.key""",
-        (namespace, status, before, source),
-    )
-    return [_episode(connection, row) for row in rows]
 
 
 def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
@@ -90,24 +134,3 @@ def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
         reported=solution_if_readable(row[15], row[16]) if row[17] else None,
         metadata=metadata_if_readable(row[18]),
     )
-
-
-def forget_namespace(connection: sqlite3.Connection, namespace: int) -> dict[str, int]:
-    """Delete everything of a namespace except its name, which recall may be using at this moment."""
-    gone: dict[str, int] = {}
-    for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
-        connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
-    connection.execute("DELETE FROM expired_vector WHERE key IN (SELECT key FROM expired WHERE namespace = ?)", (namespace,))
-    expired = connection.execute("DELETE FROM expired WHERE namespace = ?", (namespace,)).rowcount
-    keys = "(SELECT key FROM cases WHERE namespace = ?)"
-    for table in ("case_text", "case_vector"):
-        connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
-    for table, column in (("attempt", "episode"), ("episode_vector", "key")):
-        mine = f"DELETE FROM {table} WHERE {column} IN (SELECT key FROM episode WHERE namespace = ?)"
-        connection.execute(mine, (namespace,))
-    for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
-        gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
-    gone["cases"] += expired
-    connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
-    cases.note(connection, namespace, FORGOTTEN, 0)
-    return gone

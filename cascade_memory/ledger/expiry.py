@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Sequence
 
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import CASE_ADDED, EXPIRED, Expiring
 from cascade_memory.ledger import cases, running, set_aside
+from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.packing import solution_of
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time for which an expired case can be brought back, or its ttl if that is less
@@ -17,27 +19,76 @@ _LOOK_AGAIN = 3600.0  # seconds after which running time is noted at the latest
 _REST = ("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at")
 
 
-def expire(connection: sqlite3.Connection, namespace: int, ttl: float | None, at: float) -> Expiring:
-    """Set aside what was not verified for ``ttl``, delete what was set aside for its time of grace; both by running time."""
-    run = running.now(connection, note=True)
-    old = connection.execute(
-        "SELECT key FROM cases WHERE namespace = ? AND verified_run < ? ORDER BY verified_run LIMIT ?",
-        (namespace, run - ttl if ttl is not None else -1.0, _AT_ONCE),
-    ).fetchall()
-    for (key,) in old:
-        _set_aside(connection, key, at, run + min(GRACE, ttl or 0.0))
-    over = connection.execute(
-        "SELECT key FROM expired WHERE namespace = ? AND until_run < ? LIMIT ?", (namespace, run, _AT_ONCE)
-    ).fetchall()
-    gone = set_aside.remove(connection, [key for (key,) in over])
-    (oldest,) = connection.execute("SELECT min(verified_run) FROM cases WHERE namespace = ?", (namespace,)).fetchone()
-    (first,) = connection.execute("SELECT min(until_run) FROM expired WHERE namespace = ?", (namespace,)).fetchone()
-    due = [_LOOK_AGAIN]
-    if ttl is not None and oldest is not None:
-        due.append(oldest + ttl - run)
-    if first is not None:
-        due.append(first - run)
-    return Expiring(expired=len(old), deleted=len(gone), look_again=max(0.0, min(due)))
+class SQLiteExpiry:
+    """Cases that have expired wait in tables of their own."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def expire(self, namespace: int, ttl: float | None) -> Expiring:
+        """Set aside what was not verified for ``ttl``, delete what was set aside for its time of grace, by running time."""
+        with self._connections.write(durable=False) as connection:
+            at, run = time.time(), running.now(connection, note=True)
+            old = connection.execute(
+                "SELECT key FROM cases WHERE namespace = ? AND verified_run < ? ORDER BY verified_run LIMIT ?",
+                (namespace, run - ttl if ttl is not None else -1.0, _AT_ONCE),
+            ).fetchall()
+            for (key,) in old:
+                _set_aside(connection, key, at, run + min(GRACE, ttl or 0.0))
+            over = connection.execute(
+                "SELECT key FROM expired WHERE namespace = ? AND until_run < ? LIMIT ?", (namespace, run, _AT_ONCE)
+            ).fetchall()
+            gone = set_aside.remove(connection, [key for (key,) in over])
+            (oldest,) = connection.execute("SELECT min(verified_run) FROM cases WHERE namespace = ?", (namespace,)).fetchone()
+            (first,) = connection.execute("SELECT min(until_run) FROM expired WHERE namespace = ?", (namespace,)).fetchone()
+            due = [_LOOK_AGAIN]
+            if ttl is not None and oldest is not None:
+                due.append(oldest + ttl - run)
+            if first is not None:
+                due.append(first - run)
+            return Expiring(expired=len(old), deleted=len(gone), look_again=max(0.0, min(due)))
+
+    def expired(self, namespace: int) -> list[ExpiredCase]:
+        """Return the expired cases that can be brought back, oldest first."""
+        with self._connections.read() as connection:
+            run = running.seen(connection)
+            rows = connection.execute(
+                """SELECT expired.id, namespace.name, query, record, expired_at, until_run FROM expired
+                   JOIN namespace ON namespace.id = expired.namespace
+                   WHERE expired.namespace = ? AND until_run >= ? ORDER BY key""",
+                (namespace, run),
+            )
+            return [
+                ExpiredCase(
+                    id=row[0],
+                    namespace=row[1],
+                    query=row[2],
+                    solution=solution_of((rest := json.loads(row[3]))["kind"], rest["text"]),
+                    expired_at=row[4],
+                    seconds_left=row[5] - run,
+                )
+                for row in rows
+            ]
+
+    def keys_of(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
+        """Return the keys of expired cases by id."""
+        with self._connections.read() as connection:
+            found = dict(connection.execute("SELECT id, key FROM expired WHERE namespace = ?", (namespace,)).fetchall())
+            return {case_id: found[case_id] for case_id in ids if case_id in found}
+
+    def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
+        """Make cases of expired ones again, verified now: under their ids, with new keys, as everybody reads in the log."""
+        with self._connections.write(durable=True) as connection:
+            at, run = time.time(), running.now(connection)
+            rows = connection.execute(
+                "SELECT key, id, query, pair, copies, record FROM expired WHERE namespace = ? AND until_run >= ? ORDER BY key",
+                (namespace, run),
+            ).fetchall()
+            wanted = None if ids is None else set(ids)
+            back = [row for row in rows if wanted is None or row[1] in wanted]
+            for key, case_id, query, pair, copies, record in back:
+                _bring_back(connection, key, namespace, (case_id, query, pair, copies), json.loads(record), (at, run))
+            return [row[1] for row in back]
 
 
 def _set_aside(connection: sqlite3.Connection, key: int, at: float, until: float) -> None:
@@ -59,41 +110,6 @@ def _set_aside(connection: sqlite3.Connection, key: int, at: float, until: float
         "INSERT INTO expired_field SELECT namespace, name, value, cases_key FROM field WHERE cases_key = ?", (key,)
     )
     cases.delete(connection, key, EXPIRED)
-
-
-def listed(connection: sqlite3.Connection, namespace: int) -> list[ExpiredCase]:
-    """Return the expired cases that can be brought back, oldest first."""
-    run = running.seen(connection)
-    rows = connection.execute(
-        """SELECT expired.id, namespace.name, query, record, expired_at, until_run FROM expired
-           JOIN namespace ON namespace.id = expired.namespace WHERE expired.namespace = ? AND until_run >= ? ORDER BY key""",
-        (namespace, run),
-    )
-    return [
-        ExpiredCase(
-            id=row[0],
-            namespace=row[1],
-            query=row[2],
-            solution=solution_of((rest := json.loads(row[3]))["kind"], rest["text"]),
-            expired_at=row[4],
-            seconds_left=row[5] - run,
-        )
-        for row in rows
-    ]
-
-
-def bring_back(connection: sqlite3.Connection, namespace: int, ids: Sequence[str] | None, at: float) -> list[str]:
-    """Make cases of expired ones again, verified now: under their ids, with new keys, as everybody reads in the log."""
-    run = running.now(connection)
-    rows = connection.execute(
-        "SELECT key, id, query, pair, copies, record FROM expired WHERE namespace = ? AND until_run >= ? ORDER BY key",
-        (namespace, run),
-    ).fetchall()
-    wanted = None if ids is None else set(ids)
-    back = [row for row in rows if wanted is None or row[1] in wanted]
-    for key, case_id, query, pair, copies, record in back:
-        _bring_back(connection, key, namespace, (case_id, query, pair, copies), json.loads(record), (at, run))
-    return [row[1] for row in back]
 
 
 def _bring_back(
@@ -121,9 +137,3 @@ def _bring_back(
         connection.execute(f"UPDATE {table} SET cases_key = ? WHERE cases_key = ?", (new, key))
     set_aside.remove(connection, [key])
     cases.note(connection, namespace, CASE_ADDED, new)
-
-
-def keys_of(connection: sqlite3.Connection, namespace: int, ids: Sequence[str]) -> dict[str, int]:
-    """Return the keys of expired cases by id."""
-    found = dict(connection.execute("SELECT id, key FROM expired WHERE namespace = ?", (namespace,)).fetchall())
-    return {case_id: found[case_id] for case_id in ids if case_id in found}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cascade_memory.domain.records import FORGOTTEN
+from cascade_memory.domain.records import FORGOTTEN, PURGED
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.connections import Connections
@@ -116,10 +116,11 @@ def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str,
     cases.note(connection, namespace, FORGOTTEN, episode)
 
 
-class Forgetting:
-    """The part of the ledger that forgets. Others write while it looks through what was logged."""
+class SQLiteForgetting:
+    """Deletes what somebody wants gone. Others write while it looks through what was logged."""
 
-    connections: Connections
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
 
     def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
         """Delete cases, and every episode that ended in one of them; return how many rows went."""
@@ -131,13 +132,51 @@ class Forgetting:
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
         """Delete an episode, and the case it made unless somebody else vouches for it."""
-        with self.connections.read() as connection:
+        with self._connections.read() as connection:
             row = connection.execute("SELECT namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
         return self._forget(0 if row is None else row[0], lambda connection: by_episode(connection, episode_id))
 
+    def forget_namespace(self, namespace: int) -> dict[str, int]:
+        """Delete everything of a namespace except its name, which recall may be using at this moment."""
+        with self._connections.write(durable=True) as connection:
+            gone: dict[str, int] = {}
+            for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
+                connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
+            connection.execute(
+                "DELETE FROM expired_vector WHERE key IN (SELECT key FROM expired WHERE namespace = ?)", (namespace,)
+            )
+            expired = connection.execute("DELETE FROM expired WHERE namespace = ?", (namespace,)).rowcount
+            keys = "(SELECT key FROM cases WHERE namespace = ?)"
+            for table in ("case_text", "case_vector"):
+                connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
+            for table, column in (("attempt", "episode"), ("episode_vector", "key")):
+                mine = f"DELETE FROM {table} WHERE {column} IN (SELECT key FROM episode WHERE namespace = ?)"
+                connection.execute(mine, (namespace,))
+            for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
+                gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
+            gone["cases"] += expired
+            connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
+            cases.note(connection, namespace, FORGOTTEN, 0)
+            return gone
+
+    def scrub(self, namespace: int) -> tuple[int, bool]:
+        """Leave no byte of what was deleted in the file; return the line of the log about it, and whether the file is clean.
+
+        It is not while another process reads an older state of the write-ahead log.
+
+        The namespace's log of searches goes as well: their queries belong to no episode by which they could be found.
+        """
+        with self._connections.write(durable=True) as connection:
+            connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
+            cases.note(connection, namespace, PURGED, 0)
+        clean = self._connections.vacuum()
+        with self._connections.read() as connection:
+            (line,) = connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()
+        return int(line), clean
+
     def _forget(self, namespace: int, naming: Naming) -> dict[str, int]:
         early, until = self._take_out_early(namespace, naming)
-        with self.connections.write(durable=True) as connection:
+        with self._connections.write(durable=True) as connection:
             named = naming(connection)
             keys = sorted(going(connection, named))
             gone = forget(connection, named)
@@ -153,14 +192,14 @@ class Forgetting:
 
         Return them, and the key of the last recall that was looked at. Whoever dies here has forgotten nothing yet.
         """
-        with self.connections.read() as connection:
+        with self._connections.read() as connection:
             keys = going(connection, naming(connection))
         until = 0
         while keys:
-            with self.connections.read() as connection:
+            with self._connections.read() as connection:
                 found = offering(connection, namespace, sorted(keys), until, _AT_ONCE)
             for start in range(0, len(found.recalls), _PART):
-                with self.connections.write(durable=False) as connection:
+                with self._connections.write(durable=False) as connection:
                     take_out(connection, found.recalls[start : start + _PART], sorted(keys))
                 time.sleep(_FREE)
             until = max(until, found.last)

@@ -16,16 +16,14 @@ from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, rules, sequences, set_aside, soundness
-from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, faults, is_namespace
+from cascade_memory.ledger import cases, rules, sequences, set_aside
+from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.packing import pack_floats, solution_of
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
 
-_AT_ONCE = 1_000
-_ROUNDS = 100  # what is removed may leave something that belongs to nothing
 _PLAIN = {
     "change": "seq",
     "event": "key",
@@ -41,26 +39,6 @@ _PLAIN = {
 }  # deleted as they are
 
 
-def mend(connection: sqlite3.Connection, embed: Embed) -> Counter[str]:
-    """Put rows right, or remove them; return how many of which were mended and removed. Never removes a case that is whole.
-
-    What is derived (vectors, digests, the head of a solution) is made again; counts begin anew; a case goes if its query, its
-    solution or its id is lost.
-    """
-    connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
-    done: Counter[str] = Counter()
-    last: list[Fault] = []
-    for _ in range(_ROUNDS):
-        found = faults(connection, _AT_ONCE)
-        for fault in found:
-            done[_cured(connection, fault, embed)] += 1
-        if not found or found == last:
-            break
-        last = found
-    soundness.remove_orphans(connection)
-    return done
-
-
 def summary(done: Mapping[str, int]) -> str:
     """Say in words what was done.
 
@@ -70,7 +48,7 @@ def summary(done: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in sorted(done.items()) if what != "left")
 
 
-def _cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
+def cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
     """Put one row right, or remove it; return what was done."""
     table, key = fault.table, fault.key
     if table in _PLAIN:

@@ -1,4 +1,4 @@
-"""Settling an episode once, taking an outcome back, and closing episodes without one."""
+"""Settling an episode once."""
 
 from __future__ import annotations
 
@@ -10,108 +10,118 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
-from cascade_memory.domain.records import CLOSED, SETTLED, WITHDRAWN, Settled, Settlement, Unsettled
-from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, QuotaExceeded, UnknownEpisode
+from cascade_memory.domain.records import SETTLED, Settled, Settlement, Unsettled
+from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases, episodes
-from cascade_memory.ledger.compaction import NUMBERS, shrink
+from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
 from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, unpack_floats, unpack_ints
 from cascade_memory.ledger.reading import metadata_if_readable, solution_if_readable
-from cascade_memory.ledger.recalls import count_use, keep_metadata
-from cascade_memory.ledger.verifications import reconsider, said_of
+from cascade_memory.ledger.recalls import count_use
+from cascade_memory.ledger.reports import check_room, withdraw
+from cascade_memory.ledger.verifications import said_of
 
 _NONE = np.zeros(0, np.float32)
 
 
-def find(connection: sqlite3.Connection, episode_id: str, namespace: int | None) -> Unsettled:
-    """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
-    row = connection.execute(
-        """SELECT episode.key, episode.namespace, query, episode_vector.vector,
-             coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
-             attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words
-           FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
-           LEFT JOIN attempt ON attempt.episode = episode.key
-           LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
-        (episode_id,),
-    ).fetchone()
-    if row is None:
-        raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
-    if namespace is not None and row[1] != namespace:
-        raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
-    recalls = connection.execute(
-        "SELECT key, groups, numbers FROM recall WHERE episode = ? AND kind = 'recall' ORDER BY key", (row[0],)
-    ).fetchall()
-    return Unsettled(
-        key=row[0],
-        namespace=row[1],
-        query=row[2],
-        vector=unpack_floats(row[3] or b""),
-        solution=solution_if_readable(row[4], row[5]),
-        agents_words=bool(row[6]),
-        groups={key: unpack_ints(groups) for key, groups, _ in recalls},
-        similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
-    )
+class Settling:
+    """The part of the core that records outcomes."""
 
+    connections: Connections
 
-def settle(connection: sqlite3.Connection, new: Settlement) -> Settled:
-    """Record an outcome with all its consequences. The same value again changes nothing."""
-    found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
-    if found is None:
-        raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
-    episode, status, told = found
-    _check_confirmed(connection, new)
-    standing = _standing(connection, episode) if status == "settled" else None
-    if standing is None and status != "open":
-        raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
-    if standing is not None and not _may_replace(standing, new):
-        return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
-    reported = _reported(connection, new, episode)
-    metadata = _metadata(connection, new, told, None if standing is None else standing["key"])
-    if standing is not None:
-        _withdraw(connection, new.namespace, new.at, standing["key"])
-    case_key, case_id = None, None
-    kind, text = packed = pack_solution(new.solution)
-    if new.case is not None:
-        case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-        case_key, case_id, _ = cases.insert(connection, case, packed if case.solution is new.solution else None, episode)
-    by_agent = new.source not in TRUSTED_SOURCES
-    outcome = connection.execute(
-        """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key, metadata,
-             agents_words, unkept)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            episode,
-            new.namespace,
-            new.value,
-            new.source,
-            new.at,
-            kind,
-            text,
-            int(new.learns),
-            case_key,
-            pack_metadata(metadata) if metadata else None,
-            int((by_agent or new.agents_words) and text is not None),
-            new.unkept,
-        ),
-    ).lastrowid
-    assert outcome is not None
-    keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
-    for recall, labels in new.agreement.items():
-        # A candidate may have been forgotten since the labels were made: then they belong to no one any more.
-        connection.execute(
-            "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
-            (pack_floats(labels), recall, 8 * len(labels)),
-        )
-    count_use(connection, episode, new.value, sign=1)
-    connection.execute(
-        "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
-        (new.at, new.source, reported, episode),
-    )
-    if not by_agent:  # what the host noted stands beside what an agent says, until somebody has judged it
-        connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
-    cases.note(connection, new.namespace, SETTLED, outcome)
-    return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+    def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
+        """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
+        with self.connections.read() as connection:
+            row = connection.execute(
+                """SELECT episode.key, episode.namespace, query, episode_vector.vector,
+                     coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
+                     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words
+                   FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
+                   LEFT JOIN attempt ON attempt.episode = episode.key
+                   LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
+                (episode_id,),
+            ).fetchone()
+            if row is None:
+                raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
+            if namespace is not None and row[1] != namespace:
+                raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
+            recalls = connection.execute(
+                "SELECT key, groups, numbers FROM recall WHERE episode = ? AND kind = 'recall' ORDER BY key", (row[0],)
+            ).fetchall()
+            return Unsettled(
+                key=row[0],
+                namespace=row[1],
+                query=row[2],
+                vector=unpack_floats(row[3] or b""),
+                solution=solution_if_readable(row[4], row[5]),
+                agents_words=bool(row[6]),
+                groups={key: unpack_ints(groups) for key, groups, _ in recalls},
+                similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
+            )
+
+    def settle(self, new: Settlement) -> Settled:
+        """Record an outcome with all its consequences, durably. The same value again changes nothing."""
+        with self.connections.write(durable=True) as connection:
+            self.connections.belonging.claim(connection)
+            found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
+            if found is None:
+                raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
+            episode, status, told = found
+            _check_confirmed(connection, new)
+            standing = _standing(connection, episode) if status == "settled" else None
+            if standing is None and status != "open":
+                raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
+            if standing is not None and not _may_replace(standing, new):
+                return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
+            reported = _reported(connection, new, episode)
+            metadata = _metadata(connection, new, told, None if standing is None else standing["key"])
+            if standing is not None:
+                withdraw(connection, new.namespace, new.at, standing["key"])
+            case_key, case_id = None, None
+            kind, text = packed = pack_solution(new.solution)
+            if new.case is not None:
+                case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
+                case_key, case_id, _ = cases.insert(
+                    connection, case, packed if case.solution is new.solution else None, episode
+                )
+            by_agent = new.source not in TRUSTED_SOURCES
+            outcome = connection.execute(
+                """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
+                     metadata, agents_words, unkept)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                (
+                    episode,
+                    new.namespace,
+                    new.value,
+                    new.source,
+                    new.at,
+                    kind,
+                    text,
+                    int(new.learns),
+                    case_key,
+                    pack_metadata(metadata) if metadata else None,
+                    int((by_agent or new.agents_words) and text is not None),
+                    new.unkept,
+                ),
+            ).lastrowid
+            assert outcome is not None
+            keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
+            for recall, labels in new.agreement.items():
+                # A candidate may have been forgotten since the labels were made: then they belong to no one any more.
+                connection.execute(
+                    "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
+                    (pack_floats(labels), recall, 8 * len(labels)),
+                )
+            count_use(connection, episode, new.value, sign=1)
+            connection.execute(
+                "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
+                (new.at, new.source, reported, episode),
+            )
+            if not by_agent:  # what the host noted stands beside what an agent says, until somebody has judged it
+                connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
+            cases.note(connection, new.namespace, SETTLED, outcome)
+            return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
 def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
@@ -134,19 +144,6 @@ def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> 
     size = len((pack_solution(new.solution)[1] or "").encode()) + (len(query.encode()) if before is None else before)
     check_room(connection, new.namespace, 1 if before is None else 0, size - (before or 0))
     return size
-
-
-def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: int) -> None:
-    """Refuse more than a namespace may hold of what has nobody's word but an agent's."""
-    count, held = connection.execute(
-        "SELECT count(*), coalesce(sum(reported), 0) FROM episode WHERE namespace = ? AND reported IS NOT NULL", (namespace,)
-    ).fetchone()
-    if count + more > MOST_REPORTED or held + size > MOST_REPORTED_BYTES:
-        raise QuotaExceeded(
-            f"{count:,} reports of agents wait for somebody's word here, {held / 2**20:.1f} MiB of text; {MOST_REPORTED:,} "
-            f"and {MOST_REPORTED_BYTES // 2**20} MiB may. The host has to confirm or reject some first (cascade-memory "
-            "pending), or to let go of them (memory.expire(older_than, reported=True), memory.forget(episode_id=...))"
-        )
 
 
 def _metadata(connection: sqlite3.Connection, new: Settlement, told: str | None, withdrawn: int | None) -> Mapping[str, Any]:
@@ -193,57 +190,3 @@ def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
     brings_solution = new.value == standing["value"] and new.solution is not None and not standing["solved"]
     confirms = trusted and standing["agents_words"] and not new.agents_words and new.value == standing["value"]
     return brings_solution or confirms or (trusted and not was_trusted) or (new.learns and not standing["learns"])
-
-
-def _withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome: int) -> None:
-    """Take back what the standing outcome did: its case, its labels, its counts."""
-    episode, value, case_key = connection.execute(
-        "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
-    ).fetchone()
-    # Nobody would find again what it said, to forget it.
-    gone = "withdrawn_at = ?, metadata = NULL, solution_kind = NULL, solution = NULL"
-    connection.execute(f"UPDATE outcome SET {gone} WHERE key = ?", (at, outcome))
-    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
-    connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
-    count_use(connection, episode, value, sign=-1)
-    if case_key is not None:
-        reconsider(connection, case_key)
-    cases.note(connection, namespace, WITHDRAWN, outcome)
-
-
-def close(
-    connection: sqlite3.Connection, episode_ids: list[str], status: str, at: float, *, reported: bool = False
-) -> list[str]:
-    """Close open episodes without a label (``censored`` or ``expired``); return those that were open.
-
-    With ``reported`` also those that have nobody's word but their agent's, which goes.
-    """
-    closed: list[str] = []
-    for episode_id in episode_ids:
-        if reported:
-            _take_back_report(connection, episode_id, at)
-        row = connection.execute(
-            "UPDATE episode SET status = ?, closed_at = ? WHERE id = ? AND status = 'open' RETURNING key, namespace",
-            (status, at, episode_id),
-        ).fetchone()
-        if row is not None:
-            connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
-            shrink(connection, [row[0]])  # nobody will learn from it
-            cases.note(connection, row[1], CLOSED, row[0])
-            closed.append(episode_id)
-    return closed
-
-
-def _take_back_report(connection: sqlite3.Connection, episode_id: str, at: float) -> None:
-    """Open an episode again of which only its agent has said how it went. Whose it is stays known."""
-    row = connection.execute(
-        """SELECT episode.key, episode.namespace, outcome.key FROM episode JOIN outcome ON outcome.episode = episode.key
-           WHERE episode.id = ? AND episode.status = 'settled' AND episode.source = 'agent' AND withdrawn_at IS NULL""",
-        (episode_id,),
-    ).fetchone()
-    if row is None:
-        return
-    episode, namespace, outcome = row
-    keep_metadata(connection, namespace, episode, said_of(connection, outcome))
-    _withdraw(connection, namespace, at, outcome)
-    connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))

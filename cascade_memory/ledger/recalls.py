@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.packing import (
     pack_floats,
@@ -26,42 +27,51 @@ from cascade_memory.ports.policy import Feedback, Slate
 SEARCHES_KEPT = 2_048  # of a folder
 
 
-def record(connection: sqlite3.Connection, entry: RecallRecord, unless_forgotten_since: int | None = None) -> int:
-    """Store a recall, opening its episode if that is new, and return its key."""
-    if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
-        raise UnknownEpisode("something was forgotten while this recall waited to be written down; it may be part of it")
-    episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
-    query = None if first_query == entry.query else entry.query
-    key = connection.execute(
-        """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown, baseline,
-             candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            entry.id,
-            episode,
-            entry.namespace,
-            query,
-            entry.kind,
-            entry.k,
-            entry.at,
-            entry.policy,
-            entry.policy_version,
-            entry.encoder,
-            int(entry.shown),
-            None if np.isnan(entry.baseline) else entry.baseline,
-            pack_ints(entry.candidates),
-            pack_ints(entry.groups),
-            pack_ints(entry.chosen),
-            pack_floats(entry.numbers),
-            pack_floats(entry.features),
-            pack_floats(entry.context),
-            *_packed(entry.shadow),
-        ),
-    ).lastrowid
-    assert key is not None
-    if episode is None:
-        _drop_old_searches(connection)
-    return key
+class Recalling:
+    """The part of the core that writes recalls down."""
+
+    connections: Connections
+
+    def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
+        """Store a recall, opening its episode if that is new; refuse it if something was forgotten after a line of the log."""
+        with self.connections.write(durable=False) as connection:
+            self.connections.belonging.claim(connection)
+            if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
+                raise UnknownEpisode(
+                    "something was forgotten while this recall waited to be written down; it may be part of it"
+                )
+            episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
+            query = None if first_query == entry.query else entry.query
+            key = connection.execute(
+                """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
+                     baseline, candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                (
+                    entry.id,
+                    episode,
+                    entry.namespace,
+                    query,
+                    entry.kind,
+                    entry.k,
+                    entry.at,
+                    entry.policy,
+                    entry.policy_version,
+                    entry.encoder,
+                    int(entry.shown),
+                    None if np.isnan(entry.baseline) else entry.baseline,
+                    pack_ints(entry.candidates),
+                    pack_ints(entry.groups),
+                    pack_ints(entry.chosen),
+                    pack_floats(entry.numbers),
+                    pack_floats(entry.features),
+                    pack_floats(entry.context),
+                    *_packed(entry.shadow),
+                ),
+            ).lastrowid
+            assert key is not None
+            if episode is None:
+                _drop_old_searches(connection)
+            return key
 
 
 def _forgotten(connection: sqlite3.Connection, entry: RecallRecord, since: int) -> bool:
@@ -165,16 +175,6 @@ def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.flo
     """Return (places, propensity) of what a shadow would have shown of n candidates."""
     table = unpack_floats(numbers).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
     return table[:, 0], table[:, 1]
-
-
-def asked(connection: sqlite3.Connection, recall: int) -> tuple[str, NDArray[np.int64]] | None:
-    """Return the query of a recall and the keys of its candidates; None when it is gone."""
-    row = connection.execute(
-        """SELECT coalesce(recall.query, episode.query), candidates
-           FROM recall LEFT JOIN episode ON episode.key = recall.episode WHERE recall.key = ?""",
-        (recall,),
-    ).fetchone()
-    return None if row is None else (row[0], unpack_ints(row[1]))
 
 
 def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:

@@ -33,7 +33,7 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
         # Before the ledger: what was learned from lines that the copy does not have could not be used.
         if learned is not None:
             copy_snapshots(learned, unfinished / SNAPSHOTS)
-        held = engine.parts.ledger.copy_to(unfinished / LEDGER)
+        held = engine.parts.ledger.archive.copy_to(unfinished / LEDGER)
         for file in [*unfinished.rglob("*"), unfinished]:
             sync_to_disk(file)
         _name(unfinished, place)

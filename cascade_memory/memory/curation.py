@@ -64,7 +64,7 @@ def add(
                     metadata=metadata,
                 )
             )
-    ids = engine.parts.ledger.add(new)
+    ids = engine.parts.ledger.cases.add(new)
     engine.learn_soon()
     return ids
 
@@ -89,7 +89,7 @@ def checked(case: tuple[Any, Any, Any], case_text: CaseText) -> tuple[str, Solut
 def propose(engine: Engine, query: str, solution: Solution, *, namespace: str, metadata: Mapping[str, MetadataValue]) -> str:
     """Open an episode for a task that was solved without the memory; return its id."""
     namespace_id = engine.namespace_state(namespace).namespace_id
-    engine.parts.ledger.check_room(
+    engine.parts.ledger.episodes.check_room(
         namespace_id, len(f"{query}{solution_text(solution)}".encode())
     )  # before any work is done for it
     vector = engine.embed([query])[0]
@@ -119,16 +119,16 @@ def forget(
     if not named:
         pass  # what was forgotten before is purged
     elif everything:
-        gone = ledger.forget_namespace(namespace_id) if namespace_id else {}
+        gone = ledger.forgetting.forget_namespace(namespace_id) if namespace_id else {}
     elif episode_id is not None:
-        found = ledger.episode(check_id(episode_id, "episode_id"))
+        found = ledger.episodes.one(check_id(episode_id, "episode_id"))
         if found is None or found.namespace != namespace:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {namespace!r}")
-        gone = ledger.forget_episode(found.id)
+        gone = ledger.forgetting.forget_episode(found.id)
     elif where is not None:
-        gone = ledger.forget_where(namespace_id, where)
+        gone = ledger.forgetting.forget_where(namespace_id, where)
     else:
-        gone = ledger.forget(namespace_id, _keys(engine, case_ids or (), namespace_id, namespace))
+        gone = ledger.forgetting.forget(namespace_id, _keys(engine, case_ids or (), namespace_id, namespace))
     engine.learn_soon()
     left = _purge(engine, namespace_id) if purge else ()
     return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))
@@ -142,7 +142,7 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
         f"what was learned in {name!r}: relearning failed ({engine.last_error}) and is tried again"
         for name in engine.rebuild_due()
     ]
-    line, clean = engine.parts.ledger.scrub(namespace)
+    line, clean = engine.parts.ledger.forgetting.scrub(namespace)
     if not clean:
         left.append("the ledger's write-ahead log, which another process was reading: purge again")
     left += engine.parts.sweep()
@@ -151,8 +151,8 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
 
 def _keys(engine: Engine, case_ids: str | Iterable[str], namespace_id: int, namespace: str) -> list[int]:
     ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
-    found = engine.parts.ledger.cases_by_id(ids, namespace_id)
-    expired = engine.parts.ledger.expired_keys(namespace_id, ids)
+    found = engine.parts.ledger.cases.by_id(ids, namespace_id)
+    expired = engine.parts.ledger.expiry.keys_of(namespace_id, ids)
     missing = sorted(set(ids) - {case.id for case in found} - set(expired))
     if missing:
         raise UnknownCase(f"there is no case {missing[0]!r} in namespace {namespace!r}; nothing was forgotten")
@@ -165,10 +165,10 @@ def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespac
     if case_ids is not None:
         ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
     namespace_id = engine.namespace_id(namespace)
-    there = {case.id for case in engine.parts.ledger.expired(namespace_id)}
+    there = {case.id for case in engine.parts.ledger.expiry.expired(namespace_id)}
     missing = sorted(set(ids or ()) - there)
     if missing:
         raise UnknownCase(f"no case {missing[0]!r} of namespace {namespace!r} has expired that could be brought back")
-    back = engine.parts.ledger.revive(namespace_id, ids)
+    back = engine.parts.ledger.expiry.revive(namespace_id, ids)
     engine.learn_soon()
     return back

@@ -56,7 +56,7 @@ def _checks(engine: Engine) -> Iterator[Check]:
     yield _orphans(engine)
     yield _clock(engine)
     for name, namespace_id in engine.parts.ledger.namespaces().items():
-        stored, indexed = engine.parts.ledger.case_count(namespace_id), engine.namespace_state(name).index.count
+        stored, indexed = engine.parts.ledger.cases.count(namespace_id), engine.namespace_state(name).index.count
         yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
     yield _vectors(engine)
     yield _encoders(engine)
@@ -68,18 +68,18 @@ def _checks(engine: Engine) -> Iterator[Check]:
 
 
 def _ledger(engine: Engine) -> Check:
-    verdict = engine.parts.ledger.integrity()
+    verdict = engine.parts.ledger.maintenance.integrity()
     detail = "readable and consistent" if verdict == "ok" else f"{verdict}: restore it from a backup, or export what is left"
     return Check("ledger", verdict == "ok", detail)
 
 
 def _rows(engine: Engine) -> Check:
     ledger = engine.parts.ledger
-    found = ledger.faults(_TOLD + 1)
+    found = ledger.maintenance.faults(_TOLD + 1)
     more = " and more" if len(found) > _TOLD else ""
 
     def fix() -> str:
-        done = ledger.mend(engine.embed)
+        done = ledger.maintenance.mend(engine.embed)
         engine.learn_soon()
         engine.reload()
         engine.learn_now()
@@ -92,11 +92,11 @@ def _rows(engine: Engine) -> Check:
 
 def _orphans(engine: Engine) -> Check:
     ledger = engine.parts.ledger
-    found = ledger.orphans()
+    found = ledger.maintenance.orphans()
     detail = ", ".join(f"{count:,} in {table}" for table, count in found.items()) or "none"
 
     def fix() -> None:
-        ledger.remove_orphans()
+        ledger.maintenance.remove_orphans()
         engine.learn_soon()  # a case that was one of them is in the index
 
     return Check("rows that belong to nothing", not found, detail, fix)
@@ -104,15 +104,15 @@ def _orphans(engine: Engine) -> Check:
 
 def _clock(engine: Engine) -> Check:
     ledger, now = engine.parts.ledger, time.time()
-    ahead = ledger.ahead_of(now + _TOLERANCE)
+    ahead = ledger.maintenance.ahead_of(now + _TOLERANCE)
     detail = f"{ahead:,} times lie in the future: the clock was set back" if ahead else "nothing lies in the future"
-    return Check("clock", not ahead, detail, lambda: ledger.bring_back(now))
+    return Check("clock", not ahead, detail, lambda: ledger.maintenance.bring_back(now))
 
 
 def _vectors(engine: Engine) -> Check:
     """Look for vectors that another embedder has made: all of their lengths, and some texts embedded once more."""
     ledger, embedder = engine.parts.ledger, engine.parts.embedder
-    odd = ledger.odd_vectors(embedder.dimension)
+    odd = ledger.maintenance.odd_vectors(embedder.dimension)
     todo = "embed everything anew: cascade-memory reindex PATH --embedder ..."
     if odd:
         return Check("vectors", ok=False, detail=f"{odd:,} are not of {embedder.identity!r} (their length differs): {todo}")
@@ -151,7 +151,7 @@ def _chroma(engine: Engine) -> Check:
         wrong = [
             f"{name!r} has {held:,} of {stored:,}"
             for name, namespace_id in ledger.namespaces().items()
-            if (stored := ledger.case_count(namespace_id)) and (held := feeder.count(name)) != stored
+            if (stored := ledger.cases.count(namespace_id)) and (held := feeder.count(name)) != stored
         ]
     except Exception as error:  # noqa: BLE001 - a damaged Chroma fails in any way, and can be made anew
         return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)
@@ -161,6 +161,6 @@ def _chroma(engine: Engine) -> Check:
 
 def _waiting(engine: Engine) -> Check:
     ledger = engine.parts.ledger
-    open_, old = ledger.open_before(time.time()), ledger.open_before(time.time() - _WEEK)
+    open_, old = ledger.maintenance.open_before(time.time()), ledger.maintenance.open_before(time.time() - _WEEK)
     detail = f"{open_:,} open, {old:,} of them for more than a week" + (": expire() closes those" if old else "")
     return Check("pending episodes", ok=True, detail=detail)

@@ -117,12 +117,14 @@ class EpisodeVerbs(Handle):
             raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
         checked = None if solution is None else check_solution(solution)
         episode_id = check_id(episode_id, "episode_id")
-        return self._caught_up(episode_id).parts.ledger.finish(episode_id, self._namespace_id(namespace), status, checked)
+        return self._caught_up(episode_id).parts.ledger.episodes.finish(
+            episode_id, self._namespace_id(namespace), status, checked
+        )
 
     def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
         ledger = self._caught_up(thread=check_id(thread_id, "thread_id")).parts.ledger
-        return ledger.latest_episode(self._namespace_id(namespace), thread_id)
+        return ledger.episodes.latest(self._namespace_id(namespace), thread_id)
 
     def end(
         self,
@@ -199,7 +201,7 @@ class EpisodeVerbs(Handle):
     def pending(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that wait for their reward, oldest first."""
         ledger = self._caught_up().parts.ledger
-        return ledger.episodes(self._namespace_id(namespace), status="open")
+        return ledger.episodes.listed(self._namespace_id(namespace), status="open")
 
     def reported(self, *, namespace: str | None = None) -> list[Episode]:
         """Return the episodes that have nobody's word but the agent's own, oldest first: nothing is learned from them.
@@ -208,17 +210,20 @@ class EpisodeVerbs(Handle):
         is kept, unless the agent has said something else by then.
         """
         ledger = self._open().parts.ledger
-        return ledger.episodes(self._namespace_id(namespace), status="settled", source="agent")
+        return ledger.episodes.listed(self._namespace_id(namespace), status="settled", source="agent")
 
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return an episode of this memory's namespace, or None."""
-        found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episode(episode_id)
+        found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episodes.one(episode_id)
         return found if found is not None and found.namespace == self._in(namespace) else None
 
     def knows(self, episode_id: str) -> bool:
         """Say whether an id is taken, in whichever namespace."""
         engine = self._open()
-        return engine.recording.holds(check_id(episode_id, "episode_id")) or engine.parts.ledger.episode(episode_id) is not None
+        return (
+            engine.recording.holds(check_id(episode_id, "episode_id"))
+            or engine.parts.ledger.episodes.one(episode_id) is not None
+        )
 
     def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will ever know. Return whether it was open."""
@@ -227,7 +232,7 @@ class EpisodeVerbs(Handle):
         found = self.get_episode(episode_id, namespace=name)
         if found is None:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
-        closed = engine.parts.ledger.close_episodes([found.id], "censored")
+        closed = engine.parts.ledger.episodes.close([found.id], "censored")
         engine.learn_soon()
         return bool(closed)
 
@@ -239,11 +244,11 @@ class EpisodeVerbs(Handle):
         engine = self._open()
         seconds = check_seconds(older_than)
         ledger = engine.parts.ledger
-        old = ledger.episodes(self._namespace_id(namespace), status="open", before=time.time() - seconds)
+        old = ledger.episodes.listed(self._namespace_id(namespace), status="open", before=time.time() - seconds)
         if reported:
             waiting = self.reported(namespace=namespace)
             old += [episode for episode in waiting if episode.opened_at < time.time() - seconds]
-        closed = ledger.close_episodes([episode.id for episode in old], "expired", reported=reported)
+        closed = ledger.episodes.close([episode.id for episode in old], "expired", reported=reported)
         engine.learn_soon()
         return len(closed)
 

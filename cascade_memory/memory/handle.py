@@ -91,7 +91,7 @@ class Handle:
         engine = self._open()
         ledger = engine.parts.ledger
         name = self._in(namespace)
-        counts = ledger.counts(None if everywhere else engine.namespace_id(name))
+        counts = ledger.insight.counts(None if everywhere else engine.namespace_id(name))
         missing = not everywhere and name != self._namespace and not engine.namespace_id(name)
         policy = engine.namespace_state(name).policy if engine.namespace_id(name) else engine.parts.ranker.policy()
         unkept = {why: int(counts.pop(f"unkept_{why}")) for why in get_args(Unkept)}
@@ -147,7 +147,7 @@ class Handle:
     def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
         """Return (value, whether a case was shown) of every rewarded episode, in order."""
         ledger = self._open().parts.ledger
-        return ledger.rewards(self._namespace_id(namespace))
+        return ledger.insight.rewards(self._namespace_id(namespace))
 
     def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
         """Say what the memory is worth on its own stream: lift, calibration, coverage, and what a shadow would have done.
@@ -161,7 +161,9 @@ class Handle:
         ledger = self._open().parts.ledger
         name = self._in(namespace)
         namespace_id = None if everywhere else self._engine.namespace_id(name)
-        return report_of(list(ledger.judged(namespace_id)), ledger.arms(namespace_id), None if everywhere else name)
+        return report_of(
+            list(ledger.insight.judged(namespace_id)), ledger.insight.arms(namespace_id), None if everywhere else name
+        )
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
@@ -235,7 +237,7 @@ class Handle:
         if self._closed:
             return "CascadeMemory(closed)"
         try:
-            cases = int(self._engine.parts.ledger.counts(self._namespace_id(None))["cases"])
+            cases = int(self._engine.parts.ledger.insight.counts(self._namespace_id(None))["cases"])
         except (CascadeError, OSError):
             return f"CascadeMemory({self.place}, unreadable)"
         return visible(f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})")

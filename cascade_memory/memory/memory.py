@@ -257,14 +257,14 @@ class Memory(EpisodeVerbs):
         try:
             self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
         except QuotaExceeded:  # others were faster
-            engine.parts.ledger.forget_episode(episode_id)
+            engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise
         return episode_id
 
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
         """Return a stored case."""
         ledger, name = self._open().parts.ledger, self._in(namespace)
-        found = ledger.cases_by_id([check_id(case_id, "case_id")], self._engine.namespace_id(name))
+        found = ledger.cases.by_id([check_id(case_id, "case_id")], self._engine.namespace_id(name))
         if not found:
             raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
         return found[0]
@@ -306,7 +306,7 @@ class Memory(EpisodeVerbs):
     def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
         """Return the cases that were not verified for the ``ttl`` of the memory, and that can still be brought back."""
         engine = self._open()
-        return engine.parts.ledger.expired(engine.namespace_id(self._in(namespace)))
+        return engine.parts.ledger.expiry.expired(engine.namespace_id(self._in(namespace)))
 
     def bring_back(self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None) -> list[str]:
         """Make cases of expired ones again (all, or those of these ids), verified now; return their ids.

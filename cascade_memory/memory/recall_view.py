@@ -50,7 +50,7 @@ def _shown(engine: Engine, chosen: Decision) -> tuple[RecalledCase, ...]:
     if choice is None or not chosen.shows:
         return ()
     keys = [int(key) for key in chosen.recalled.candidates.keys[choice.chosen]]
-    stored = engine.parts.ledger.cases(keys)
+    stored = engine.parts.ledger.cases.by_key(keys)
     return tuple(
         RecalledCase(
             id=case.id,

@@ -32,7 +32,7 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
     lines = 1
     with _written(target) as file:
         file.write(json.dumps(header) + "\n")
-        for record in progress_bar(engine.parts.ledger.dump(), "exporting", show=progress):
+        for record in progress_bar(engine.parts.ledger.archive.dump(), "exporting", show=progress):
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
             lines += 1
     return lines
@@ -72,7 +72,7 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -
         with _explained(engine):
             spool.seek(0)
         records = (json.loads(line) for line in spool)
-        return ledger.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
+        return ledger.archive.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
 
 
 @contextlib.contextmanager

@@ -11,19 +11,37 @@ if TYPE_CHECKING:
     from cascade_memory.ports.case_mirror import CaseMirror
     from cascade_memory.ports.embedder import Embedder, LoadsModel
     from cascade_memory.ports.ledger import Ledger
+    from cascade_memory.ports.ledger_archive import Archive
+    from cascade_memory.ports.ledger_cases import Cases
+    from cascade_memory.ports.ledger_episodes import Episodes
+    from cascade_memory.ports.ledger_expiry import Expiry
+    from cascade_memory.ports.ledger_facts import Facts
+    from cascade_memory.ports.ledger_forgetting import Forgetting
+    from cascade_memory.ports.ledger_insight import Insight
+    from cascade_memory.ports.ledger_lessons import Lessons
+    from cascade_memory.ports.ledger_maintenance import Maintenance
     from cascade_memory.ports.pair_encoder import Candidates, Pair, PairEncoder, Query, TrainableEncoder
     from cascade_memory.ports.policy import Choice, Feedback, MayAbstain, Policy, Slate
     from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 __all__ = [
+    "Archive",
     "Candidates",
     "CaseIndex",
     "CaseMirror",
+    "Cases",
     "Choice",
     "Embedder",
+    "Episodes",
+    "Expiry",
+    "Facts",
     "Feedback",
+    "Forgetting",
+    "Insight",
     "Ledger",
+    "Lessons",
     "LoadsModel",
+    "Maintenance",
     "MayAbstain",
     "Pair",
     "PairEncoder",
@@ -35,14 +53,23 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Archive": "ledger_archive",
     "Candidates": "pair_encoder",
     "CaseIndex": "case_index",
     "CaseMirror": "case_mirror",
+    "Cases": "ledger_cases",
     "Choice": "policy",
     "Embedder": "embedder",
+    "Episodes": "ledger_episodes",
+    "Expiry": "ledger_expiry",
+    "Facts": "ledger_facts",
     "Feedback": "policy",
+    "Forgetting": "ledger_forgetting",
+    "Insight": "ledger_insight",
     "Ledger": "ledger",
+    "Lessons": "ledger_lessons",
     "LoadsModel": "embedder",
+    "Maintenance": "ledger_maintenance",
     "MayAbstain": "policy",
     "Pair": "pair_encoder",
     "PairEncoder": "pair_encoder",

@@ -102,41 +102,41 @@ class LedgerContract:
     def test_cases_come_back_whole(self) -> None:
         """By key and by id, with text, metadata and vector."""
         ledger = self._ledger()
-        (case_id,) = ledger.add([self._case(metadata={"tool": "search", "steps": 3})])
+        (case_id,) = ledger.cases.add([self._case(metadata={"tool": "search", "steps": 3})])
         rows = ledger.scan(1, 0, 10)
         np.testing.assert_allclose(rows.vectors[0], _VECTOR)
-        case = ledger.cases([int(rows.keys[0])])[int(rows.keys[0])]
+        case = ledger.cases.by_key([int(rows.keys[0])])[int(rows.keys[0])]
         assert (case.id, case.query, case.solution) == (case_id, "q", "s")
         assert dict(case.metadata) == {"tool": "search", "steps": 3}
-        assert ledger.cases_by_id([case_id], 1) == [case]
-        assert ledger.cases_by_id([case_id], 2) == []
+        assert ledger.cases.by_id([case_id], 1) == [case]
+        assert ledger.cases.by_id([case_id], 2) == []
 
     def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
         """Copies do not fill the candidates."""
         ledger = self._ledger()
-        first, second = ledger.add([self._case(), self._case()])
+        first, second = ledger.cases.add([self._case(), self._case()])
         assert first == second
-        assert ledger.counts(1)["cases"] == 1
-        assert ledger.cases_by_id([first], 1)[0].copies == 2
+        assert ledger.insight.counts(1)["cases"] == 1
+        assert ledger.cases.by_id([first], 1)[0].copies == 2
 
     def test_an_outcome_its_case_and_its_labels_become_true_together(self) -> None:
         """And are what learning reads."""
         ledger = self._ledger()
-        ledger.add([self._case(query="old")])
+        ledger.cases.add([self._case(query="old")])
         key = int(ledger.scan(1, 0, 10).keys[0])
         recall = ledger.record(self._recall("e1", candidates=(key,)))
         labels = {recall: np.array([1.0], np.float32)}
         settled = ledger.settle(self._settlement("e1", 1.0, self._case(query="new", episode_id="e1"), agreement=labels))
         assert settled.changed
         assert settled.case_id is not None
-        (feedback,) = ledger.history(1, 10)
+        (feedback,) = ledger.lessons.history(1, 10)
         assert (feedback.key, feedback.reward, feedback.weight, feedback.shown) == (recall, 1.0, 1.0, True)
         assert feedback.agreement is not None
         assert feedback.agreement.tolist() == [1.0]
         assert feedback.slate.features.shape == (1, 3)
-        used = ledger.cases([key])[key]
+        used = ledger.cases.by_key([key])[key]
         assert (used.shown, used.succeeded) == (1, 1.0)
-        episode = ledger.episode("e1")
+        episode = ledger.episodes.one("e1")
         assert episode is not None
         assert (episode.status, episode.reward, episode.cases) == ("settled", 1.0, (used.id,))
 
@@ -152,7 +152,7 @@ class LedgerContract:
             pass
         else:
             raise AssertionError("a contradicting reward was taken")
-        assert ledger.counts(1)["rewards"] == 1
+        assert ledger.insight.counts(1)["rewards"] == 1
 
     def test_overwriting_takes_back_the_case_and_the_labels(self) -> None:
         """As if the first outcome had never been."""
@@ -161,8 +161,8 @@ class LedgerContract:
         labels = {recall: np.zeros(0, np.float32)}
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1"), agreement=labels))
         ledger.settle(self._settlement("e1", 0.0, overwrite=True))
-        assert ledger.counts(1)["cases"] == 0
-        (feedback,) = ledger.history(1, 10)
+        assert ledger.insight.counts(1)["cases"] == 0
+        (feedback,) = ledger.lessons.history(1, 10)
         assert feedback.reward == 0.0
         assert feedback.agreement is None
 
@@ -172,12 +172,12 @@ class LedgerContract:
         ledger.record(self._recall("e1"))
         ledger.record(self._recall("e1", query="again"))
         ledger.settle(self._settlement("e1", 1.0))
-        assert [one.weight for one in ledger.history(1, 10)] == [0.5, 0.5]
+        assert [one.weight for one in ledger.lessons.history(1, 10)] == [0.5, 0.5]
 
     def test_a_judged_episode_says_how_its_choice_was_made(self) -> None:
         """Its arm and the probability of that; what a shadow would have shown, and the lesson as the shadow saw it."""
         ledger = self._ledger()
-        ledger.add([self._case(query=f"q{i}") for i in range(2)])
+        ledger.cases.add([self._case(query=f"q{i}") for i in range(2)])
         keys = tuple(ledger.scan(1, 0, 10).keys.tolist())
         places, features = np.array([0.0, 1.0], np.float32), np.full((2, 4), 0.5, np.float32)
         context = np.ones(1, np.float32)
@@ -189,34 +189,34 @@ class LedgerContract:
         ledger.settle(self._settlement("e1", 1.0))
         ledger.settle(self._settlement("e2", 0.5))
         ledger.settle(self._settlement("e3", 1.0, source="agent"))
-        first, second = ledger.judged(1)
-        assert ledger.arms(1) == {"holdout": 1}
+        first, second = ledger.insight.judged(1)
+        assert ledger.insight.arms(1) == {"holdout": 1}
         assert (first.arm, first.holdout, first.lesson.reward, first.showed) == ("holdout", 0.25, 1.0, False)
         assert (second.arm, second.holdout, second.lesson.reward, second.showed) == ("live", 0.0, 0.5, True)
         assert (first.shadow, first.shadow_places.tolist(), second.shadow) == ("s", [0.0, 1.0], None)
-        (lesson,) = ledger.history(1, 10, shadow="s")
+        (lesson,) = ledger.lessons.history(1, 10, shadow="s")
         assert lesson.slate.features.shape == (2, 4)
         assert lesson.context.tolist() == [1.0]
-        assert ledger.history(1, 10, shadow="t") == []
+        assert ledger.lessons.history(1, 10, shadow="t") == []
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
         """So that pairs can be read again; the episode's query where the recall has none of its own."""
         ledger = self._ledger()
-        ledger.add([self._case(query="a"), self._case(query="b", solution="t")])
+        ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         keys = tuple(int(key) for key in ledger.newest(1, 10))
         first = ledger.record(self._recall("e1", candidates=keys))
         second = ledger.record(self._recall("e1", candidates=keys[:1], query="and then?"))
-        asked, again = ledger.asked(first), ledger.asked(second)
+        asked, again = ledger.lessons.asked(first), ledger.lessons.asked(second)
         assert asked is not None
         assert again is not None
         assert (asked[0], asked[1].tolist()) == ("q", list(keys))
         assert (again[0], again[1].tolist()) == ("and then?", [keys[0]])
-        assert ledger.asked(10_000) is None
+        assert ledger.lessons.asked(10_000) is None
 
     def test_the_newest_cases_come_in_order_of_age(self) -> None:
         """Of one namespace."""
         ledger = self._ledger()
-        ledger.add([self._case(query=name, solution=name) for name in "abc"])
+        ledger.cases.add([self._case(query=name, solution=name) for name in "abc"])
         assert ledger.newest(1, 2).tolist() == ledger.scan(1, 0, 10).keys[1:].tolist()
         assert ledger.newest(7, 2).tolist() == []
 
@@ -230,26 +230,26 @@ class LedgerContract:
             except UnknownEpisode:
                 continue
             raise AssertionError(f"{episode} of {namespace} was found")
-        assert ledger.close_episodes(["e1"], "censored") == ["e1"]
-        assert ledger.close_episodes(["e1"], "expired") == []
+        assert ledger.episodes.close(["e1"], "censored") == ["e1"]
+        assert ledger.episodes.close(["e1"], "expired") == []
         try:
             ledger.settle(self._settlement("e1", 1.0))
         except EpisodeClosed:
             pass
         else:
             raise AssertionError("a censored episode took a reward")
-        assert ledger.history(1, 10) == []
+        assert ledger.lessons.history(1, 10) == []
 
     def test_the_log_tells_what_happened_in_order(self) -> None:
         """Whoever follows it misses nothing."""
         ledger = self._ledger()
         start = ledger.head()
-        ledger.add([self._case()])
+        ledger.cases.add([self._case()])
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 0.0))
         ledger.record(self._recall("e2"))
-        ledger.close_episodes(["e2"], "expired")
-        ledger.forget(1, [int(ledger.scan(1, 0, 1).keys[0])])
+        ledger.episodes.close(["e2"], "expired")
+        ledger.forgetting.forget(1, [int(ledger.scan(1, 0, 1).keys[0])])
         changes = ledger.tail(start)
         assert [change.kind for change in changes] == [CASE_ADDED, SETTLED, CLOSED, CASE_REMOVED]
         assert [change.seq for change in changes] == sorted(change.seq for change in changes)
@@ -261,16 +261,16 @@ class LedgerContract:
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
-        gone = ledger.forget(1, [int(ledger.scan(1, 0, 1).keys[0])])
+        gone = ledger.forgetting.forget(1, [int(ledger.scan(1, 0, 1).keys[0])])
         assert gone == {"cases": 1, "episodes": 1, "recalls": 1, "outcomes": 1}
-        assert ledger.episode("e1") is None
-        assert ledger.history(1, 10) == []
+        assert ledger.episodes.one("e1") is None
+        assert ledger.lessons.history(1, 10) == []
 
     def test_filters(self) -> None:
         """Chroma's operators; True is not 1; a missing key matches $ne."""
         ledger = self._ledger()
         fields = ({"n": 1, "t": "a"}, {"n": 2, "t": "b"}, {"n": 3.5, "on": True}, {"tags": ["x", "y"]})
-        ledger.add([self._case(query=f"q{i}", metadata=field) for i, field in enumerate(fields)])
+        ledger.cases.add([self._case(query=f"q{i}", metadata=field) for i, field in enumerate(fields)])
         keys = ledger.scan(1, 0, 10).keys.tolist()
 
         def found(where: object) -> list[int]:
@@ -291,18 +291,18 @@ class LedgerContract:
     def test_everything_travels(self) -> None:
         """What one ledger dumps, another loads; twice is once."""
         ledger, other = self._ledger(), self.make()
-        ledger.add([self._case(query="old", metadata={"n": 1})])
+        ledger.cases.add([self._case(query="old", metadata={"n": 1})])
         key = int(ledger.scan(1, 0, 10).keys[0])
         recall = ledger.record(self._recall("e1", candidates=(key,)))
         case = self._case(query="new", episode_id="e1")
         ledger.settle(self._settlement("e1", 1.0, case, agreement={recall: np.array([0.0], np.float32)}))
-        records = list(ledger.dump())
-        assert other.load(records, len(_VECTOR), str) == len(records)
-        assert other.load(records, len(_VECTOR), str) == 0
+        records = list(ledger.archive.dump())
+        assert other.archive.load(records, len(_VECTOR), str) == len(records)
+        assert other.archive.load(records, len(_VECTOR), str) == 0
         number = other.namespace("default", create=False)
         assert number is not None
-        assert other.counts(number) == ledger.counts(1)
-        (mine,), (theirs,) = ledger.history(1, 10), other.history(number, 10)
+        assert other.insight.counts(number) == ledger.insight.counts(1)
+        (mine,), (theirs,) = ledger.lessons.history(1, 10), other.lessons.history(number, 10)
         np.testing.assert_allclose(mine.slate.features, theirs.slate.features)
         assert theirs.agreement is not None
         assert theirs.agreement.tolist() == [0.0]

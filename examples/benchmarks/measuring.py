@@ -69,7 +69,7 @@ def replay_run(seed: int, episodes: int, explore: float) -> dict[str, tuple[floa
         success = rng.random() < chance(task.solution, shown)
         memory.reward(recall.episode_id, bool(success), solution=task.solution if success else None)
     log = []
-    for one in memory._engine.parts.ledger.judged(1):
+    for one in memory._engine.parts.ledger.insight.judged(1):
         nearest_only = np.zeros(len(one.lesson.slate))
         nearest_only[:1] = 1.0  # candidates are logged best similarity first
         log.append(logged(one, with_nothing(nearest_only)))

@@ -93,10 +93,10 @@ def test_reindex_refuses_an_open_memory(folder: str, capsys):
 def test_forget_by_case_filter_episode_and_everything(folder: str, capsys):
     assert _json(capsys, "forget", folder, "--where", '{"user": "u1"}')["cases"] == 3  # type: ignore[index]
     with CascadeMemory(folder, embedder="stored") as memory:
-        case = engine_of(memory).parts.ledger.cases_after(0, 1)[0][0]
+        case = engine_of(memory).parts.ledger.cases.after(0, 1)[0][0]
     assert _json(capsys, "forget", folder, "--case", case.id)["cases"] == 1  # type: ignore[index]
     with CascadeMemory(folder, embedder="stored") as memory:
-        episode = engine_of(memory).parts.ledger.episodes(None)[0].id
+        episode = engine_of(memory).parts.ledger.episodes.listed(None)[0].id
     assert _json(capsys, "forget", folder, "--episode", episode)["episodes"] == 1  # type: ignore[index]
     assert main(["forget", folder, "--everything"]) == 0
     assert "forgotten: 1 cases" in capsys.readouterr().out

@@ -164,7 +164,7 @@ def _check_namespaces(ledger: sqlite3.Connection) -> None:
 def _check_agreement(ledger: sqlite3.Connection, folder: Path, looks: list[dict[str, Known]]) -> None:
     """Both processes ended with what a process sees that opens the folder afresh, and with what the ledger says."""
     with CascadeMemory(folder, embedder="hashing", learn="inline") as afresh:
-        assert engine_of(afresh).parts.ledger.integrity() == "ok"
+        assert engine_of(afresh).parts.ledger.maintenance.integrity() == "ok"
         for name in NAMESPACES:
             number = engine_of(afresh).namespace_id(name)
             learned = ledger.execute(

@@ -117,7 +117,7 @@ def test_a_notebook_cell_run_twice_loses_nothing_and_ends_cleanly(tmp_path: Path
     ran = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     ledger = SQLiteLedger(folder / "ledger.sqlite3")
-    assert Mark.read(ledger.meta("mirror")).clean
+    assert Mark.read(ledger.facts.get("mirror")).clean
     ledger.close()
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert memory.stats(everywhere=True).cases == 2

@@ -70,8 +70,8 @@ def test_an_outcome_that_arrives_while_learning_starts_afresh_is_learned_once(ra
     first, second = ram.recall("heat the cup").episode_id, ram.recall("cool the cup").episode_id
     ram.reward(first, 1.0, solution="microwave")
     ledger, state = engine_of(ram).parts.ledger, state_of(ram)
-    arrives = _Beside(lambda: ram.reward(second, 1.0, solution="fridge"), lambda: len(ledger.rewards(None)) == 2)
-    with _once_before(ledger, "history", arrives):
+    arrives = _Beside(lambda: ram.reward(second, 1.0, solution="fridge"), lambda: len(ledger.insight.rewards(None)) == 2)
+    with _once_before(ledger.lessons, "history", arrives):
         ram.reward(first, 0.0, overwrite=True)  # what was learned from it cannot be subtracted: all is learned afresh
     arrives.join()
     ram.sync()
@@ -136,11 +136,11 @@ def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: Cascad
 
     def another_process_adds(query: str) -> None:
         vector = engine.embed([query])[0]
-        ledger.add([new_case(query, vector, "s", namespace=number, matcher=engine.matcher, source="host")])
+        ledger.cases.add([new_case(query, vector, "s", namespace=number, matcher=engine.matcher, source="host")])
         engine.follow()  # as any thread does that recalls
 
     with (
-        _once_before(ledger, "history", lambda: another_process_adds("heat the cup")),  # its cases are loaded by then
+        _once_before(ledger.lessons, "history", lambda: another_process_adds("heat the cup")),  # its cases are loaded by then
         _once_before(Follower, "join", lambda: another_process_adds("cool the cup")),
     ):
         engine.namespace_state("default")

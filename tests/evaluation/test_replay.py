@@ -191,10 +191,10 @@ def _truth_and_estimate(memory: CascadeMemory) -> tuple[float, Estimates]:
     """What the second most similar case would have earned on the very slates that came, and what is estimated of it."""
     log, truth = [], []
     ledger = engine_of(memory).parts.ledger
-    for one in ledger.judged(1):
+    for one in ledger.insight.judged(1):
         assert is_one_choice(one)
-        keys = ledger.asked(one.lesson.key)[1]  # type: ignore[index]
-        truth.append(_WORLD[str(ledger.cases([int(keys[1])])[int(keys[1])].solution)])
+        keys = ledger.lessons.asked(one.lesson.key)[1]  # type: ignore[index]
+        truth.append(_WORLD[str(ledger.cases.by_key([int(keys[1])])[int(keys[1])].solution)])
         target = np.zeros(len(keys))
         target[1] = 1.0
         log.append(logged(one, with_nothing(target)))
@@ -270,7 +270,7 @@ def test_lists_and_compacted_episodes_are_left_out(tmp_path):
         twice = memory.recall("how do I do thing 1")
         memory.recall("how do I do thing 3", episode_id=twice.episode_id)
         memory.reward(twice.episode_id, 1.0)
-        assert engine_of(memory).parts.ledger.compact(1, 16, 100) == 10  # of 26, but for the last 16
+        assert engine_of(memory).parts.ledger.lessons.compact(1, 16, 100) == 10  # of 26, but for the last 16
     found = replay(tmp_path / "memory", "similarity")
     assert (found.estimates.episodes, found.left_out) == (10, 16)
 
@@ -296,25 +296,25 @@ def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
     options = {"explore": 0.5, "candidates": 3}  # not every case is a candidate every time
     with _played(2, 60, path=tmp_path / "memory", **options) as memory:
         ledger = engine_of(memory).parts.ledger
-        first = next(one for one in ledger.judged(1) if len(one.lesson.chosen))
-        case = int(ledger.asked(first.lesson.key)[1][first.lesson.chosen[0]])  # type: ignore[index]
-        had = {one.lesson.key for one in ledger.judged(1) if case in ledger.asked(one.lesson.key)[1]}  # type: ignore[index]
+        first = next(one for one in ledger.insight.judged(1) if len(one.lesson.chosen))
+        case = int(ledger.lessons.asked(first.lesson.key)[1][first.lesson.chosen[0]])  # type: ignore[index]
+        had = {one.lesson.key for one in ledger.insight.judged(1) if case in ledger.lessons.asked(one.lesson.key)[1]}  # type: ignore[index]
         assert 0 < len(had) < 60
-        memory.forget(ledger.cases([case])[case].id)
-        assert {one.lesson.key for one in ledger.judged(1) if one.forgot} == had
-        assert {one.lesson.key for one in ledger.judged(1) if not is_one_choice(one)} == had
+        memory.forget(ledger.cases.by_key([case])[case].id)
+        assert {one.lesson.key for one in ledger.insight.judged(1) if one.forgot} == had
+        assert {one.lesson.key for one in ledger.insight.judged(1) if not is_one_choice(one)} == had
         exported = tmp_path / "all.jsonl"
         memory.export(exported)
     with CascadeMemory(embedder="hashing", learn="off") as other:
         other.import_(exported)
-        assert sum(one.forgot for one in engine_of(other).parts.ledger.judged(1)) == len(had)
+        assert sum(one.forgot for one in engine_of(other).parts.ledger.insight.judged(1)) == len(had)
     found = replay(tmp_path / "memory", "similarity")
     assert (found.estimates.episodes, found.left_out, found.forgot) == (60 - len(had), len(had), len(had))
     assert f"{len(had)} of them with a candidate that was forgotten" in dict(found.rows())["episodes"]
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off") as memory:
         ledger = engine_of(memory).parts.ledger
-        memory.forget([one.id for one in ledger.cases(range(1, 7)).values()])
-        assert all(one.forgot for one in ledger.judged(1))
+        memory.forget([one.id for one in ledger.cases.by_key(range(1, 7)).values()])
+        assert all(one.forgot for one in ledger.insight.judged(1))
     with pytest.raises(InvalidInput, match="forgotten"):  # and not: 60 choices in an empty memory
         replay(tmp_path / "memory", "similarity")
 

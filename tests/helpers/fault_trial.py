@@ -101,7 +101,7 @@ class Trial:
 
     @staticmethod
     def _undone(case: str, memory: CascadeMemory) -> bool:
-        return bool(engine_of(memory).parts.ledger.cases_by_id([case], engine_of(memory).namespace_id("default")))
+        return bool(engine_of(memory).parts.ledger.cases.by_id([case], engine_of(memory).namespace_id("default")))
 
     def _sync(self, _: int) -> None:
         self._there().sync()
@@ -163,7 +163,7 @@ class Trial:
         memory.health()
         wrong = compare(memory, self.books)
         wrong += [f"{check.name}: {check.detail}" for check in memory.examine() if not check.ok and check.name != "free disk"]
-        rows = engine_of(memory).parts.ledger.cases_after(0, 10_000)
+        rows = engine_of(memory).parts.ledger.cases.after(0, 10_000)
         mirror = engine_of(memory).parts.mirror
         assert mirror is not None
         unfound = [case.id for case, vector in rows if case.id not in mirror.nearest_ids("default", vector, 8)]

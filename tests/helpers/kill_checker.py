@@ -118,7 +118,7 @@ def _unlearned(memory: CascadeMemory) -> list[str]:
 def compare(memory: CascadeMemory, books: Acknowledged) -> list[str]:
     """Return what an open memory does not have as the books say."""
     wrong = _unlearned(memory) + _lost(memory, books) + _undead(memory, books) + _torn(memory, books)
-    verdict = engine_of(memory).parts.ledger.integrity()
+    verdict = engine_of(memory).parts.ledger.maintenance.integrity()
     return wrong + ([f"integrity: {verdict}"] if verdict != "ok" else [])
 
 

@@ -29,5 +29,5 @@ def with_block(memory: Any, how: InsertMethod = InsertMethod.USER) -> Memory:
 
 def only_episode(memory: Any) -> Any:
     memory.sync()
-    (episode,) = engine_of(memory).parts.ledger.episodes(None)
+    (episode,) = engine_of(memory).parts.ledger.episodes.listed(None)
     return episode

@@ -160,7 +160,7 @@ def test_what_expired_can_be_brought_back_for_its_time_of_grace(opened, clocks: 
     clocks.real += _DAY + 60
     _look(memory)
     assert memory.expired() == []
-    assert engine_of(memory).parts.ledger.counts(None)["cases"] == 0
+    assert engine_of(memory).parts.ledger.insight.counts(None)["cases"] == 0
     with pytest.raises(UnknownCase, match="has expired that could be brought back"):
         memory.bring_back(cases)
 
@@ -179,7 +179,7 @@ def test_a_case_that_comes_back_has_all_that_it_had(opened, clocks: Clocks):
         assert getattr(after, name) == getattr(before, name), name
     assert after.key > before.key
     memory.forget(case)
-    assert engine_of(memory).parts.ledger.episode(recall.episode_id) is None  # its link to the case came back as well
+    assert engine_of(memory).parts.ledger.episodes.one(recall.episode_id) is None  # its link to the case came back as well
 
 
 def test_the_same_pair_again_takes_the_place_of_the_expired_one(opened, clocks: Clocks):

@@ -60,7 +60,7 @@ def followers(tmp_path: Path) -> Iterator[ProcessWriters]:
 def _vectors(folder: Path) -> dict[str, tuple[str, np.ndarray]]:
     ledger = SQLiteLedger(folder / "ledger.sqlite3")
     try:
-        return {case.id: (case.query, vector) for case, vector in ledger.cases_after(0, 1_000_000)}
+        return {case.id: (case.query, vector) for case, vector in ledger.cases.after(0, 1_000_000)}
     finally:
         ledger.close()
 
@@ -124,7 +124,7 @@ def test_of_two_embedders_that_meet_in_an_empty_folder_one_wins(tmp_path: Path):
             case = new_case(f"q {embedder.identity}", vector, "s", namespace=number, matcher=ExactMatcher(), source="host")
             ready.wait(10)
             try:
-                ledger.add([case])
+                ledger.cases.add([case])
                 said.append(embedder.identity)
             except EncoderMismatch:
                 pass
@@ -148,7 +148,7 @@ def test_two_processes_with_different_embedders_never_mix_their_vectors(tmp_path
     folder = tmp_path / "memory"
     first = CascadeMemory(folder, embedder="hashing", learn="inline")
     ledger = SQLiteLedger(folder / "ledger.sqlite3")
-    ledger.set_meta("embedder", '["another-1:384", 384]')
+    ledger.facts.set("embedder", '["another-1:384", 384]')
     ledger.close()
     said: list[str] = []
     assert not attempt(first, "first", 1, said.append)

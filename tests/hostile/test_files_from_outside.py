@@ -221,7 +221,7 @@ def test_an_export_that_fails_leaves_what_was_there(on_disk: OnDisk, tmp_path: P
         yield {"kind": "case"}
         raise StoreUnwritable("the disk went away while this was read")
 
-    monkeypatch.setattr(engine_of(memory).parts.ledger, "dump", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger.archive, "dump", broken)
     with pytest.raises(StoreUnwritable):
         memory.export(target)
     assert target.read_text() == "the one of yesterday"

@@ -33,7 +33,7 @@ def _filled(ledger: SQLiteLedger, recalls: int, every: int) -> list[int]:
     """Fifty cases, and recalls that offered eight of them; the first one in every so many."""
     rows = _Rows()
     assert ledger.namespace("default", create=True) == 1
-    ledger.add([rows.case(query=f"q{i}", solution=f"s{i}") for i in range(50)])
+    ledger.cases.add([rows.case(query=f"q{i}", solution=f"s{i}") for i in range(50)])
     keys = ledger.newest(1, 50).tolist()
     template = rows.recall("e0", candidates=(*keys[1:9],))
     ledger.record(template)
@@ -77,7 +77,7 @@ def test_forgetting_one_case_of_fifty_thousand_recalls_lets_others_write(tmp_pat
         return _Timed(write(durable=durable), held)
 
     ledger.connections.write = timed  # type: ignore[method-assign]
-    assert ledger.forget(1, [keys[0]])["cases"] == 1
+    assert ledger.forgetting.forget(1, [keys[0]])["cases"] == 1
     with ledger.connections.read() as connection:
         rows = connection.execute("SELECT candidates FROM recall").fetchall()
     assert not any(keys[0] in np.frombuffer(candidates, "<i8") for (candidates,) in rows)
@@ -99,7 +99,7 @@ def test_a_recall_that_comes_while_others_are_looked_through_is_not_missed(tmp_p
     thread = threading.Thread(target=recalling)
     thread.start()
     try:
-        ledger.forget(1, [keys[0]])
+        ledger.forgetting.forget(1, [keys[0]])
         until = ledger.head()
     finally:
         stop.set()

@@ -64,7 +64,7 @@ def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         for case in [*cases, *said.ids()]:
             assert memory.get(case)
-        assert engine_of(memory).parts.ledger.integrity() == "ok"
+        assert engine_of(memory).parts.ledger.maintenance.integrity() == "ok"
 
 
 def test_a_fork_waits_for_whoever_calculates(tmp_path: Path):

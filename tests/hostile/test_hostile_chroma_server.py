@@ -242,7 +242,7 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
         failures = engine_of(asking).feeder.failures  # type: ignore[union-attr]
         found = asking.search(f"task {i} of kind {i * i}", k=5).cases
         assert len(found) == 5, seed
-        assert len(ledger.cases_by_id([case.id for case in found], number)) == 5
+        assert len(ledger.cases.by_id([case.id for case in found], number)) == 5
         server.twist = lambda _, right: honest(right)
         if not engine_of(asking).parts.mirror.answers:  # type: ignore[union-attr] - it was refused
             refused += 1
@@ -297,8 +297,8 @@ def test_collections_of_an_older_layout_are_deleted_and_fed_again(server: Imitat
     server.collections[old].said["name"] = old
     ledger = SQLiteLedger(folder / "ledger.sqlite3")
     meta = f"mirror:{server.url}"
-    mark = Mark.read(ledger.meta(meta))
-    ledger.set_meta(meta, json.dumps({"key": mark.key, "seq": mark.seq, "clean": True}))
+    mark = Mark.read(ledger.facts.get(meta))
+    ledger.facts.set(meta, json.dumps({"key": mark.key, "seq": mark.seq, "clean": True}))
     ledger.close()
     with CascadeMemory(folder, embedder="hashing", learn="off", chroma=server.url) as memory:
         memory.sync()

@@ -118,4 +118,6 @@ def test_records_name_nothing_in_other_namespaces(lines: list[dict[str, Any]]):
         shown = [record for record in lines if record.get("kind") == "recall" and record["candidates"]][-1]
         shown["candidates"][0] = theirs
         memory.import_([json.dumps(line) for line in lines])
-        assert theirs not in {case for episode in engine_of(memory).parts.ledger.episodes(None) for case in episode.cases}
+        assert theirs not in {
+            case for episode in engine_of(memory).parts.ledger.episodes.listed(None) for case in episode.cases
+        }

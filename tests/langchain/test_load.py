@@ -89,7 +89,7 @@ async def test_two_hundred_episodes_at_once_are_each_rewarded_once_with_their_ow
 
 def _episodes(memory: CascadeMemory) -> list[Episode]:
     ledger = engine_of(memory).parts.ledger
-    return ledger.episodes(ledger.namespace("default", create=False), status=None)
+    return ledger.episodes.listed(ledger.namespace("default", create=False), status=None)
 
 
 def test_middleware_and_handler_cost_three_milliseconds_an_episode_or_on_a_busy_machine_far_less_than_the_agent():

@@ -104,6 +104,6 @@ def test_what_came_out_of_the_memory_does_not_go_in_again(seeded: CascadeMemory,
     seeded.sync()
     assert 1.0 in paid(seeded)
     ledger = engine_of(seeded).parts.ledger
-    settled = ledger.episodes(ledger.namespace("default", create=False), status="settled")
+    settled = ledger.episodes.listed(ledger.namespace("default", create=False), status="settled")
     assert settled
     assert all("SECRETCASE" not in str(episode.solution) for episode in settled)

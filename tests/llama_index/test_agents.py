@@ -46,7 +46,7 @@ async def test_cases_are_never_part_of_the_conversation(memory):
     assert "add the numbers" not in str(history)
     await agent.run("and 4 + 1?", memory=kept)
     memory.sync()
-    assert sorted(one.query for one in engine_of(memory).parts.ledger.episodes(None)) == ["and 4 + 1?", TASK]
+    assert sorted(one.query for one in engine_of(memory).parts.ledger.episodes.listed(None)) == ["and 4 + 1?", TASK]
 
 
 async def test_a_block_can_be_shown_in_the_system_prompt(memory):
@@ -118,7 +118,7 @@ async def test_three_runs_at_once_keep_their_own_episodes(make):
 
     await asyncio.gather(*(one(n) for n in (1, 2, 3)))
     memory.sync()
-    found = {one.query: one.reward for one in engine_of(memory).parts.ledger.episodes(None)}
+    found = {one.query: one.reward for one in engine_of(memory).parts.ledger.episodes.listed(None)}
     assert found == {"what is 0 + 1?": 1.0, "what is 0 + 2?": 1.0, "what is 0 + 3?": 0.0}
 
 

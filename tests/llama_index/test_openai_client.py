@@ -42,7 +42,7 @@ async def test_a_case_is_kept_and_shown_to_the_next_run(streaming: bool):
         assert memory.stats().cases == 1
         await agent.run("what is 3 + 2?", memory=with_block(memory))
         memory.sync()
-        assert [episode.reward for episode in engine_of(memory).parts.ledger.episodes(None)] == [1.0, 1.0]
+        assert [episode.reward for episode in engine_of(memory).parts.ledger.episodes.listed(None)] == [1.0, 1.0]
     first, *_, last = ("\n".join(str(message["content"]) for message in one["messages"]) for one in received)
     assert 'add({"a": 2, "b": 3})' not in first
     assert 'add({"a": 2, "b": 3})' in last

@@ -243,6 +243,6 @@ def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, ver
                 restore(tmp_path / "good", tmp_path / "memory", replace=True)
         with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as again:
             assert again.stats() == stats
-            assert engine_of(again).parts.ledger.integrity() == "ok"
+            assert engine_of(again).parts.ledger.maintenance.integrity() == "ok"
     assert kills >= 3
     assert os.path.exists(tmp_path / "good")

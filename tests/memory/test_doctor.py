@@ -137,7 +137,7 @@ def test_every_torn_state_is_repaired_or_refused_in_words(folder: Path, on_disk,
         return
     assert memory.stats().rewards == 30 or state == "ledger cut in the middle"
     assert memory.recall("task 3 of kind 3").cases or state == "ledger cut in the middle"
-    if engine_of(memory).parts.ledger.integrity() != "ok":
+    if engine_of(memory).parts.ledger.maintenance.integrity() != "ok":
         assert "ledger" in _wrong(memory)  # and says what to do
         return
     memory.sync()

@@ -76,12 +76,12 @@ def test_its_success_becomes_a_case_and_teaches_what_happens_without_one(memory:
     before = policy.value.predict(CONTEXT_PRIOR).baseline
     case_id = memory.reward(memory.recall("heat a cup", episode_id=_held_out()).episode_id, 1.0, solution="use the stove")
     assert memory.get(str(case_id)).solution == "use the stove"
-    (lesson,) = engine_of(memory).parts.ledger.history(1, 10)
+    (lesson,) = engine_of(memory).parts.ledger.lessons.history(1, 10)
     assert not lesson.shown
     assert policy.value.predict(CONTEXT_PRIOR).baseline > before
     assert policy.rewards == 1
     known = memory.search("heat the cup", k=2).cases
-    stored = engine_of(memory).parts.ledger.case_records(1)
+    stored = engine_of(memory).parts.ledger.cases.records(1)
     assert len(known) == 2
     assert stored.shown.sum() == stored.succeeded.sum() == 0  # no case gets the credit
 

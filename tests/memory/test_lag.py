@@ -74,7 +74,7 @@ def test_lines_about_namespaces_that_nobody_knows_are_passed_over(on_disk: Calla
     memory.add("a", "b")
     ledger = engine_of(memory).parts.ledger
     for number in (0, 4711):
-        ledger.forget_namespace(number)  # as older versions wrote it
+        ledger.forgetting.forget_namespace(number)  # as older versions wrote it
     with ledger.connections.write(durable=True) as connection:  # type: ignore[attr-defined]
         connection.execute("INSERT INTO change (namespace, kind, ref, id) VALUES (4711, 'case-', 1, 'x')")
     memory.sync()

@@ -130,7 +130,7 @@ def test_abandoned_recalls_do_not_crowd_out_new_ones(ram: CascadeMemory):
     for _ in range(1_040):
         ram.recall("a")
     assert len(policy.expected) == 1_024  # type: ignore[attr-defined]
-    newest = engine_of(ram).parts.ledger.episode(ram.recall("a").episode_id)
+    newest = engine_of(ram).parts.ledger.episodes.one(ram.recall("a").episode_id)
     assert newest is not None
     assert max(policy.expected) >= 1_041  # type: ignore[attr-defined]
 

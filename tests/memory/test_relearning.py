@@ -51,7 +51,7 @@ def test_a_reward_whose_case_could_not_be_indexed_at_once_is_acknowledged_and_ma
 def test_a_forgetting_that_could_not_be_learned_at_once_is_learned_later(on_disk, monkeypatch):
     memory = on_disk()
     episodes = _teach(memory, 10)
-    _fail_once(engine_of(memory).parts.ledger, "history", monkeypatch)
+    _fail_once(engine_of(memory).parts.ledger.lessons, "history", monkeypatch)
     memory.forget(episode_id=episodes[1])
     assert state_of(memory).rebuild_due
     assert memory.health().failures == {"learn": 1}
@@ -66,7 +66,7 @@ def test_a_purge_says_what_could_not_be_relearned(on_disk, monkeypatch):
     def broken(*_: object, **__: object) -> object:
         raise OSError("too many open files")
 
-    monkeypatch.setattr(engine_of(memory).parts.ledger, "history", broken)
+    monkeypatch.setattr(engine_of(memory).parts.ledger.lessons, "history", broken)
     receipt = memory.forget(episode_id=episodes[1], purge=True)
     assert not receipt.purged
     assert "relearning failed" in receipt.stale[0]

@@ -258,7 +258,7 @@ def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):
         for i in range(60):
             memory.reward(memory.recall(f"thing {i % 6} again").episode_id, float(i % 3 > 0), solution=f"s{i % 2}")
         before = memory.report()
-        assert engine_of(memory).parts.ledger.compact(1, 20, 100) == 40
+        assert engine_of(memory).parts.ledger.lessons.compact(1, 20, 100) == 40
         after = memory.report()
     assert (after.lift, after.calibration, after.shown) == (before.lift, before.calibration, before.shown)
     assert after.coverage.solved < before.coverage.solved

@@ -26,7 +26,7 @@ def _play(memory: CascadeMemory, n: int = 80, seed: int = 0) -> list[str]:
     shown = []
     for i, task in enumerate(stream):
         play(memory, task.query, solver, i)
-        (*_, last) = engine_of(memory).parts.ledger.episodes(1)
+        (*_, last) = engine_of(memory).parts.ledger.episodes.listed(1)
         shown.append(" ".join(memory.get(case).query for case in last.cases))
     return shown
 
@@ -68,10 +68,10 @@ def test_what_is_forgotten_is_forgotten_by_the_shadow_too(ram):
 def test_one_case_that_is_forgotten_leaves_the_shadow_s_opinions_readable():
     with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="light") as memory:
         _play(memory, 30)
-        before = len(engine_of(memory).parts.ledger.history(1, 100, shadow="light-1"))
+        before = len(engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1"))
         (case,) = memory.search("camera").cases
         memory.forget(case.id)
-        lessons = engine_of(memory).parts.ledger.history(1, 100, shadow="light-1")
+        lessons = engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1")
         assert 0 < len(lessons) < before
         assert all(lesson.slate.features.shape == (len(lesson.slate), len(FEATURES)) for lesson in lessons if len(lesson.slate))
         assert _policy(memory).rewards == len(lessons)
@@ -128,10 +128,10 @@ def test_opinions_travel_with_an_export(tmp_path):
         _play(memory, 20)
         memory.export(tmp_path / "all.jsonl", progress=False)
         lines = (tmp_path / "all.jsonl").read_text().splitlines()
-        lessons = engine_of(memory).parts.ledger.history(1, 100, shadow="light-1")
+        lessons = engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1")
     with CascadeMemory(embedder="hashing", learn="inline") as copy:
         copy.import_(lines, progress=False)
-        copied = engine_of(copy).parts.ledger.history(1, 100, shadow="light-1")
+        copied = engine_of(copy).parts.ledger.lessons.history(1, 100, shadow="light-1")
     for one, other in zip(lessons, copied, strict=True):
         np.testing.assert_array_equal(one.slate.features, other.slate.features)
         np.testing.assert_array_equal(one.context, other.context)

@@ -115,7 +115,7 @@ def test_search_is_plain_similarity_opens_no_episode_and_is_logged_as_a_search(r
     found = ram.search("cool the plate", k=2)
     assert [case.solution for case in found.cases] == ["b", "a"]
     assert ram.pending() == []
-    kinds = [record["recall_kind"] for record in engine_of(ram).parts.ledger.dump() if record["kind"] == "recall"]
+    kinds = [record["recall_kind"] for record in engine_of(ram).parts.ledger.archive.dump() if record["kind"] == "recall"]
     assert kinds == ["search"]
 
 
@@ -199,10 +199,10 @@ def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgot
         memory.forget(episode_id=secret)
         policy = state_of(memory).policy
         after = policy.state_dict()
-        policy.rebuild(engine_of(memory).parts.ledger.history(1, 10_000))
+        policy.rebuild(engine_of(memory).parts.ledger.lessons.history(1, 10_000))
         for name, array in policy.state_dict().items():
             assert array == pytest.approx(after[name], abs=1e-9), name
-        assert "secret" not in json.dumps(list(engine_of(memory).parts.ledger.dump()))
+        assert "secret" not in json.dumps(list(engine_of(memory).parts.ledger.archive.dump()))
 
 
 def test_learning_is_off_when_it_is_off():

@@ -1,0 +1,50 @@
+"""Everything as plain records and back, and a copy of it all."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cascade_memory.domain.private_files import create_file
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ledger import transfer
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.copying import verified
+
+
+class SQLiteArchive:
+    """Moves what a ledger holds."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def dump(self) -> Iterator[dict[str, Any]]:
+        """Yield everything as plain records, from one consistent state."""
+        with self._connections.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield from transfer.dump(connection)
+            finally:
+                connection.execute("COMMIT")
+
+    def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
+        """Take records that are not there yet: all, or (on an error) none. ``key`` is equal for solutions that agree."""
+        with self._connections.write(durable=True) as connection:
+            taken = transfer.load(connection, records, dimension, key)
+            if taken:
+                self._connections.belonging.claim(connection)
+            return taken
+
+    def copy_to(self, target: Path) -> dict[str, int]:
+        """Write one consistent state into a new file, without waiting for writers or making them wait; return what it holds."""
+        with self._connections.read() as connection:
+            create_file(target)  # which SQLite fills: nobody else may read it
+            connection.execute("VACUUM INTO ?", (str(target),))
+            with contextlib.closing(sqlite3.connect(target)) as copy:
+                # The copy has no Chroma yet, nor shares one.
+                copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%' OR key = 'identity'")
+                copy.commit()
+            return verified(target)

@@ -1,0 +1,117 @@
+"""What a ledger holds, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from cascade_memory.domain.records import Unkept
+from cascade_memory.ledger.compaction import NUMBERS, compacted_until
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.packing import unpack_floats
+from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, feedback, opinion
+from cascade_memory.ports.judged import Judged
+
+_UTILITY, _PROPENSITY = 4, 5  # columns of RecallRecord.numbers
+_LESSON = FEEDBACK_COLUMNS.count(",") + 1
+_FIRST = "(SELECT min(key) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall')"
+_SELECT = f"""SELECT {FEEDBACK_COLUMNS}, outcome.value, episode.arm, episode.holdout,
+    (SELECT count(*) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall'),
+    (SELECT max(shown AND length(chosen) > 0) FROM recall AS one WHERE one.episode = episode.key),
+    recall.k, encoder, outcome.namespace, outcome.key, baseline, shadow, shadow_numbers
+  FROM outcome JOIN episode ON episode.key = outcome.episode JOIN recall ON recall.key = {_FIRST}
+  WHERE withdrawn_at IS NULL AND outcome.source <> 'agent' AND (?1 IS NULL OR outcome.namespace = ?1) ORDER BY outcome.key"""
+
+
+class SQLiteInsight:
+    """Reads only."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def counts(self, namespace: int | None) -> dict[str, float]:
+        """Return how many of everything there are, and the mean reward."""
+        with self._connections.read() as connection:
+            found: dict[str, float] = {}
+            where, values = ("WHERE namespace = ?", (namespace,)) if namespace is not None else ("", ())
+            found["cases"], found["copies"], found["solutions"] = connection.execute(
+                f"SELECT count(*), coalesce(sum(copies), 0), count(DISTINCT solution) FROM cases {where}", values
+            ).fetchone()
+            found["recalls"], shown = connection.execute(
+                f"SELECT count(*), coalesce(sum(shown), 0) FROM recall {where}", values
+            ).fetchone()
+            found["shown"] = shown
+            for status in ("open", "settled", "censored", "expired"):
+                found[status] = 0
+            found.update(connection.execute(f"SELECT status, count(*) FROM episode {where} GROUP BY status", values).fetchall())
+            found["episodes"] = sum(found[status] for status in ("open", "settled", "censored", "expired"))
+            standing = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
+            found["rewards"], found["mean_reward"] = connection.execute(
+                f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {standing}", values
+            ).fetchone()
+            found.update({f"unkept_{why}": 0 for why in get_args(Unkept)})
+            unkept = f"SELECT 'unkept_' || unkept, count(*) FROM outcome {standing} AND unkept IS NOT NULL GROUP BY unkept"
+            found.update(connection.execute(unkept, values).fetchall())
+            return found
+
+    def recalls(self, namespace: int) -> int:
+        """Return the number of recalls."""
+        with self._connections.read() as connection:
+            return int(connection.execute("SELECT count(*) FROM recall WHERE namespace = ?", (namespace,)).fetchone()[0])
+
+    def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
+        """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+        with self._connections.read() as connection:
+            rows = connection.execute(
+                """SELECT outcome.value, (SELECT coalesce(max(shown AND length(chosen) > 0), 0) FROM recall
+                                          WHERE recall.episode = outcome.episode)
+                   FROM outcome WHERE withdrawn_at IS NULL AND (?1 IS NULL OR namespace = ?1) ORDER BY key""",
+                (namespace,),
+            ).fetchall()
+            return [(row[0], bool(row[1])) for row in rows]
+
+    def judged(self, namespace: int | None) -> Iterator[Judged]:
+        """Yield what somebody other than the agent has judged, oldest first; a proposal recalled nothing, and is left out."""
+        with self._connections.read() as connection:
+            kept: dict[int, int] = {}
+            for row in connection.execute(_SELECT, (namespace,)):
+                number = row[_LESSON + 7]
+                if number not in kept:
+                    kept[number] = compacted_until(connection, number)
+                yield _judged(row[:_LESSON], row[_LESSON:], kept[number])
+
+    def arms(self, namespace: int | None) -> dict[str, int]:
+        """Return how many episodes each arm has, of those in which chance decided."""
+        with self._connections.read() as connection:
+            rows = connection.execute(
+                "SELECT arm, count(*) FROM episode WHERE holdout > 0 AND (?1 IS NULL OR namespace = ?1) GROUP BY arm",
+                (namespace,),
+            )
+            return dict(rows.fetchall())
+
+
+def _judged(lesson: Sequence[Any], rest: Sequence[Any], compacted: int) -> Judged:
+    reward, arm, holdout, recalls, showed, k, encoder, _, outcome, baseline, shadow, opinions = rest
+    n = len(lesson[1]) // 8
+    numbers = unpack_floats(lesson[4], NUMBERS) if n else np.zeros((0, NUMBERS), np.float32)
+    places, propensity = opinion(opinions or b"", n if shadow is not None else 0)
+    return Judged(
+        lesson=feedback(lesson, reward, 1.0 / recalls),
+        arm=arm,
+        holdout=holdout,
+        recalls=recalls,
+        showed=bool(showed),
+        k=abs(k),
+        forgot=k < 0,
+        encoder=encoder,
+        whole=outcome > compacted,
+        utility=numbers[:, _UTILITY],
+        propensity=numbers[:, _PROPENSITY],
+        baseline=math.nan if baseline is None else baseline,
+        shadow=shadow,
+        shadow_places=places,
+        shadow_propensity=propensity,
+    )

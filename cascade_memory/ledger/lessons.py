@@ -1,0 +1,140 @@
+"""What outcomes teach, and letting go of what nobody learns from any more."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN
+from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.packing import unpack_floats, unpack_ints
+from cascade_memory.ledger.reading import usable
+from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, SHADOW_COLUMNS, feedback, shadow_feedback
+from cascade_memory.ports.policy import Feedback
+
+
+class SQLiteLessons:
+    """Outcomes that are learned from, with the recalls that share their credit."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
+        """Return what an outcome teaches: one entry per recall of its episode. Empty if it was withdrawn or forgotten."""
+        with self._connections.read() as connection:
+            return _of_outcome(connection, outcome, shadow)
+
+    def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
+        """Return what the last ``limit`` outcomes of a namespace, or of all, teach, oldest first."""
+        with self._connections.read() as connection:
+            keys = connection.execute(*_last(namespace, limit, until)).fetchall()
+            return [entry for key, _ in reversed(keys) for entry in _of_outcome(connection, key, shadow)]
+
+    def last_outcome(self) -> int:
+        """Return the key of the newest outcome there ever was: one that was forgotten counts."""
+        ever = "SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'outcome'"
+        query = f"SELECT coalesce(max(key), 0), ({ever}) FROM outcome"
+        with self._connections.read() as connection:
+            return max(int(key or 0) for key in connection.execute(query).fetchone())
+
+    def asked(self, recall: int) -> tuple[str, NDArray[np.int64]] | None:
+        """Return the query of a recall and the keys of its candidates; None when it is gone."""
+        with self._connections.read() as connection:
+            row = connection.execute(
+                """SELECT coalesce(recall.query, episode.query), candidates
+                   FROM recall LEFT JOIN episode ON episode.key = recall.episode WHERE recall.key = ?""",
+                (recall,),
+            ).fetchone()
+            return None if row is None else (row[0], unpack_ints(row[1]))
+
+    def recalls_of(self, episode_key: int) -> list[int]:
+        """Return the keys of an episode's recalls."""
+        with self._connections.read() as connection:
+            rows = connection.execute("SELECT key FROM recall WHERE episode = ?", (episode_key,)).fetchall()
+        return [row[0] for row in rows]
+
+    def took_back(self, namespace: int, since: int) -> bool:
+        """Say whether anything of a namespace was taken back, forgotten or purged after a line of the log."""
+        kinds = (WITHDRAWN, FORGOTTEN, PURGED)
+        query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?) LIMIT 1"
+        with self._connections.read() as connection:
+            return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
+
+    def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+        """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
+        with self._connections.read() as connection:
+            last, values = _last(namespace, limit)
+            rows = connection.execute(
+                f"""SELECT candidates, numbers, agreement FROM recall
+                    WHERE episode IN (SELECT episode FROM ({last})) AND agreement IS NOT NULL AND length(numbers) > 0""",
+                values,
+            )
+            return usable(rows, _vote)
+
+    def compact(self, namespace: int, keep: int, limit: int) -> int:
+        """Shrink the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
+
+        Return how many episodes were looked at; fewer than ``limit`` means that there are no more for now.
+        """
+        with self._connections.write(durable=False) as connection:
+            done = compacted_until(connection, namespace)
+            boundary = _boundary(connection, namespace, keep)
+            if boundary <= done:
+                return 0
+            outcomes = connection.execute(
+                """SELECT key, episode, withdrawn_at FROM outcome
+                   WHERE namespace = ? AND key > ? AND key <= ? ORDER BY key LIMIT ?""",
+                (namespace, done, boundary, limit),
+            ).fetchall()
+            # An episode whose outcome was replaced has a later one, and its turn comes with that.
+            shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (COMPACTED.format(namespace), str(outcomes[-1][0])))
+            return len(outcomes)
+
+
+def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None) -> list[Feedback]:
+    """Return one entry per recall of the episode; its recalls share the credit.
+
+    With ``shadow``, as the shadow policy of this name saw them, of those recalls that it saw.
+    """
+    row = connection.execute(
+        "SELECT episode, value FROM outcome WHERE key = ? AND learns = 1 AND withdrawn_at IS NULL", (outcome,)
+    ).fetchone()
+    if row is None:
+        return []
+    columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (SHADOW_COLUMNS, shadow_feedback)
+    recalls = connection.execute(
+        f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
+        (row[0], shadow),
+    ).fetchall()
+    return usable(recalls, lambda recall: built(recall, row[1], 1.0 / len(recalls)))
+
+
+def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, tuple[int, ...]]:
+    """Return a query for (key, episode) of the last outcomes that are learned from, newest first, and its parameters."""
+    where, values = ("namespace = ? AND", (namespace,)) if namespace is not None else ("", ())
+    learned = f"{where} learns = 1 AND withdrawn_at IS NULL AND key <= ?"
+    return f"SELECT key, episode FROM outcome WHERE {learned} ORDER BY key DESC LIMIT ?", (*values, until, limit)
+
+
+def _vote(row: tuple[bytes, bytes, bytes]) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+    keys, similarity, agreed = unpack_ints(row[0]), unpack_floats(row[1], NUMBERS)[:, 0], unpack_floats(row[2])
+    if not len(keys) == len(similarity) == len(agreed):
+        raise ValueError("the arrays of this recall do not belong together")
+    return keys, similarity, agreed
+
+
+def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
+    """Return the key of the last outcome that is older than the last ``keep``, and than all that are learned from."""
+    last = connection.execute(
+        "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
+        (namespace, keep),
+    ).fetchone()
+    if last is None:
+        return 0
+    learned = "SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL ORDER BY key DESC LIMIT ?"
+    (first,) = connection.execute(f"SELECT min(key) FROM ({learned})", (namespace, keep)).fetchone()
+    return int(last[0]) if first is None else min(int(last[0]), int(first) - 1)

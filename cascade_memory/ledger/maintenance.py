@@ -1,0 +1,163 @@
+"""Whether a ledger is sound, putting it right, and moving it to another embedder.
+
+Rows that nothing leads to, rows that cannot be used, and times that lie ahead are what a torn or a tampered file, or a clock
+that was set back, leave.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ledger import cases
+from cascade_memory.ledger.audit import Fault, faults
+from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
+from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.mending import cured, summary
+from cascade_memory.ledger.packing import pack_floats
+
+_TIMES = (
+    ("cases", "created_at"),
+    ("cases", "verified_at"),
+    ("episode", "opened_at"),
+    ("episode", "closed_at"),
+    ("recall", "at"),
+    ("outcome", "at"),
+    ("addition", "at"),
+    ("expired", "expired_at"),
+)
+_ORPHANS = {
+    "case_text": "key NOT IN (SELECT key FROM cases)",
+    "case_vector": "key NOT IN (SELECT key FROM cases)",
+    "field": "cases_key NOT IN (SELECT key FROM cases)",
+    "attempt": "episode NOT IN (SELECT key FROM episode)",
+    "episode_vector": "key NOT IN (SELECT key FROM episode)",
+    "outcome_field": "outcome NOT IN (SELECT key FROM outcome)",
+    "addition": "cases_key NOT IN (SELECT key FROM cases) AND cases_key NOT IN (SELECT key FROM expired)",
+    "addition_field": "addition NOT IN (SELECT key FROM addition)",
+    "episode_field": "episode NOT IN (SELECT key FROM episode)",
+    "outcome": "episode NOT IN (SELECT key FROM episode)",
+    "recall": "episode IS NOT NULL AND episode NOT IN (SELECT key FROM episode)",
+    "expired_vector": "key NOT IN (SELECT key FROM expired)",
+    "expired_field": "expired NOT IN (SELECT key FROM expired)",
+    "expired": "key NOT IN (SELECT key FROM expired_vector)",
+    "cases": "key NOT IN (SELECT key FROM case_text) OR key NOT IN (SELECT key FROM case_vector)",
+}
+
+_WHOLE = ("cases", "expired")  # first: what they leave belongs to nothing then
+_AT_ONCE = 1_000  # rows that are looked for before any of them is mended
+_ROUNDS = 100  # what is removed may leave something that belongs to nothing
+
+# Table of the texts, table of their vectors.
+_PLACES = (("cases", "case_vector"), ("episode", "episode_vector"), ("expired", "expired_vector"))
+_TEXTS = " UNION ".join(f"SELECT query FROM {table} JOIN {target} USING (key)" for table, target in _PLACES)
+
+
+class SQLiteMaintenance:
+    """What the doctor asks and does."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def integrity(self) -> str:
+        """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
+        with self._connections.read() as connection:
+            return str(connection.execute("PRAGMA quick_check").fetchone()[0])
+
+    def orphans(self) -> dict[str, int]:
+        """Return how many rows of which table belong to nothing."""
+        with self._connections.read() as connection:
+            counts = {
+                table: int(connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
+                for table, where in _ORPHANS.items()
+            }
+            return {table: count for table, count in counts.items() if count}
+
+    def remove_orphans(self) -> None:
+        """Delete what belongs to nothing, a case without its text or its vector included."""
+        with self._connections.write(durable=True) as connection:
+            _remove_orphans(connection)
+
+    def faults(self, limit: int) -> list[str]:
+        """Return up to ``limit`` rows that cannot be used, in words."""
+        with self._connections.read() as connection:
+            return [str(fault) for fault in faults(connection, limit)]
+
+    def mend(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> str:
+        """Put rows right, or remove them; say how many of which were mended and removed. Never removes a case that is whole.
+
+        What is derived (vectors, digests, the head of a solution) is made again; counts begin anew; a case goes if its query,
+        its solution or its id is lost.
+        """
+        with self._connections.write(durable=True) as connection:
+            connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
+            done: Counter[str] = Counter()
+            last: list[Fault] = []
+            for _ in range(_ROUNDS):
+                found = faults(connection, _AT_ONCE)
+                for fault in found:
+                    done[cured(connection, fault, embed)] += 1
+                if not found or found == last:
+                    break
+                last = found
+            _remove_orphans(connection)
+            return summary(done)
+
+    def ahead_of(self, now: float) -> int:
+        """Return how many times lie in the future."""
+        with self._connections.read() as connection:
+            return sum(
+                int(connection.execute(f"SELECT count(*) FROM {table} WHERE {column} > ?", (now,)).fetchone()[0])
+                for table, column in _TIMES
+            )
+
+    def bring_back(self, now: float) -> None:
+        """Set times that lie in the future to the present: else what is dated so would never grow old."""
+        with self._connections.write(durable=True) as connection:
+            for table, column in _TIMES:
+                connection.execute(f"UPDATE {table} SET {column} = ?1 WHERE {column} > ?1", (now,))
+
+    def open_before(self, moment: float) -> int:
+        """Return how many open episodes began earlier."""
+        query = "SELECT count(*) FROM episode WHERE status = 'open' AND opened_at < ?"
+        with self._connections.read() as connection:
+            return int(connection.execute(query, (moment,)).fetchone()[0])
+
+    def odd_vectors(self, dimension: int) -> int:
+        """Return how many vectors have another length than those of the embedder."""
+        with self._connections.read() as connection:
+            lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for _, target in _PLACES)
+            return sum(int(connection.execute(query, (4 * dimension,)).fetchone()[0]) for query in lengths)
+
+    def query_texts(self) -> list[str]:
+        """Return the distinct queries of which there is a vector."""
+        with self._connections.read() as connection:
+            return [row[0] for row in connection.execute(_TEXTS)]
+
+    def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
+        """Give every query its new vector, note the embedder, forget how far the mirror was fed: all, or none.
+
+        What others wrote meanwhile is embedded here, while they wait; they are refused from then on. Return the number of
+        cases.
+        """
+        with self._connections.write(durable=True) as connection:
+            vectors = embed([row[0] for row in connection.execute(_TEXTS)])
+            for table, target in _PLACES:
+                for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():
+                    connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (EMBEDDER, embedder))
+            connection.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
+            begin_generation(connection)
+            return int(connection.execute("SELECT count(*) FROM cases").fetchone()[0])
+
+
+def _remove_orphans(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
+    for (key,) in connection.execute(f"SELECT key FROM cases WHERE {_ORPHANS['cases']}").fetchall():
+        cases.delete(connection, key)  # which tells the log: it may be in an index
+    for table in (*_WHOLE, *(table for table in _ORPHANS if table not in _WHOLE)):
+        connection.execute(f"DELETE FROM {table} WHERE {_ORPHANS[table]}")

@@ -1,0 +1,56 @@
+"""Taking an outcome back, and what agents have reported of their episodes while nobody else has said how they went."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
+from cascade_memory.domain.records import WITHDRAWN
+from cascade_memory.errors import QuotaExceeded
+from cascade_memory.ledger import cases
+from cascade_memory.ledger.recalls import count_use, keep_metadata
+from cascade_memory.ledger.verifications import reconsider, said_of
+
+
+def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: int) -> None:
+    """Refuse more than a namespace may hold of what has nobody's word but an agent's."""
+    count, held = connection.execute(
+        "SELECT count(*), coalesce(sum(reported), 0) FROM episode WHERE namespace = ? AND reported IS NOT NULL", (namespace,)
+    ).fetchone()
+    if count + more > MOST_REPORTED or held + size > MOST_REPORTED_BYTES:
+        raise QuotaExceeded(
+            f"{count:,} reports of agents wait for somebody's word here, {held / 2**20:.1f} MiB of text; {MOST_REPORTED:,} "
+            f"and {MOST_REPORTED_BYTES // 2**20} MiB may. The host has to confirm or reject some first (cascade-memory "
+            "pending), or to let go of them (memory.expire(older_than, reported=True), memory.forget(episode_id=...))"
+        )
+
+
+def withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome: int) -> None:
+    """Take back what the standing outcome did: its case, its labels, its counts."""
+    episode, value, case_key = connection.execute(
+        "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
+    ).fetchone()
+    # Nobody would find again what it said, to forget it.
+    gone = "withdrawn_at = ?, metadata = NULL, solution_kind = NULL, solution = NULL"
+    connection.execute(f"UPDATE outcome SET {gone} WHERE key = ?", (at, outcome))
+    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
+    connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
+    count_use(connection, episode, value, sign=-1)
+    if case_key is not None:
+        reconsider(connection, case_key)
+    cases.note(connection, namespace, WITHDRAWN, outcome)
+
+
+def take_back_report(connection: sqlite3.Connection, episode_id: str, at: float) -> None:
+    """Open an episode again of which only its agent has said how it went. Whose it is stays known."""
+    row = connection.execute(
+        """SELECT episode.key, episode.namespace, outcome.key FROM episode JOIN outcome ON outcome.episode = episode.key
+           WHERE episode.id = ? AND episode.status = 'settled' AND episode.source = 'agent' AND withdrawn_at IS NULL""",
+        (episode_id,),
+    ).fetchone()
+    if row is None:
+        return
+    episode, namespace, outcome = row
+    keep_metadata(connection, namespace, episode, said_of(connection, outcome))
+    withdraw(connection, namespace, at, outcome)
+    connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))
