@@ -20,6 +20,7 @@ from cascade_memory.encoders.light import LightEncoder
 from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
 from cascade_memory.encoders.recency import RecencyEncoder
 from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.tiered import TieredIndex
@@ -81,21 +82,40 @@ class TestTieredIndexWithBulkAndTail(CaseIndexContract):
         return bulk.index
 
 
-class TestSQLiteLedgerInRam(LedgerContract):
+class _Torn(LedgerContract):
+    """SQLite's rows can belong to nothing: somebody has put a case in that is not there, and it had metadata."""
+
+    def tear(self, ledger: Ledger) -> int:
+        assert isinstance(ledger, SQLiteLedger)
+        with ledger.connections.write(durable=False) as connection:
+            connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL)")
+            connection.execute("INSERT INTO addition_field VALUES (1, 'user', 'ann', 78)")
+        return 2
+
+
+class TestSQLiteLedgerInRam(_Torn):
     def make(self):
         return ledger_in_ram()
 
 
-class TestSQLiteLedgerOnDisk(LedgerContract):
+class TestSQLiteLedgerOnDisk(_Torn):
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path):
-        self._path, self._made = tmp_path, []
+    def _folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        self._path, self._made, self._patch = tmp_path, [], monkeypatch
         yield
         for ledger in self._made:
             ledger.close()
 
     def make(self):
         self._made.append(SQLiteLedger(self._path / f"{len(self._made)}.sqlite3"))
+        return self._made[-1]
+
+    def unwritable(self):
+        before = self.make()
+        before.namespace("default", create=True)
+        before.close()
+        self._patch.setattr("os.access", lambda *_: False)  # as the system says it to whoever is not root
+        self._made.append(SQLiteLedger(before.path))
         return self._made[-1]
 
 

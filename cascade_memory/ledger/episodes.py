@@ -38,7 +38,7 @@ class SQLiteEpisodes:
     def one(self, episode_id: str) -> Episode | None:
         """Return one episode."""
         with self._connections.read() as connection:
-            return one(connection, episode_id)
+            return read_episode(connection, episode_id)
 
     def listed(
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
@@ -103,7 +103,7 @@ class SQLiteEpisodes:
             check_room(connection, namespace, 1, size)
 
 
-def one(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
+def read_episode(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
     """Return one episode."""
     rows = fetched(connection, f"{_SELECT} WHERE episode.id = ?", (episode_id,))
     return _episode(connection, rows[0]) if rows else None

@@ -12,9 +12,10 @@ import numpy as np
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import cases, episodes
+from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
 from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, unpack_floats, unpack_ints
 from cascade_memory.ledger.reading import metadata_if_readable, solution_if_readable
@@ -128,7 +129,7 @@ def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
     """Refuse to confirm what is not on record any more."""
     if new.confirms is None:
         return
-    found = episodes.one(connection, new.episode_id)
+    found = read_episode(connection, new.episode_id)
     if found is None or found.fingerprint != new.confirms:
         raise ContentChanged.of(new.episode_id, new.confirms)
 

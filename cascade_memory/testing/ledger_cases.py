@@ -1,0 +1,214 @@
+"""What the ``cases`` and the ``episodes`` of every ledger must do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cascade_memory.domain.limits import MOST_REPORTED_BYTES
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.errors import QuotaExceeded
+from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
+
+
+class LedgerCasesContract(LedgerMaterial):
+    """Cases: put in, read whole, counted, and taken out to make room."""
+
+    def test_cases_come_back_whole(self) -> None:
+        """By key and by id, with text, metadata and vector."""
+        ledger = self._ledger()
+        (case_id,) = ledger.cases.add([self._case(metadata={"tool": "search", "steps": 3})])
+        rows = ledger.scan(1, 0, 10)
+        np.testing.assert_allclose(rows.vectors[0], VECTOR)
+        key = int(rows.keys[0])
+        found = ledger.cases.by_key([key, 10_000])
+        assert list(found) == [key]
+        case = found[key]
+        assert (case.id, case.query, case.solution) == (case_id, "q", "s")
+        assert dict(case.metadata) == {"tool": "search", "steps": 3}
+        assert ledger.cases.by_id([case_id, "nobody"], 1) == [case]
+        assert ledger.cases.by_id([case_id], 2) == []
+        assert ledger.cases.keys_of([case_id, "nobody"]) == [key]
+
+    def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
+        """Copies do not fill the candidates."""
+        ledger = self._ledger()
+        first, second = ledger.cases.add([self._case(), self._case()])
+        assert first == second
+        assert ledger.insight.counts(1)["cases"] == 1
+        assert ledger.cases.by_id([first], 1)[0].copies == 2
+
+    def test_cases_are_stored_all_or_none(self) -> None:
+        """Two with one id cannot be."""
+        ledger = self._ledger()
+        new = [self._case(query="a", id="same"), self._case(query="b", id="same")]
+        self._refused(Exception, lambda: ledger.cases.add(new))
+        assert ledger.cases.count(None) == 0
+        assert ledger.head() == 0
+
+    def test_cases_are_counted_by_namespace_and_up_to_a_key(self) -> None:
+        """Or in all namespaces."""
+        ledger = self._ledger()
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        ledger.cases.add([self._case(query="a"), self._case(query="b"), self._case(other)])
+        assert [ledger.cases.count(number) for number in (1, other, None)] == [2, 1, 3]
+        assert ledger.cases.count(1, until=self._keys(ledger)[0]) == 1
+
+    def test_what_makes_room_leaves_its_episode(self) -> None:
+        """What it taught was true."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
+        ledger.cases.add([self._case(query="stays")])
+        gone, stays = self._keys(ledger)
+        before = ledger.head()
+        ledger.cases.evict([gone])
+        assert self._keys(ledger) == [stays]
+        (change,) = ledger.tail(before)
+        assert (change.makes_room, change.forgets, change.ref) == (True, False, gone)
+        assert ledger.episodes.one("e1") is not None
+        assert len(ledger.lessons.history(1, 10)) == 1
+
+    def test_records_say_what_a_case_is_worth(self) -> None:
+        """How new it was, how often it was shown, and what came of that."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a", novelty=0.25), self._case(query="b")])
+        first, second = self._keys(ledger)
+        for episode, value in (("e1", 1.0), ("e2", 0.5)):
+            ledger.record(self._recall(episode, candidates=(first,)))
+            ledger.settle(self._settlement(episode, value))
+        records = ledger.cases.records(1)
+        assert records.keys.tolist() == [first, second]
+        assert records.novelty.tolist() == [0.25, 1.0]
+        assert (records.shown.tolist(), records.succeeded.tolist()) == ([2.0, 0.0], [1.5, 0.0])
+        assert len(ledger.cases.records(2)) == 0
+
+    def test_a_copy_knows_how_much_it_lacks(self) -> None:
+        """The cases that came after it, and those of its own that went."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a")])
+        (key,), line = self._keys(ledger), ledger.head()
+        assert ledger.cases.behind(key, line) == 0
+        ledger.cases.add([self._case(query="b"), self._case(query="c")])
+        assert ledger.cases.behind(key, line) == 2
+        ledger.cases.evict([key])
+        assert ledger.cases.behind(key, line) == 3
+
+    def test_all_cases_are_read_page_by_page(self) -> None:
+        """Of all namespaces, with their vectors, in order of age."""
+        ledger = self._ledger()
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        ledger.cases.add([self._case(query="a"), self._case(other, query="b"), self._case(query="c")])
+        pages = [ledger.cases.after(0, 2)]
+        while pages[-1]:
+            pages.append(ledger.cases.after(pages[-1][-1][0].key, 2))
+        found = [row for page in pages for row in page]
+        assert [(case.query, case.namespace) for case, _ in found] == [("a", "default"), ("b", "other"), ("c", "default")]
+        for _, vector in found:
+            np.testing.assert_allclose(vector, VECTOR)
+
+    def test_solutions_are_known_by_their_group(self) -> None:
+        """As long as it has a case; and they are told apart without reading them."""
+        ledger = self._ledger()
+        steps = Trajectory([Step(action="go to the sink")])
+        new = [self._case(query="a"), self._case(query="b"), self._case(query="c", solution=steps)]
+        ledger.cases.add(new)
+        keys = ledger.newest(1, 10)
+        text, again, way = (ledger.candidates(keys)[int(key)][2] for key in keys)
+        assert text == again
+        assert ledger.cases.solutions([text, way, 10_000]) == {text: "s", way: steps}
+        told = ledger.cases.told_apart([text, way, 10_000])
+        assert told == {text: (new[0].solution_key, "text"), way: (new[2].solution_key, "trajectory")}
+        ledger.cases.evict([int(keys[2])])
+        assert list(ledger.cases.solutions([text, way])) == list(ledger.cases.told_apart([text, way])) == [text]
+
+
+class LedgerEpisodesContract(LedgerMaterial):
+    """Episodes, how their runs ended, and those that close without a label."""
+
+    def test_an_episode_is_read_as_it_stands(self) -> None:
+        """With what its recalls were told of it."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1", thread="t", metadata={"user": "ann"}, arm="holdout", holdout=0.5, at=3.0))
+        ledger.record(self._recall("e1", query="again"))
+        found = ledger.episodes.one("e1")
+        assert found is not None
+        assert (found.id, found.namespace, found.query, found.status) == ("e1", "default", "q", "open")
+        assert (found.thread_id, found.arm, found.opened_at, found.recalls) == ("t", "holdout", 3.0, 2)
+        assert dict(found.metadata) == {"user": "ann"}
+        assert ledger.episodes.one("nobody") is None
+
+    def test_episodes_are_listed_oldest_first(self) -> None:
+        """By namespace, status, time of opening, and who judged them."""
+        ledger = self._ledger()
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        for number, (episode, namespace) in enumerate((("e1", 1), ("e2", 1), ("e3", 1), ("e4", other))):
+            ledger.record(self._recall(episode, namespace, at=float(number)))
+        ledger.settle(self._settlement("e2", 1.0))
+        ledger.settle(self._settlement("e3", 1.0, source="agent"))
+        assert [one.id for one in ledger.episodes.listed(None)] == ["e1", "e2", "e3", "e4"]
+        assert [one.id for one in ledger.episodes.listed(1, status="settled")] == ["e2", "e3"]
+        assert [one.id for one in ledger.episodes.listed(1, status="settled", source="agent")] == ["e3"]
+        assert [one.id for one in ledger.episodes.listed(None, status="open", before=3.0)] == ["e1"]
+
+    def test_the_newest_episode_of_a_thread(self) -> None:
+        """Of this namespace."""
+        ledger = self._ledger()
+        for episode in ("e1", "e2"):
+            ledger.record(self._recall(episode, thread="t"))
+        ledger.record(self._recall("e3", thread="another"))
+        latest = ledger.episodes.latest(1, "t")
+        assert latest is not None
+        assert latest.id == "e2"
+        assert ledger.episodes.latest(2, "t") is ledger.episodes.latest(1, "nobody's") is None
+
+    def test_how_a_run_ended_is_noted_while_its_episode_is_open(self) -> None:
+        """And is what it is settled with, where nobody says anything else."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        assert ledger.episodes.finish("e1", 1, "interrupted", None)
+        assert ledger.episodes.finish("e1", 1, "ok", "tried")
+        assert not ledger.episodes.finish("e1", 2, "ok", "tried")
+        found = ledger.episodes.one("e1")
+        assert found is not None
+        assert (found.status, found.ended, found.solution) == ("open", "ok", "tried")
+        assert ledger.unsettled("e1", 1).solution == "tried"
+        ledger.settle(self._settlement("e1", 1.0))
+        assert not ledger.episodes.finish("e1", 1, "error", None)
+
+    def test_an_episode_closes_once(self) -> None:
+        """Without a label; the log tells it."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        key, before = ledger.unsettled("e1", 1).key, ledger.head()
+        assert ledger.episodes.close(["e1", "nobody"], "censored") == ["e1"]
+        assert ledger.episodes.close(["e1"], "expired") == []
+        found = ledger.episodes.one("e1")
+        assert found is not None
+        assert (found.status, found.reward) == ("censored", None)
+        assert [(change.closes, change.ref) for change in ledger.tail(before)] == [(True, key)]
+
+    def test_a_report_is_taken_back_where_that_is_asked_for(self) -> None:
+        """Of its agent alone: what somebody else has said stands."""
+        ledger = self._ledger()
+        for episode, source in (("e1", "agent"), ("e2", "host")):
+            ledger.record(self._recall(episode))
+            ledger.settle(self._settlement(episode, 1.0, source=source, learns=source != "agent", waits=source == "agent"))
+        assert ledger.episodes.close(["e1", "e2"], "expired") == []
+        assert ledger.episodes.close(["e1", "e2"], "expired", reported=True) == ["e1"]
+        assert ledger.insight.rewards(1) == [(1.0, False)]
+        found = ledger.episodes.one("e1")
+        assert found is not None
+        assert (found.status, found.reward) == ("expired", None)
+
+    def test_only_so_much_waits_for_somebodys_word(self) -> None:
+        """One more report is refused before it is made."""
+        ledger = self._ledger()
+        ledger.episodes.check_room(1, 1_000)
+        self._refused(QuotaExceeded, lambda: ledger.episodes.check_room(1, MOST_REPORTED_BYTES + 1))
+        ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 1.0, source="agent", solution="x" * 1_000, learns=False, waits=True))
+        self._refused(QuotaExceeded, lambda: ledger.episodes.check_room(1, MOST_REPORTED_BYTES - 500))
+        ledger.episodes.check_room(2, MOST_REPORTED_BYTES - 500)

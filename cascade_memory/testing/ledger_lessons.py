@@ -1,0 +1,195 @@
+"""What the ``lessons`` and the ``insight`` of every ledger must do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.domain.records import Opinion
+from cascade_memory.testing.ledger_material import LedgerMaterial
+
+
+class LedgerLessonsContract(LedgerMaterial):
+    """What outcomes teach."""
+
+    def test_recalls_of_an_episode_share_its_credit(self) -> None:
+        """One half each, for two."""
+        ledger = self._ledger()
+        first = ledger.record(self._recall("e1"))
+        second = ledger.record(self._recall("e1", query="again"))
+        ledger.settle(self._settlement("e1", 1.0))
+        assert [one.weight for one in ledger.lessons.history(1, 10)] == [0.5, 0.5]
+        assert ledger.lessons.recalls_of(ledger.unsettled("e1", 1).key) == [first, second]
+        assert ledger.lessons.recalls_of(10_000) == []
+
+    def test_an_outcome_teaches_until_it_is_taken_back(self) -> None:
+        """The one that takes its place does then."""
+        ledger = self._ledger()
+        recall = ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 1.0))
+        (outcome,) = self._outcomes(ledger)
+        assert [(one.key, one.reward) for one in ledger.lessons.feedback(outcome)] == [(recall, 1.0)]
+        ledger.settle(self._settlement("e1", 0.25, overwrite=True))
+        _, second = self._outcomes(ledger)
+        assert ledger.lessons.feedback(outcome) == []
+        assert [one.reward for one in ledger.lessons.feedback(second)] == [0.25]
+
+    def test_what_is_not_to_be_learned_from_teaches_nothing(self) -> None:
+        """It is recorded all the same."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 1.0, learns=False))
+        (outcome,) = self._outcomes(ledger)
+        assert ledger.lessons.feedback(outcome) == ledger.lessons.history(1, 10) == []
+        assert ledger.insight.rewards(1) == [(1.0, False)]
+
+    def test_history_is_told_oldest_first_and_ends_where_it_is_asked_to(self) -> None:
+        """Of one namespace, or of all."""
+        ledger = self._ledger()
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        for number, namespace in enumerate((1, 1, other, 1)):
+            ledger.record(self._recall(f"e{number}", namespace))
+            ledger.settle(self._settlement(f"e{number}", number / 4, namespace=namespace))
+        outcomes = self._outcomes(ledger)
+
+        def told(namespace: int | None, limit: int, **options: Any) -> list[float]:
+            return [4 * one.reward for one in ledger.lessons.history(namespace, limit, **options)]
+
+        assert told(None, 10) == [0.0, 1.0, 2.0, 3.0]
+        assert told(1, 10) == [0.0, 1.0, 3.0]
+        assert told(1, 2) == [1.0, 3.0]
+        assert told(None, 2, until=outcomes[2]) == [1.0, 2.0]
+
+    def test_the_last_outcome_is_known_when_it_was_forgotten(self) -> None:
+        """Its number is never given again."""
+        ledger = self._ledger()
+        assert ledger.lessons.last_outcome() == 0
+        for episode in ("e1", "e2"):
+            ledger.record(self._recall(episode))
+            ledger.settle(self._settlement(episode, 1.0))
+        last = self._outcomes(ledger)[-1]
+        ledger.forgetting.forget_episode("e2")
+        assert ledger.lessons.last_outcome() == last
+        ledger.record(self._recall("e3"))
+        ledger.settle(self._settlement("e3", 1.0))
+        assert ledger.lessons.last_outcome() > last
+
+    def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
+        """So that pairs can be read again; the episode's query where the recall has none of its own."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
+        keys = tuple(self._keys(ledger))
+        first = ledger.record(self._recall("e1", candidates=keys))
+        second = ledger.record(self._recall("e1", candidates=keys[:1], query="and then?"))
+        asked, again = ledger.lessons.asked(first), ledger.lessons.asked(second)
+        assert asked is not None
+        assert again is not None
+        assert (asked[0], asked[1].tolist()) == ("q", list(keys))
+        assert (again[0], again[1].tolist()) == ("and then?", [keys[0]])
+        assert ledger.lessons.asked(10_000) is None
+
+    def test_whoever_learned_knows_whether_anything_was_taken_back_since(self) -> None:
+        """In this namespace: what was replaced, forgotten or purged."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1"))
+        ledger.settle(self._settlement("e1", 1.0))
+        since = ledger.head()
+        ledger.cases.add([self._case()])
+        assert not ledger.lessons.took_back(1, since)
+        ledger.settle(self._settlement("e1", 0.0, overwrite=True))
+        assert ledger.lessons.took_back(1, since)
+        assert not ledger.lessons.took_back(2, since)
+        since = ledger.head()
+        assert not ledger.lessons.took_back(1, since)
+        ledger.forgetting.forget_episode("e1")
+        assert ledger.lessons.took_back(1, since)
+        since = ledger.head()
+        ledger.forgetting.scrub(1)
+        assert ledger.lessons.took_back(1, since)
+
+    def test_votes_are_the_recalls_in_which_something_was_verified(self) -> None:
+        """With the similarity of each candidate, and how far it agreed."""
+        ledger = self._ledger()
+        numbers = np.zeros((2, 6), np.float32)
+        numbers[:, 0] = [0.75, 0.5]
+        recall = ledger.record(self._recall("e1", candidates=(5, 6), numbers=numbers))
+        ledger.settle(self._settlement("e1", 1.0, agreement={recall: np.array([1.0, 0.0], np.float32)}))
+        ledger.record(self._recall("e2", candidates=(5, 6)))
+        ledger.settle(self._settlement("e2", 0.0))
+        ((keys, similarity, agreed),) = ledger.lessons.votes(1, 10)
+        assert (keys.tolist(), similarity.tolist(), agreed.tolist()) == ([5, 6], [0.75, 0.5], [1.0, 0.0])
+        assert ledger.lessons.votes(1, 1) == ledger.lessons.votes(2, 10) == []
+
+    def test_what_nobody_learns_from_any_more_keeps_what_was_shown(self) -> None:
+        """A few episodes at a time, until only the last outcomes are whole."""
+        ledger = self._ledger()
+        recalls: list[int] = []
+        for number in range(4):
+            recalls.append(ledger.record(self._recall(f"e{number}", candidates=(5, 6))))
+            ledger.settle(self._settlement(f"e{number}", 1.0))
+        assert [ledger.lessons.compact(1, 1, 2) for _ in range(3)] == [2, 1, 0]
+        offered = [ledger.lessons.asked(recall) for recall in recalls]
+        assert [one[1].tolist() for one in offered if one is not None] == [[5], [5], [5], [5, 6]]
+        assert [one.whole for one in ledger.insight.judged(1)] == [False, False, False, True]
+        assert [one.slate.features.shape for one in ledger.lessons.history(1, 1)] == [(2, 3)]
+        assert ledger.insight.counts(1)["shown"] == 4
+
+
+class LedgerInsightContract(LedgerMaterial):
+    """What a ledger holds, and what came of it."""
+
+    def test_everything_is_counted(self) -> None:
+        """By namespace, or in all of them."""
+        ledger = self._filled()
+        counts = ledger.insight.counts(1)
+        assert counts == {
+            **{"cases": 3, "copies": 3, "solutions": 2, "recalls": 3, "shown": 2, "episodes": 3},
+            **{"open": 1, "settled": 2, "censored": 0, "expired": 0},
+            **{"rewards": 2, "mean_reward": 0.5, "unkept_below": 1, "unkept_solution": 0, "unkept_source": 0},
+        }
+        assert ledger.insight.recalls(1) == 3
+        assert ledger.insight.recalls(2) == ledger.insight.counts(2)["episodes"] == 0
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        ledger.cases.add([self._case(other)])
+        assert (ledger.insight.counts(1), ledger.insight.counts(None)["cases"]) == (counts, 4)
+
+    def test_rewards_say_whether_a_case_was_shown(self) -> None:
+        """Those that stand, oldest first."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e1", candidates=(5,)))
+        ledger.record(self._recall("e2"))
+        ledger.settle(self._settlement("e2", 0.5))
+        ledger.settle(self._settlement("e1", 0.0))
+        ledger.settle(self._settlement("e2", 1.0, overwrite=True))
+        assert ledger.insight.rewards(1) == ledger.insight.rewards(None) == [(0.0, True), (1.0, False)]
+        assert ledger.insight.rewards(2) == []
+
+    def test_a_judged_episode_says_how_its_choice_was_made(self) -> None:
+        """Its arm and the probability of that; what a shadow would have shown, and the lesson as the shadow saw it."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query=f"q{i}") for i in range(2)])
+        keys = tuple(self._keys(ledger))
+        places, features = np.array([0.0, 1.0], np.float32), np.full((2, 4), 0.5, np.float32)
+        context = np.ones(1, np.float32)
+        opinion = Opinion(policy="s", places=places, propensity=places, features=features, context=context)
+        options: dict[str, Any] = {"arm": "holdout", "holdout": 0.25, "shadow": opinion, "shown": False}
+        ledger.record(self._recall("e1", candidates=keys, **options))
+        ledger.record(self._recall("e2", candidates=keys))
+        ledger.record(self._recall("e3", candidates=keys))
+        ledger.settle(self._settlement("e1", 1.0))
+        ledger.settle(self._settlement("e2", 0.5))
+        ledger.settle(self._settlement("e3", 1.0, source="agent"))
+        first, second = ledger.insight.judged(1)
+        assert ledger.insight.arms(1) == ledger.insight.arms(None) == {"holdout": 1}
+        assert (first.arm, first.holdout, first.lesson.reward, first.showed) == ("holdout", 0.25, 1.0, False)
+        assert (second.arm, second.holdout, second.lesson.reward, second.showed) == ("live", 0.0, 0.5, True)
+        assert (first.shadow, first.shadow_places.tolist(), second.shadow) == ("s", [0.0, 1.0], None)
+        (lesson,) = ledger.lessons.history(1, 10, shadow="s")
+        assert lesson.slate.features.shape == (2, 4)
+        assert lesson.context.tolist() == [1.0]
+        assert ledger.lessons.history(1, 10, shadow="t") == []
+        outcomes = self._outcomes(ledger)
+        assert [len(ledger.lessons.feedback(outcome, shadow="s")) for outcome in outcomes] == [1, 0, 0]

@@ -1,0 +1,149 @@
+"""The port of the ledger is small, its contract calls all of it, and no method of ours only passes on what it is given."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from cascade_memory.ledger import sqlite
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.testing import LedgerContract, ledger_in_ram
+
+MOST = 25  # of the core, the parts that it hands out included; may only go down
+
+
+def _members(protocol: type) -> set[str]:
+    return {name for name in {*vars(protocol), *get_type_hints(protocol)} if not name.startswith("_")}
+
+
+def _parts() -> dict[str, type]:
+    """Return the protocols of the parts that the core hands out, by the attribute."""
+    made = {name: value.fget for name, value in vars(Ledger).items() if isinstance(value, property)}
+    kinds = {name: get_type_hints(read)["return"] for name, read in made.items() if read is not None}
+    return {name: kind for name, kind in kinds.items() if getattr(kind, "__module__", "").startswith("cascade_memory.ports.")}
+
+
+PARTS = _parts()
+PORT = {*_members(Ledger) - set(PARTS), *(f"{part}.{name}" for part, kind in PARTS.items() for name in _members(kind))}
+
+
+def test_the_core_is_small():
+    assert PARTS
+    assert len(_members(Ledger)) <= MOST
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_ledger_has_what_the_port_names_and_nothing_else(part: str):
+    with_it = ledger_in_ram()
+    assert _members(type(getattr(with_it, part))) == _members(PARTS[part])
+    public = {name for name in dir(with_it) if not name.startswith("_")}
+    assert public == {*_members(Ledger), "connections"}
+    with_it.close()
+
+
+class _Noted:
+    """A ledger, or a part of one, that notes what is asked of it."""
+
+    def __init__(self, inner: Any, place: str, noted: set[str]) -> None:
+        self.inner, self.place, self.noted = inner, place, noted
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.inner, name)
+        if not self.place and name in PARTS:
+            return _Noted(value, f"{name}.", self.noted)
+        if not callable(value):
+            self.noted.add(f"{self.place}{name}")
+            return value
+
+        def called(*arguments: Any, **options: Any) -> Any:
+            self.noted.add(f"{self.place}{name}")
+            return value(*arguments, **options)
+
+        return called
+
+
+def test_the_contract_calls_all_of_the_port_and_nothing_else():
+    noted = set[str]()
+
+    class Contract(LedgerContract):
+        def make(self) -> Any:
+            return _Noted(ledger_in_ram(), "", noted)
+
+    tests = [name for name in dir(Contract) if name.startswith("test_")]
+    for name in tests:
+        getattr(Contract(), name)()
+    assert sorted(noted) == sorted(PORT)
+
+
+# -- no method only passes on ---------------------------------------------------------------------------------------------
+
+CODE = {path.stem: ast.parse(path.read_text()) for path in sorted(Path(sqlite.__file__).parent.glob("*.py"))}
+
+
+def _only_call(body: list[ast.stmt]) -> ast.Call | None:
+    """Return the call that is all that is done, once a connection is open."""
+    body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    if len(body) == 1 and isinstance(body[0], ast.With):
+        return _only_call(body[0].body)
+    done = body[0].value if len(body) == 1 and isinstance(body[0], (ast.Return, ast.Expr)) else None
+    return done if isinstance(done, ast.Call) else None
+
+
+def _passes_on(method: ast.FunctionDef, uses: Counter[str]) -> bool:
+    """Say whether a method hands what it is given to something else, and does nothing.
+
+    To open a connection is something, where others call the same function in transactions of their own, or where another
+    object is to remember what it finds.
+    """
+    call = _only_call(method.body)
+    given = {one.arg for one in [*method.args.args, *method.args.kwonlyargs]} - {"self"}
+    if call is None or not given:
+        return False
+    values = [*call.args, *(one.value for one in call.keywords)]
+    passed = {one.id for one in values if isinstance(one, ast.Name)}
+    called = ast.unparse(call.func)
+    opens = isinstance(method.body[-1], ast.With) and (uses[called] > 1 or called.startswith("self."))
+    return called.replace(".", "").isidentifier() and len(passed) == len(values) and given <= passed and not opens
+
+
+def _passing(code: dict[str, ast.Module]) -> list[str]:
+    everything = [node for module in code.values() for node in ast.walk(module)]
+    uses = Counter(ast.unparse(node.func) for node in everything if isinstance(node, ast.Call))
+    return [
+        f"{name}.{kind.name}.{method.name}"
+        for name, module in code.items()
+        for kind in ast.walk(module)
+        if isinstance(kind, ast.ClassDef)
+        for method in kind.body
+        if isinstance(method, ast.FunctionDef) and _passes_on(method, uses)
+    ]
+
+
+def test_no_method_only_passes_on_what_it_is_given():
+    assert _passing(CODE) == []
+
+
+def test_a_method_that_only_passes_on_is_found():
+    code = """
+class Facade:
+    def plain(self, key):
+        return self.inner.plain(key)
+    def opened(self, key):
+        "Say so."
+        with self.connections.read() as connection:
+            return rows.read(connection, key)
+    def alone(self, key):
+        with self.connections.read() as connection:
+            return once(connection, key)
+    def shared(self, key):
+        with self.connections.read() as connection:
+            return twice(connection, key)
+    def works(self, key):
+        return self.inner.works(key + 1)
+twice(1, 2)
+"""
+    assert _passing({"a": ast.parse(code)}) == ["a.Facade.plain", "a.Facade.opened", "a.Facade.alone"]
