@@ -19,6 +19,7 @@ from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.light import LightEncoder
 from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
 from cascade_memory.encoders.recency import RecencyEncoder
+from cascade_memory.ledger import running
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates
@@ -82,10 +83,21 @@ class TestTieredIndexWithBulkAndTail(CaseIndexContract):
         return bulk.index
 
 
-class _Torn(LedgerContract):
-    """SQLite's rows can belong to nothing: somebody has put a case in that is not there, and it had metadata."""
+class _SQLite(LedgerContract):
+    """What SQLite's ledger cannot do to itself."""
+
+    TTL = 1_000.0
+
+    @pytest.fixture(autouse=True)
+    def _patching(self, monkeypatch: pytest.MonkeyPatch):
+        self._patch = monkeypatch
+
+    def wait(self, seconds: float) -> None:
+        moment = running.clock() + seconds
+        self._patch.setattr(running, "clock", lambda: moment)
 
     def tear(self, ledger: Ledger) -> int:
+        """Somebody has put in a case that is not there, and somebody who is not there had metadata."""
         assert isinstance(ledger, SQLiteLedger)
         with ledger.connections.write(durable=False) as connection:
             connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL)")
@@ -93,15 +105,15 @@ class _Torn(LedgerContract):
         return 2
 
 
-class TestSQLiteLedgerInRam(_Torn):
+class TestSQLiteLedgerInRam(_SQLite):
     def make(self):
         return ledger_in_ram()
 
 
-class TestSQLiteLedgerOnDisk(_Torn):
+class TestSQLiteLedgerOnDisk(_SQLite):
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        self._path, self._made, self._patch = tmp_path, [], monkeypatch
+    def _folder(self, tmp_path: Path):
+        self._path, self._made = tmp_path, []
         yield
         for ledger in self._made:
             ledger.close()

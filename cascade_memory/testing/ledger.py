@@ -29,6 +29,6 @@ class LedgerContract(
 ):
     """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
 
-    A ledger that can hold rows that belong to nothing says in ``tear`` how such rows come about, and one that can be read where
-    it cannot be written says in ``unwritable`` how that comes about.
+    What no ledger can do to itself a subclass may bring about: rows that belong to nothing (``tear``), a ledger that can be
+    read and not be written (``unwritable``), and that time passes (``wait``, with a ``TTL`` that no busy machine reaches).
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 _NOTHING = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
@@ -97,33 +95,31 @@ class LedgerForgettingContract(LedgerMaterial):
 
 
 class LedgerExpiryContract(LedgerMaterial):
-    """Cases that were not verified for long wait aside for a while. Takes seconds: no clock can be pushed."""
-
-    _TTL = 1.0
+    """Cases that were not verified for long wait aside for a while."""
 
     def test_what_is_set_aside_comes_back_or_goes(self) -> None:
         """Under its id, with a new key, as if it were verified now."""
         ledger = self._ledger()
         old, older = ledger.cases.add([self._case(query="old"), self._case(query="older")])
         keys = dict(zip((old, older), self._keys(ledger), strict=True))
-        assert ledger.expiry.expire(1, 3_600.0).expired == 0
-        time.sleep(1.1 * self._TTL)
+        assert ledger.expiry.expire(1, 100 * self.TTL).expired == 0
+        self.wait(1.1 * self.TTL)
         ledger.cases.add([self._case(query="young")])
         before = ledger.head()
-        look = ledger.expiry.expire(1, self._TTL)
+        look = ledger.expiry.expire(1, self.TTL)
         assert (look.expired, look.deleted) == (2, 0)
-        assert 0.0 <= look.look_again <= self._TTL
+        assert 0.0 <= look.look_again <= self.TTL
         assert all(change.makes_room for change in ledger.tail(before))
         aside = ledger.expiry.expired(1)
         assert [(case.id, case.query, case.solution) for case in aside] == [(old, "old", "s"), (older, "older", "s")]
-        assert all(0.0 <= case.seconds_left <= self._TTL for case in aside)
+        assert all(0.0 <= case.seconds_left <= self.TTL for case in aside)
         assert ledger.expiry.expired(2) == []
         assert ledger.expiry.keys_of(1, [older, old, "nobody"]) == {older: keys[older], old: keys[old]}
         assert ledger.expiry.revive(1, [old, "nobody"]) == [old]
         ((young, _), (back, _)) = ledger.cases.after(0, 10)
         assert (young.query, back.id, back.query) == ("young", old, "old")
         assert back.key > keys[older]
-        time.sleep(1.1 * self._TTL)
+        self.wait(1.1 * self.TTL)
         assert ledger.expiry.revive(1, None) == []
         assert ledger.expiry.expire(1, None).deleted == 1
         assert ledger.expiry.keys_of(1, [older]) == {}
@@ -133,8 +129,8 @@ class LedgerExpiryContract(LedgerMaterial):
         """Like any other."""
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(metadata={"user": "ann"})])
-        time.sleep(1.1 * self._TTL)
-        assert ledger.expiry.expire(1, self._TTL).expired == 1
+        self.wait(1.1 * self.TTL)
+        assert ledger.expiry.expire(1, self.TTL).expired == 1
         assert ledger.forgetting.forget_where(1, {"user": "ann"})["cases"] == 1
         assert ledger.expiry.keys_of(1, [case_id]) == {}
         assert ledger.expiry.revive(1, None) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,8 @@ VECTOR = np.array([0.6, 0.8], np.float32)
 class LedgerMaterial:
     """Makes ledgers, and what goes into them."""
 
+    TTL = 1.0  # seconds of running time after which cases expire here; more where ``wait`` need not sleep
+
     def make(self) -> Ledger:
         """Return the ledger under test."""
         raise NotImplementedError
@@ -28,6 +31,10 @@ class LedgerMaterial:
         """Leave rows that belong to nothing, as a torn file does, and return how many; 0 where a ledger cannot have any."""
         del ledger
         return 0
+
+    def wait(self, seconds: float) -> None:
+        """Let running time pass."""
+        time.sleep(seconds)
 
     def unwritable(self) -> Ledger | None:
         """Return a ledger with a namespace that can be read and not be written; None where there is no way to make one."""

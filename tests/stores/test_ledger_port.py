@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from cascade_memory.ledger import sqlite
+from cascade_memory.ledger import running, sqlite
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing import LedgerContract, ledger_in_ram
 
@@ -66,12 +66,18 @@ class _Noted:
         return called
 
 
-def test_the_contract_calls_all_of_the_port_and_nothing_else():
+def test_the_contract_calls_all_of_the_port_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     noted = set[str]()
 
     class Contract(LedgerContract):
+        TTL = 1_000.0
+
         def make(self) -> Any:
             return _Noted(ledger_in_ram(), "", noted)
+
+        def wait(self, seconds: float) -> None:
+            moment = running.clock() + seconds
+            monkeypatch.setattr(running, "clock", lambda: moment)
 
     tests = [name for name in dir(Contract) if name.startswith("test_")]
     for name in tests:
