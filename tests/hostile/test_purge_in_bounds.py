@@ -101,6 +101,7 @@ def test_a_purge_takes_little_memory_holds_no_recall_up_and_keeps_its_copy_in_th
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_large_ledger_is_fed_to_a_new_chroma_in_little_memory(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off") as memory:
         _engine_feeds_nothing(memory)

@@ -39,7 +39,9 @@ def test_the_memory_raises_success(agent: str, tickets: int, tmp_path: Path):
     assert solved["CASCADE"][-1] >= solved["most similar case"][-1] + 30
 
 
-@pytest.mark.parametrize("agent", list(STYLES))
+@pytest.mark.parametrize(
+    "agent", [one if one == "create_agent" else pytest.param(one, marks=pytest.mark.long) for one in STYLES]
+)
 def test_the_same_script_runs_with_a_model_behind_an_openai_compatible_server(agent: str, tmp_path: Path):
     pytest.importorskip("langchain_openai")
     from help_desk.scripted import ScriptedModel
