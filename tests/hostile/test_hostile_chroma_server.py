@@ -213,12 +213,16 @@ def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def _ready(memory: CascadeMemory) -> None:
-    """What the feeder does when it comes by and some time has gone by."""
+    """What the feeder does when it comes by and some time has gone by; again where a busy machine was too slow."""
     feeder = engine_of(memory).feeder
     assert feeder is not None
-    feeder.pace.not_before = 0.0
-    feeder.tick()
-    assert feeder.covered
+    for _ in range(5):
+        feeder.pace.not_before = 0.0
+        with contextlib.suppress(StoreError):
+            feeder.tick()
+        if feeder.covered:
+            return
+    raise AssertionError(feeder.last_error)
 
 
 def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
