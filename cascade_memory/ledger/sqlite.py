@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Change
+from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.archive import SQLiteArchive
 from cascade_memory.ledger.cases import SQLiteCases
 from cascade_memory.ledger.connections import Connections
@@ -76,12 +78,20 @@ class SQLiteLedger(Recalling, Settling):
     def namespace(self, name: str, *, create: bool) -> int | None:
         """Return the number of a namespace."""
         with self.connections.read() as connection:
-            row = connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()
-        if row is None and create:
+            number = _number_of(connection, name)
+        if number is not None or not create:
+            return number
+        try:
             with self.connections.write(durable=False) as connection:
                 connection.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?)", (name,))
-                row = connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()
-        return None if row is None else int(row[0])
+                return _number_of(connection, name)
+        except StoreBusy:
+            # Among many first recalls, one writes the namespace and others may never get their turn: they need none.
+            with self.connections.read() as connection:
+                number = _number_of(connection, name)
+            if number is None:
+                raise
+            return number
 
     def namespaces(self) -> dict[str, int]:
         """Return the numbers of all namespaces."""
@@ -184,3 +194,8 @@ class SQLiteFacts:
                 "INSERT INTO event (at, namespace, kind, payload) VALUES (?, ?, ?, ?)",
                 (time.time(), namespace, kind, json.dumps(payload)),
             )
+
+
+def _number_of(connection: sqlite3.Connection, namespace: str) -> int | None:
+    row = connection.execute("SELECT id FROM namespace WHERE name = ?", (namespace,)).fetchone()
+    return None if row is None else int(row[0])

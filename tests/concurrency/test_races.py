@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cycle.retain import new_case
+from cascade_memory.domain.patience import patience
 from cascade_memory.engine.follower import Follower
-from cascade_memory.errors import CascadeError
+from cascade_memory.errors import CascadeError, StoreBusy
 
 
 def _wait_until(true: Callable[[], bool]) -> None:
@@ -146,6 +148,31 @@ def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: Cascad
         engine.namespace_state("default")
     ram.recall("wash the cup")
     assert engine.namespace_state("default").index.count == ram.stats().cases == 2
+
+
+def test_a_namespace_that_another_first_recall_writes_meanwhile_needs_no_turn_among_the_writers(tmp_path: Path):
+    with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
+        ledger = engine_of(memory).parts.ledger
+        release = threading.Event()
+        held = threading.Event()
+
+        def hold() -> None:
+            with ledger.connections.write(durable=False):
+                held.set()
+                release.wait(20)
+
+        def others_write_on_and_on() -> None:
+            ledger.namespace("new", create=True)
+            threading.Thread(target=hold, daemon=True).start()
+            assert held.wait(20)
+
+        try:
+            with patience(0.1), _once_before(ledger.connections, "write", others_write_on_and_on):
+                assert ledger.namespace("new", create=True) == ledger.namespace("new", create=False)
+            with patience(0.1), pytest.raises(StoreBusy):
+                ledger.namespace("newer", create=True)
+        finally:
+            release.set()
 
 
 def test_a_case_goes_with_the_last_episode_that_verified_it_whichever_case_was_forgotten(ram: CascadeMemory):
