@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli import bench_own, bench_report
+from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
 from cascade_memory.errors import InvalidInput
@@ -147,11 +147,3 @@ def _described(entry: Entry) -> dict[str, str]:
         "files": ", ".join(entry.files) or "none",
     }
     return {**lines, "differs": entry.stand_in} if entry.stand_in else lines
-
-
-def folder_of_data(given: Path | None) -> Path:
-    """Return the folder of the data that was named, or that the environment names."""
-    folder = given or (Path(found) if (found := os.environ.get("CASCADE_DATA")) else None)
-    if folder is None:
-        raise InvalidInput("name the folder of the data: --data DIR, or the environment variable CASCADE_DATA")
-    return folder

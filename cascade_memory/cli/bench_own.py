@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.bench_report import report_if_possible
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if options.stream:
         task, data, limit = _own_task(options), options.stream.parent, None
     else:
-        task, data, limit = _tasks(options), _data(options), suite.limit
+        task, data, limit = _tasks(options), folder_of_data(options.data), suite.limit
     rows = measure(
         task,
         data=data,
@@ -89,22 +90,16 @@ def _tasks(options: argparse.Namespace) -> list[str]:
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 
     played = [name for name in SUITES[options.suite].tasks if name in CATALOGUE and CATALOGUE[name].make is not None]
-    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(_data(options))]
+    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder_of_data(options.data))]
     for name in names:
         if name in WORLDS:
-            if why := lacking(name, _data(options)):
+            if why := lacking(name, folder_of_data(options.data)):
                 raise InvalidInput(why)
             continue
         task_named(name)  # says which there are
-        if not CATALOGUE[name].is_there(folder := _data(options)):
+        if not CATALOGUE[name].is_there(folder := folder_of_data(options.data)):
             raise InvalidInput(f"no data for {name} in {folder}: cascade-memory bench data says where it comes from")
     return names
-
-
-def _data(options: argparse.Namespace) -> Path:
-    from cascade_memory.cli.bench import folder_of_data
-
-    return folder_of_data(options.data)
 
 
 def _own_task(options: argparse.Namespace) -> Task:

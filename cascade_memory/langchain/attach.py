@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from langchain_core.tracers.context import register_configure_hook
 
 if TYPE_CHECKING:
-    from cascade_memory.langchain.handler import CascadeCallbackHandler
+    from langchain_core.callbacks import BaseCallbackHandler
 
 
 class Attachment:
     """Attaches one handler. LangChain looks at the variable whenever a run begins."""
 
-    def __init__(self, handler: CascadeCallbackHandler) -> None:
+    def __init__(self, handler: BaseCallbackHandler) -> None:
         self._handler = handler
-        self._variable: ContextVar[CascadeCallbackHandler | None] | None = None
+        self._variable: ContextVar[BaseCallbackHandler | None] | None = None
 
     def attach(self) -> Attached:
         """Attach in this context until the result is left or detached."""
@@ -30,9 +30,7 @@ class Attachment:
 class Attached:
     """An attached handler: leave it with ``with``, or call ``detach()``."""
 
-    def __init__(
-        self, variable: ContextVar[CascadeCallbackHandler | None], token: Token[CascadeCallbackHandler | None]
-    ) -> None:
+    def __init__(self, variable: ContextVar[BaseCallbackHandler | None], token: Token[BaseCallbackHandler | None]) -> None:
         self._variable, self._token = variable, token
 
     def detach(self) -> None:

@@ -12,7 +12,7 @@ from cascade_memory.domain.validation import MetadataValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cascade_memory.memory.memory import Memory
+    from cascade_memory.memory.episodes import EpisodeVerbs
 
 
 class Session:
@@ -23,7 +23,7 @@ class Session:
     otherwise; the exception goes on its way.
     """
 
-    def __init__(self, memory: Memory, recall: Recall) -> None:
+    def __init__(self, memory: EpisodeVerbs, recall: Recall) -> None:
         self._memory = memory
         self.recall = recall
         self.solution: Solution | None = None

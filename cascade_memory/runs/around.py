@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cascade_memory.memory.memory import Memory
+    from cascade_memory.memory.handle import Handle
     from cascade_memory.memory.session import Session
 
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ActiveEpisode:
     """An episode, and how often it was recalled for from within."""
 
-    memory: Memory
+    memory: Handle
     episode_id: str
     namespace: str | None
     session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
@@ -31,7 +31,7 @@ class ActiveEpisode:
 _current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current", default=None)
 
 
-def active_episode(memory: Memory) -> ActiveEpisode | None:
+def active_episode(memory: Handle) -> ActiveEpisode | None:
     """Return the innermost episode of this memory that is open around the running code."""
     found = _current.get()
     while found is not None and not found.memory.shares_engine_with(memory):

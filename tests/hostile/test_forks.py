@@ -104,10 +104,13 @@ def test_a_fork_does_not_wait_for_a_calculation_that_hangs_nor_for_its_own_threa
     assert 0.9 < time.monotonic() - began < 5
     over.set()
     thread.join(20)
-    began = time.monotonic()
-    with calculating():
-        assert _ended(lambda pipe: say(pipe, "there")) == ["there"]
-    assert time.monotonic() - began < 0.9
+    took = []
+    for _ in range(3):  # a busy machine may take its time over one of them
+        began = time.monotonic()
+        with calculating():
+            assert _ended(lambda pipe: say(pipe, "there")) == ["there"]
+        took.append(time.monotonic() - began)
+    assert min(took) < 0.9
 
 
 def test_a_child_forked_during_recalls_opens_the_folder(tmp_path: Path):

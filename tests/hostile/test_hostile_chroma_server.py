@@ -131,7 +131,7 @@ def test_an_answer_that_does_not_end_is_cut_off(server: Imitation, how: str, mon
         began = time.perf_counter()
         with pytest.raises(StoreError):
             VERBS[verb](mirror)
-        assert time.perf_counter() - began < 1.5
+        assert time.perf_counter() - began < 2.5
     mirror.close()
 
 
@@ -140,7 +140,7 @@ def test_a_server_that_hangs_while_it_is_connected_to_is_given_up(server: Imitat
     began = time.perf_counter()
     with pytest.raises(StoreError, match="no Chroma server answers"):
         ChromaServer(server.url, "0123456789ab", timeout=0.3).open()
-    assert time.perf_counter() - began < 1.5
+    assert time.perf_counter() - began < 2.5
 
 
 def test_more_than_a_few_megabytes_are_not_read(server: Imitation, mirror: ChromaServer):
@@ -331,7 +331,7 @@ def test_a_name_is_looked_up_once_and_no_recall_waits_for_that(server: Imitation
     )
     began = time.perf_counter()
     assert found.nearest_ids("default", VECTOR, 8)
-    assert time.perf_counter() - began < 1.5
+    assert time.perf_counter() - began < 5
     assert known
     found.close()
 
@@ -352,7 +352,7 @@ def test_all_addresses_of_a_name_together_have_the_time_of_one(monkeypatch: pyte
     began = time.perf_counter()
     with client, pytest.raises((bounded_http.httpcore.ConnectTimeout, bounded_http.httpcore.ReadTimeout)):
         client.get("http://many.example")
-    assert time.perf_counter() - began < 2.0
+    assert time.perf_counter() - began < 4.0
 
 
 def test_a_command_that_knows_of_no_server_says_what_it_leaves_there(server: Imitation, tmp_path: Path):
