@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import sqlite3
 from pathlib import Path
@@ -44,6 +45,17 @@ def test_a_folder_of_version_1_opens_with_everything_in_it(old_folder: Path):
         assert len(memory.search("task", k=32, where={"user": "u1"}).cases) > 5
         memory.sync()
         assert all(check.ok for check in memory.examine())
+
+
+def test_what_a_negative_k_said_a_column_says(old_folder: Path):
+    file = old_folder / "ledger.sqlite3"
+    with contextlib.closing(sqlite3.connect(file)) as old, old:
+        before = old.execute("SELECT key, k FROM recall ORDER BY key").fetchall()
+        old.execute("UPDATE recall SET k = -k WHERE key = ?", (before[3][0],))
+    CascadeMemory(old_folder).close()
+    with contextlib.closing(sqlite3.connect(file)) as upgraded:
+        found = upgraded.execute("SELECT key, k, forgot FROM recall ORDER BY key").fetchall()
+    assert found == [(key, k, int(place == 3)) for place, (key, k) in enumerate(before)]
 
 
 def test_an_upgraded_ledger_is_built_like_a_new_one(old_folder: Path):

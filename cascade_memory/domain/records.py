@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +17,17 @@ Vector = NDArray[np.float32]
 
 # Why a reward above 0 made no case: it lies below retain_at, came without a solution, or from whom retain_from leaves out.
 Unkept: TypeAlias = Literal["below", "solution", "source"]
+
+
+class Column(IntEnum):
+    """The columns of ``RecallRecord.numbers``. Ledgers are written in this order: a new column goes to the end."""
+
+    SIMILARITY = 0
+    VALUE = 1
+    UNCERTAINTY = 2
+    SCORE = 3
+    UTILITY = 4
+    PROPENSITY = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,7 +59,7 @@ class RecallRecord:
     candidates: NDArray[np.int64]  # (n,) case keys
     groups: NDArray[np.int64]  # (n,)
     features: NDArray[np.float32]  # (n, d)
-    numbers: NDArray[np.float32]  # (n, 6): similarity, value, uncertainty, score, utility, propensity
+    numbers: NDArray[np.float32]  # (n, 6): a row for each candidate, see ``Column``
     chosen: NDArray[np.int64]  # (k,) positions among the candidates
     shown: bool
     baseline: float

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.cycle.select import Selection
-from cascade_memory.domain.records import Opinion, RecallRecord
+from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.ports.policy import Choice, Slate
@@ -108,5 +108,11 @@ def proposal_record(
 
 
 def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
-    columns = [slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity]
-    return np.stack(columns, axis=1).astype(np.float32)
+    numbers = np.empty((len(slate), len(Column)), np.float32)
+    numbers[:, Column.SIMILARITY] = slate.similarity
+    numbers[:, Column.VALUE] = choice.value
+    numbers[:, Column.UNCERTAINTY] = choice.uncertainty
+    numbers[:, Column.SCORE] = choice.score
+    numbers[:, Column.UTILITY] = choice.utility
+    numbers[:, Column.PROPENSITY] = choice.propensity
+    return numbers

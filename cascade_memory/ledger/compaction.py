@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.records import Column
 from cascade_memory.ledger.packing import pack_floats, pack_ints, unpack_floats, unpack_ints
 
-NUMBERS = 6  # columns of RecallRecord.numbers; the first one is the similarity
+NUMBERS = len(Column)
 COMPACTED = "compacted:{}"  # the name of a fact, by namespace
-_OTHERS = "id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, baseline"
+_OTHERS = "id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, baseline, forgot"
 _NONE = np.zeros(0, np.int64)
 
 
@@ -63,8 +64,8 @@ def offering(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]
 def take_out(connection: sqlite3.Connection, recalls: Sequence[int], keys: Sequence[int]) -> None:
     """Take cases that are being forgotten out of the logged candidates of these recalls.
 
-    A recall that loses one is marked by a negative ``k``: the probabilities that are left say nothing about what it was chosen
-    from, and a recall that lost them all looks like one of an empty memory.
+    A recall that loses one is marked as ``forgot``: the probabilities that are left say nothing about what it was chosen from,
+    and a recall that lost them all looks like one of an empty memory.
     """
     gone = np.array(sorted(keys), np.int64)
     for key in recalls:
@@ -79,7 +80,7 @@ def take_out(connection: sqlite3.Connection, recalls: Sequence[int], keys: Seque
         rest = (None if blob is None else _rows(blob, len(candidates), stays) for blob in row[6:])
         connection.execute(
             """UPDATE recall SET candidates = ?, groups = ?, chosen = ?, numbers = ?, agreement = ?, features = ?,
-                 shadow_numbers = ?, k = -abs(k) WHERE key = ?""",
+                 shadow_numbers = ?, forgot = 1 WHERE key = ?""",
             (*_only(row, stays), *rest, row[0]),
         )
 

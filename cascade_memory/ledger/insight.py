@@ -8,20 +8,19 @@ from typing import Any, get_args
 
 import numpy as np
 
-from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.ledger.compaction import NUMBERS, compacted_until
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.packing import unpack_floats
 from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, feedback, opinion
 from cascade_memory.ports.judged import Judged
 
-_UTILITY, _PROPENSITY = 4, 5  # columns of RecallRecord.numbers
 _LESSON = FEEDBACK_COLUMNS.count(",") + 1
 _FIRST = "(SELECT min(key) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall')"
 _SELECT = f"""SELECT {FEEDBACK_COLUMNS}, outcome.value, episode.arm, episode.holdout,
     (SELECT count(*) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall'),
     (SELECT max(shown AND length(chosen) > 0) FROM recall AS one WHERE one.episode = episode.key),
-    recall.k, encoder, outcome.namespace, outcome.key, baseline, shadow, shadow_numbers
+    recall.k, forgot, encoder, outcome.namespace, outcome.key, baseline, shadow, shadow_numbers
   FROM outcome JOIN episode ON episode.key = outcome.episode JOIN recall ON recall.key = {_FIRST}
   WHERE withdrawn_at IS NULL AND outcome.source <> 'agent' AND (?1 IS NULL OR outcome.namespace = ?1) ORDER BY outcome.key"""
 
@@ -78,7 +77,7 @@ class SQLiteInsight:
         with self._connections.read() as connection:
             kept: dict[int, int] = {}
             for row in connection.execute(_SELECT, (namespace,)):
-                number = row[_LESSON + 7]
+                number = row[_LESSON + 8]
                 if number not in kept:
                     kept[number] = compacted_until(connection, number)
                 yield _judged(row[:_LESSON], row[_LESSON:], kept[number])
@@ -94,7 +93,7 @@ class SQLiteInsight:
 
 
 def _judged(lesson: Sequence[Any], rest: Sequence[Any], compacted: int) -> Judged:
-    reward, arm, holdout, recalls, showed, k, encoder, _, outcome, baseline, shadow, opinions = rest
+    reward, arm, holdout, recalls, showed, k, forgot, encoder, _, outcome, baseline, shadow, opinions = rest
     n = len(lesson[1]) // 8
     numbers = unpack_floats(lesson[4], NUMBERS) if n else np.zeros((0, NUMBERS), np.float32)
     places, propensity = opinion(opinions or b"", n if shadow is not None else 0)
@@ -104,12 +103,12 @@ def _judged(lesson: Sequence[Any], rest: Sequence[Any], compacted: int) -> Judge
         holdout=holdout,
         recalls=recalls,
         showed=bool(showed),
-        k=abs(k),
-        forgot=k < 0,
+        k=k,
+        forgot=bool(forgot),
         encoder=encoder,
         whole=outcome > compacted,
-        utility=numbers[:, _UTILITY],
-        propensity=numbers[:, _PROPENSITY],
+        utility=numbers[:, Column.UTILITY],
+        propensity=numbers[:, Column.PROPENSITY],
         baseline=math.nan if baseline is None else baseline,
         shadow=shadow,
         shadow_places=places,

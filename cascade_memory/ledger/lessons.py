@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN
+from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.packing import unpack_floats, unpack_ints
@@ -121,7 +121,7 @@ def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, t
 
 
 def _vote(row: tuple[bytes, bytes, bytes]) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    keys, similarity, agreed = unpack_ints(row[0]), unpack_floats(row[1], NUMBERS)[:, 0], unpack_floats(row[2])
+    keys, similarity, agreed = unpack_ints(row[0]), unpack_floats(row[1], NUMBERS)[:, Column.SIMILARITY], unpack_floats(row[2])
     if not len(keys) == len(similarity) == len(agreed):
         raise ValueError("the arrays of this recall do not belong together")
     return keys, similarity, agreed

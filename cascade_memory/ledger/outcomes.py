@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import SETTLED, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import NUMBERS
@@ -58,7 +59,7 @@ class Settling:
                 solution=solution_if_readable(row[4], row[5]),
                 agents_words=bool(row[6]),
                 groups={key: unpack_ints(groups) for key, groups, _ in recalls},
-                similarity={key: unpack_floats(numbers, NUMBERS)[:, 0] if numbers else _NONE for key, _, numbers in recalls},
+                similarity={key: _similarity(numbers) for key, _, numbers in recalls},
             )
 
     def settle(self, new: Settlement) -> Settled:
@@ -191,3 +192,7 @@ def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
     brings_solution = new.value == standing["value"] and new.solution is not None and not standing["solved"]
     confirms = trusted and standing["agents_words"] and not new.agents_words and new.value == standing["value"]
     return brings_solution or confirms or (trusted and not was_trusted) or (new.learns and not standing["learns"])
+
+
+def _similarity(numbers: bytes) -> NDArray[np.float32]:
+    return unpack_floats(numbers, NUMBERS)[:, Column.SIMILARITY] if numbers else _NONE

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
+from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Column, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.connections import Connections
@@ -143,7 +143,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
     """Build what a policy learns from out of a row of ``FEEDBACK_COLUMNS``."""
     key, candidates, groups, chosen, numbers, features, context, shown, agreement, query = row
     n = len(candidates) // 8
-    similarity = unpack_floats(numbers, NUMBERS)[:, 0] if n else np.zeros(0, np.float32)
+    similarity = unpack_floats(numbers, NUMBERS)[:, Column.SIMILARITY] if n else np.zeros(0, np.float32)
     places = unpack_ints(chosen)
     if not len(similarity) == len(groups) // 8 == n or (len(places) and not 0 <= places.min() <= places.max() < n):
         raise ValueError(f"the arrays of recall {key} do not belong together")

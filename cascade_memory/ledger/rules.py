@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import SOURCES, Arm, Status
-from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import (
     MAX_ID_CHARS,
@@ -204,7 +204,8 @@ def recall(row: Row) -> None:
     if row["query"] is not None:
         check_query(row["query"])
     one_of(row["kind"], _RECALL_KINDS, "kind")
-    whole(row["k"], "k", -GREATEST)
+    whole(row["k"], "k")
+    whole(row["forgot"], "forgot", 0, 1)
     moment(row["at"], "at")
     for name in ("policy", "encoder"):
         name_of(row[name], name)
@@ -227,7 +228,7 @@ def _arrays(row: Row, n: int) -> None:
     if len(numbers) != NUMBERS * n:
         raise InvalidInput(f"numbers has {len(numbers)} numbers for {n} candidates")
     table = numbers.reshape(n, NUMBERS)
-    if not (np.abs(table[:, 0]) <= 1.0 + _TOLERANCE).all() or not _shares(table[:, NUMBERS - 1]):
+    if not (np.abs(table[:, Column.SIMILARITY]) <= 1.0 + _TOLERANCE).all() or not _shares(table[:, Column.PROPENSITY]):
         raise InvalidInput("a similarity or a propensity is out of its range")
     features = _floats(row, "features")
     if len(features) % n if n else len(features):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: tells our ledger from anybody's SQLite file
 
 # Texts and vectors stand in tables of their own: the rows that every recall reads stay small and close together.
@@ -45,7 +45,8 @@ CREATE TABLE recall (
   namespace INTEGER NOT NULL,
   query TEXT,                         -- NULL: the episode's own
   kind TEXT NOT NULL,                 -- recall, search
-  k INTEGER NOT NULL,                 -- below zero: a candidate was forgotten since
+  k INTEGER NOT NULL,
+  forgot INTEGER NOT NULL DEFAULT 0,  -- 1: a candidate was forgotten since
   at REAL NOT NULL,
   policy TEXT NOT NULL,
   policy_version INTEGER NOT NULL,
@@ -55,7 +56,7 @@ CREATE TABLE recall (
   candidates BLOB NOT NULL,           -- int64 case keys, best similarity first
   groups BLOB NOT NULL,               -- int64 solution ids
   chosen BLOB NOT NULL,               -- int64 positions among the candidates
-  numbers BLOB NOT NULL,              -- float32 (n, 6): similarity, value, uncertainty, score, utility, propensity
+  numbers BLOB NOT NULL,              -- float32 (n, 6): a row for each candidate, its columns are domain.records.Column
   features BLOB NOT NULL,             -- float32 (n, d)
   context BLOB NOT NULL,              -- float32, the policy's own
   agreement BLOB,                     -- float32 (n,): hindsight labels, once a solution was verified

@@ -24,11 +24,11 @@ from cascade_memory.ledger.set_aside import displace
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
 _EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata"]
-_RECALL = ["id", "query", "kind", "k", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
+_RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _LATER = {  # not in exports of older versions
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
-    **{"fields": None, "agents_words": None, "additions": None, "unkept": None},
+    **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
 }
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept"]
 _ADDITION = ["source", "at", "metadata", "solution"]
@@ -268,6 +268,8 @@ class _Reader:
         candidates, groups = _listed(record["candidates"], "candidates"), _listed(record["groups"], "groups")
         row = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
         row.update({name: _bytes(record[name], name) for name in _BLOBS})
+        if row["forgot"] is None:
+            row["k"], row["forgot"] = _k_and_forgot(row["k"])
         if row["shadow"] is None:
             row["shadow_numbers"] = row["shadow_context"] = None
         row["candidates"] = pack_ints(np.array([self._key("cases", one, namespace) or 0 for one in candidates], np.int64))
@@ -362,6 +364,11 @@ def _listed(value: object, name: str) -> list[Any]:
 def _digest_of(value: object) -> str:
     """Return a digest that a file names; it means something within that file alone."""
     return check_id(value, "the digest of a solution")
+
+
+def _k_and_forgot(k: object) -> tuple[object, int]:
+    """Return both as an export of an older version says them: a negative ``k`` meant that a candidate was forgotten."""
+    return (-k, 1) if isinstance(k, int) and k < 0 else (k, 0)
 
 
 def _text(blob: bytes | None) -> str | None:

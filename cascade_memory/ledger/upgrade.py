@@ -68,6 +68,10 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE INDEX expired_field_case ON expired_field(expired)",
         "ALTER TABLE outcome ADD COLUMN unkept TEXT",
     ),
+    4: (  # before, a negative k said so
+        "ALTER TABLE recall ADD COLUMN forgot INTEGER NOT NULL DEFAULT 0",
+        "UPDATE recall SET forgot = 1, k = -k WHERE k < 0",
+    ),
 }
 
 

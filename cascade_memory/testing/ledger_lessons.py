@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.records import Opinion
+from cascade_memory.domain.records import Column, Opinion
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 
@@ -113,7 +113,7 @@ class LedgerLessonsContract(LedgerMaterial):
         """With the similarity of each candidate, and how far it agreed."""
         ledger = self._ledger()
         numbers = np.zeros((2, 6), np.float32)
-        numbers[:, 0] = [0.75, 0.5]
+        numbers[:, Column.SIMILARITY] = [0.75, 0.5]
         recall = ledger.record(self._recall("e1", candidates=(5, 6), numbers=numbers))
         ledger.settle(self._settlement("e1", 1.0, agreement={recall: np.array([1.0, 0.0], np.float32)}))
         ledger.record(self._recall("e2", candidates=(5, 6)))

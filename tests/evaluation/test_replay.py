@@ -308,6 +308,16 @@ def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
     with CascadeMemory(embedder="hashing", learn="off") as other:
         other.import_(exported)
         assert sum(one.forgot for one in engine_of(other).parts.ledger.insight.judged(1)) == len(had)
+    lines = [json.loads(line) for line in exported.read_text().splitlines()]
+    for line in lines:  # as older versions wrote it
+        if line.get("kind") == "recall" and line.pop("forgot"):
+            line["k"] = -line["k"]
+    exported.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with CascadeMemory(embedder="hashing", learn="off") as other:
+        other.import_(exported)
+        judged = list(engine_of(other).parts.ledger.insight.judged(1))
+        assert sum(one.forgot for one in judged) == len(had)
+        assert {one.k for one in judged} == {1}
     found = replay(tmp_path / "memory", "similarity")
     assert (found.estimates.episodes, found.left_out, found.forgot) == (60 - len(had), len(had), len(had))
     assert f"{len(had)} of them with a candidate that was forgotten" in dict(found.rows())["episodes"]

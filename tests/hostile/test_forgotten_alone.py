@@ -253,6 +253,7 @@ def _set_back(path: Path) -> None:
             ("outcome", "agents_words"),
             ("outcome", "unkept"),
             ("cases", "verified_run"),
+            ("recall", "forgot"),
         ):
             ledger.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         ledger.execute("PRAGMA user_version = 3")
