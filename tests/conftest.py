@@ -35,6 +35,12 @@ class WithoutExtras:
         return True if framework and importlib.util.find_spec(framework) is None else None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, up to 8: many tests wait for a clock, a child or a lock."""
+    return min((os.cpu_count() or 1) + 1, 8)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(WithoutExtras(), "without-extras")  # as a plugin: a conftest sees its own folder only
 

@@ -54,6 +54,7 @@ def test_processes_that_make_the_same_folder_at_once_wait_for_each_other(tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_when_the_owner_is_killed_a_writing_follower_takes_over_and_nothing_is_lost(
     start: Callable[[], BusyProcess], tmp_path: Path
 ):

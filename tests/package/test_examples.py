@@ -52,6 +52,7 @@ def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data
     assert max(calls.values()) <= 5
 
 
+@pytest.mark.long
 def test_deep_search_takes_a_model_behind_an_openai_compatible_server(data: Path, tmp_path: Path):
     for needed in ("langchain_mcp_adapters", "langchain_openai", "bm25s"):
         pytest.importorskip(needed)
@@ -75,6 +76,7 @@ def test_deep_search_takes_a_model_behind_an_openai_compatible_server(data: Path
     assert any("Steps that solved it" in str(one["messages"]) for one in received)  # a case, once a "yes" was right
 
 
+@pytest.mark.long
 def test_the_latency_benchmark_runs(tmp_path: Path):
     pytest.importorskip("langchain_chroma")
     printed = run("benchmarks/latency.py", "--sizes", "300", "--times", "20", cwd=tmp_path)
@@ -115,8 +117,8 @@ _LONG = pytest.mark.long
         pytest.param(
             "scale", "--parts sizes episodes --sizes 60 --episodes 60 --out rows.jsonl --work .", marks=pytest.mark.long
         ),
-        ("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl"),
-        ("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl"),
+        pytest.param("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
+        pytest.param("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
     ],
 )
 def test_a_benchmark_runs(script: str, arguments: str, data: Path, tmp_path: Path):

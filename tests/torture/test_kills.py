@@ -20,13 +20,13 @@ pytestmark = [
 def test_everything_acknowledged_is_there_after_kills_at_any_moment(tmp_path: Path):
     # A process of its own: it forks, and this one has threads.
     command = [sys.executable, str(Path(__file__).with_name("kills.py")), "--folder", str(tmp_path), "--within", "0"]
-    command += ["--rounds", "16", "--bulk-kills", "0"]
+    command += ["--rounds", "8", "--bulk-kills", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     summary = json.loads(done.stdout)
     assert (summary["missing"], summary["leftovers"]) == (0, 0), summary
     assert done.returncode == 0
-    assert summary["rounds"] == 16
-    assert summary["killed_while_saving"] >= 4, summary
-    assert summary["facts_checked"] > 100
+    assert summary["rounds"] == 8
+    assert summary["killed_while_saving"] >= 2, summary
+    assert summary["facts_checked"] > 50
     assert summary["worst_first_recall_s"] < 10
