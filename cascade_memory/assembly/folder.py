@@ -26,7 +26,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.engine.embedding import stored_embedder
 from cascade_memory.engine.engine import Engine, Learning
-from cascade_memory.engine.mirror_feeder import MIRROR
+from cascade_memory.engine.mirror_projection import MIRROR
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.learning.ranker import Ranker

@@ -149,11 +149,11 @@ class Engine:
         """Take in what happened in the ledger since the last look, by whichever process; return whether anything did."""
         return self._follower.follow()
 
-    def reload(self) -> None:
+    def rebuild(self) -> None:
         """Read all cases again, after the ledger was put right."""
         with self._follower.paused():
             for state in list(self._states.values()):
-                state.reload()
+                state.rebuild()
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -205,14 +205,14 @@ class Engine:
         self._learn_from_news()
 
     def _learn_together(self) -> None:
-        """Learn across namespaces, where that was request for."""
+        """Learn across namespaces, where that was asked for."""
         if self._shared_head is not None:
             try:
                 if self._shared_head.learn():
                     for namespace_id in self.parts.ledger.namespaces().values():
                         self.parts.snapshots.drop(namespace_id)  # learned while leaning on what is gone
                     for state in list(self._states.values()):
-                        state.rebuild()
+                        state.rebuild_policy()
             except Exception as error:  # noqa: BLE001 - as below
                 self.note_failure("learn", error)
 

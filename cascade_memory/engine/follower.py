@@ -1,4 +1,4 @@
-"""One log, many projections: each line is read once in this process, and told to everything that is made from the log."""
+"""One log, many projections: what is made from the log takes in its lines, and can be made again from the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINES = 10_000  # read at once
 
 
 class Projection(Protocol):
-    """What is made from the log, and can be made again from the ledger: the state of a namespace, the head that they share."""
+    """What is made from the log: the state of a namespace (index, ranker and shadow), the shared head, the mirror."""
 
     @property
     def seq(self) -> int:
@@ -26,9 +26,21 @@ class Projection(Protocol):
         """Take in lines of the log, oldest first, of all namespaces; those up to ``seq`` are known already."""
         ...
 
+    def rebuild(self) -> None:
+        """Make all of it again from the ledger."""
+        ...
+
+
+def take_in(ledger: Ledger, projection: Projection) -> bool:
+    """Let one projection take in the next lines; return whether there may be more."""
+    changes = ledger.tail(projection.seq, _LINES)
+    if changes:
+        projection.apply(changes)
+    return len(changes) == _LINES
+
 
 class Follower:
-    """Reads the log for its projections, one thread at a time."""
+    """Reads the log for the projections that every recall needs, one thread at a time. The mirror has a pace of its own."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -39,10 +51,8 @@ class Follower:
     def join(self, projection: Projection) -> None:
         """Tell a projection what happened while it was being made, and from here on everything."""
         with self._reading:
-            while changes := self._ledger.tail(projection.seq, _LINES):
-                projection.apply(changes)
-                if changes[-1].seq >= self.seq:
-                    break
+            while projection.seq < self.seq and take_in(self._ledger, projection):
+                pass
             self._projections.append(projection)
 
     @contextlib.contextmanager

@@ -160,10 +160,12 @@ class NamespaceState:
                 if len(rows):
                     self._new_cases.append(rows)
 
-    def reload(self) -> None:
-        """Read all cases again: the ledger was put right. Called by one thread at a time."""
+    def rebuild(self) -> None:
+        """Read all cases again, and learn again with the next call of ``learn``. Called by one thread at a time."""
         self._rebuild_index()
-        self.learner.rebuild_encoder_soon()
+        self.learner.rebuild_soon()
+        if self.shadow is not None:
+            self.shadow.rebuild()
 
     def _rebuild_index(self) -> None:
         """The namespace was emptied: what stands in it now came afterwards."""
@@ -192,7 +194,7 @@ class NamespaceState:
                 if self.shadow is not None:
                     self.shadow.learn(todo, new, self._scanned(until=last_key))
 
-    def rebuild(self) -> None:
+    def rebuild_policy(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""
         with self._learning, self._calculating():
             self.learner.rebuild()

@@ -176,9 +176,9 @@ class Learner:
     def _news(self, changes: Sequence[Change]) -> list[Change]:
         return [change for change in changes if not change.settles or change.ref > self._known]
 
-    def rebuild_encoder_soon(self) -> None:
-        """Count all cases anew with the next lessons."""
-        self._encoder_rebuild_due = True
+    def rebuild_soon(self) -> None:
+        """Count all cases anew, and learn all outcomes again, with the next lessons."""
+        self._encoder_rebuild_due = self._rebuild_due = True
 
     def _rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""

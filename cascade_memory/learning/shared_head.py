@@ -24,7 +24,7 @@ class SharedHead:
         self._noting = threading.Lock()
         self._todo: list[Change] = []
         self._known, self._rebuild_due = 0, False
-        self._rebuild()
+        self.rebuild()
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Note what there is to learn; without ``outcomes`` only what was taken back."""
@@ -40,14 +40,15 @@ class SharedHead:
                 todo, self._todo = self._todo, []
             self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
             if self._rebuild_due:
-                self._rebuild()
+                self.rebuild()
                 return True
             for change in todo:
                 if change.settles and change.ref > self._known:
                     self._shared.update(self._ledger.lessons.feedback(change.ref))
             return False
 
-    def _rebuild(self) -> None:
+    def rebuild(self) -> None:
+        """Make the shared weights again from the ledger."""
         known = self._ledger.lessons.last_outcome()
         self._shared.rebuild(self._ledger.lessons.history(None, _WINDOW, until=known))
         self._known, self._rebuild_due = known, False

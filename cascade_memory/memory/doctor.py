@@ -81,7 +81,7 @@ def _rows(engine: Engine) -> Check:
     def fix() -> str:
         done = ledger.maintenance.mend(engine.embed)
         engine.learn_soon()
-        engine.reload()
+        engine.rebuild()
         engine.learn_now()
         if engine.feeder is not None and engine.feeder.owner and "cases mended" in done:
             engine.feeder.rebuild()  # which may hold what they were before

@@ -13,7 +13,7 @@ pytest.importorskip("langgraph")
 _BOUNDS = {  # files, changes of file
     "a recall through the LangChain retriever": (57, 140),
     "a reward through the handler": (54, 188),
-    "forget(purge=True)": (42, 236),
+    "forget(purge=True)": (43, 236),
 }
 
 

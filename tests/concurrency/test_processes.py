@@ -15,7 +15,7 @@ from busy_process import BusyProcess, make_at_once
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
-from cascade_memory.engine.mirror_feeder import Mark
+from cascade_memory.engine.mirror_mark import Mark
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.sqlite import SQLiteLedger
 

@@ -40,7 +40,7 @@ from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
-from cascade_memory.engine.mirror_feeder import Mark
+from cascade_memory.engine.mirror_mark import Mark
 from cascade_memory.errors import StoreError
 from cascade_memory.stores.chroma import ChromaFolder, collection_name
 from cascade_memory.stores.chroma_answers import checked_collection

@@ -56,9 +56,9 @@ def test_a_purge_takes_little_memory_holds_no_recall_up_and_keeps_its_copy_in_th
     folder = tmp_path / "m"
     with CascadeMemory(folder, embedder="hashing", learn="off", deadline=_DEADLINE, abstain=False) as memory:
         cases = [(f"task {i} of kind {i % 9}", f"{os.urandom(20_000).hex()} {i}") for i in range(4_000)]
+        _engine_feeds_nothing(memory)
         memory.add(cases, progress=False)
         del cases
-        _engine_feeds_nothing(memory)
         memory.recall("task 1 of kind 1")
         size = (folder / "ledger.sqlite3").stat().st_size / 2**20
         assert size > 150

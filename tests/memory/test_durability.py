@@ -102,7 +102,7 @@ def test_a_deleted_chroma_is_made_again(on_disk, tmp_path: Path):
 
 
 def test_many_cases_are_rebuilt_by_a_child_that_dies_with_its_parent(on_disk, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("cascade_memory.engine.mirror_feeder.BUILD_ELSEWHERE", 10)
+    monkeypatch.setattr("cascade_memory.engine.mirror_projection.BUILD_ELSEWHERE", 10)
     memory = on_disk()
     _teach(memory, 40)
     memory.close()

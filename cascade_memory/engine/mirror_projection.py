@@ -1,0 +1,178 @@
+"""The mirror as a projection of the log: what it was fed, what the log takes away from it, and how it is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cascade_memory.domain.records import Change
+from cascade_memory.engine.follower import take_in
+from cascade_memory.engine.mirror_mark import CHANGED, Mark, removals
+from cascade_memory.engine.mirroring import put, tell_anew
+from cascade_memory.engine.parts import MirrorBuild, Parts
+from cascade_memory.errors import StoreError
+from cascade_memory.ports.case_mirror import CaseMirror
+
+MIRROR = "mirror"  # before the place of each: how far it was fed
+BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
+
+
+class MirrorProjection:
+    """Takes in the log at its own pace: its cursor, the mark, is noted in the ledger and outlives the process.
+
+    Used by one thread at a time. ``note_failure`` hears of what was put right here, ``note_success`` of every batch.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        mirror: CaseMirror,
+        build: Callable[[], MirrorBuild] | None,
+        *,
+        note_failure: Callable[[Exception, str], None],
+        note_success: Callable[[], None],
+    ) -> None:
+        self._ledger, self._mirror, self._build = parts.ledger, mirror, build
+        self._note_failure, self._note_success = note_failure, note_success
+        self._fact = f"{MIRROR}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
+        self._building: MirrorBuild | None = None
+        self._build_due = False
+        self.mark = Mark(0, 0, clean=True)
+        self.serving = False  # open, warm, and in step with the mark
+
+    @property
+    def seq(self) -> int:
+        """The last line of the log that the mirror has taken in."""
+        return self.mark.seq
+
+    @property
+    def is_building(self) -> bool:
+        """True while another process builds the mirror, or is about to."""
+        return self._building is not None or self._build_due
+
+    # -- the mark ----------------------------------------------------------------------------------------------------
+
+    def noted(self) -> Mark:
+        """The mark as the ledger has it: another process may have fed the mirror since."""
+        return Mark.read(self._ledger.facts.get(self._fact))
+
+    def note(self, mark: Mark) -> None:
+        """Write the mark down."""
+        self._ledger.facts.set(self._fact, mark.written())
+        self.mark = mark
+
+    def mark_dirty(self) -> bool:
+        """Note, on disk and before the mirror is opened, that it is in use; False if it is not what was closed: it goes."""
+        if not self.mark.clean or self._mirror.shared:
+            return True
+        if self.mark.key and not self._mirror.is_sealed(self.mark.seal):
+            self._note_failure(StoreError(CHANGED), "made anew from the ledger")
+            self.rebuild()
+            return False
+        if not self.mark.key and self._mirror.exists():
+            self._mirror.discard()
+            if self._mirror.exists():
+                raise StoreError("what stands in the place of Chroma's folder cannot be deleted: delete it by hand")
+        self.note(replace(self.mark, clean=False))
+        return True
+
+    # -- feeding -----------------------------------------------------------------------------------------------------
+
+    def feed(self, size: int) -> bool:
+        """Take in what the log says, then up to ``size`` new cases; return whether there may be more."""
+        more = take_in(self._ledger, self)
+        if not self.is_built():
+            return False
+        rows = self._ledger.cases.after(self.mark.key, size)
+        if not rows:
+            return more
+        if not self.mark_dirty():
+            return self.is_built()
+        put(self._mirror, rows)
+        self._fed(Mark(rows[-1][0].key, self.seq, clean=self._mirror.shared))
+        return True
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Let go of what the log takes away. New cases are no business of it: they are fed by their keys, in batches."""
+        if any(change.purges for change in changes):
+            self.rebuild()  # its files keep what was deleted from them
+            return
+        names = {number: name for name, number in self._ledger.namespaces().items()}
+        gone, emptied = removals(changes, names)
+        seq = changes[-1].seq
+        retold = [change.ref for change in changes if change.retells_case and change.ref <= self.mark.key]
+        if not (gone or emptied or retold):
+            self.mark = replace(self.mark, seq=seq)
+            return
+        if not self.mark_dirty():
+            return
+        for namespace, ids in gone.items():
+            self._mirror.delete(names[namespace], ids)
+        tell_anew(self._mirror, self._ledger, retold)
+        self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared))
+
+    def _empty(self, namespaces: Sequence[int], names: dict[int, str]) -> int:
+        """Drop collections; return the key from which to feed again, since cases may have come after the emptying."""
+        key = self.mark.key
+        for namespace in namespaces:
+            self._mirror.drop(names[namespace])
+            first = self._ledger.scan(namespace, 0, 1)
+            if len(first):
+                key = min(key, int(first.keys[0]) - 1)
+        return key
+
+    def _fed(self, mark: Mark) -> None:
+        self.serving = True
+        self._note_success()
+        if self._mirror.shared:
+            self.note(mark)  # for those who ask it in other processes, and for whoever feeds it after us
+        else:
+            self.mark = mark
+
+    # -- making it anew ----------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Throw the mirror away and feed a new one from the ledger, in another process where there is much to feed."""
+        self._ledger.check()  # the folder may be another memory's by now
+        self.abandon_build()
+        self.serving = False
+        self._mirror.discard()
+        # At the end of the log: what it says of the past is no news to a mirror that is fed from the present.
+        self.note(Mark(0, self._ledger.head(), clean=True))  # without any case: made anew by whoever opens it next
+        self._build_due = self._build is not None and self._ledger.cases.count(None) >= BUILD_ELSEWHERE
+
+    def is_built(self) -> bool:
+        """Return True unless another process is still building the mirror; take over what it has built."""
+        if self._build_due and self._build is not None:
+            self._build_due, self._building = False, self._build()
+        if self._building is None:
+            return True
+        status = self._building.poll()
+        if status is None:
+            return False
+        building, self._building = self._building, None
+        if status == 0:
+            key, seal = building.finish()
+            self.note(Mark(key, self.seq, clean=True, seal=seal))  # the log as it was when the build began
+        else:
+            building.abandon()
+            error = StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead")
+            self._note_failure(error, "tried again")
+        return True
+
+    def abandon_build(self) -> None:
+        """Stop the process that builds, if there is one."""
+        self._build_due = False
+        if self._building is not None:
+            self._building.abandon()
+            self._building = None
+
+    def check_shared(self) -> None:
+        """Compare counts with a server that was away: it may have lost what it had, or have it under older names."""
+        if not self.mark.current:
+            self.rebuild()
+        for name, number in self._ledger.namespaces().items():
+            fed = self._ledger.cases.count(number, until=self.mark.key)
+            if fed and self._mirror.count(name) < fed:
+                self.rebuild()
+                break
