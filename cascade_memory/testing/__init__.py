@@ -12,6 +12,11 @@ from cascade_memory.stores.exact import ExactIndex
 from cascade_memory.testing.embedder import EmbedderContract
 from cascade_memory.testing.index import CaseIndexContract
 from cascade_memory.testing.ledger import LedgerContract, ledger_in_ram
+from cascade_memory.testing.ledger_cases import LedgerCasesContract, LedgerEpisodesContract
+from cascade_memory.testing.ledger_core import LedgerCoreContract
+from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, LedgerForgettingContract
+from cascade_memory.testing.ledger_lessons import LedgerInsightContract, LedgerLessonsContract
+from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, LedgerFactsContract, LedgerMaintenanceContract
 from cascade_memory.testing.matcher import SolutionMatcherContract
 from cascade_memory.testing.mirror import CaseMirrorContract, MirrorInRam
 from cascade_memory.testing.pair_encoder import PairEncoderContract
@@ -23,7 +28,17 @@ __all__ = [
     "EmbedderContract",
     "ExactIndex",
     "HashingEmbedder",
+    "LedgerArchiveContract",
+    "LedgerCasesContract",
     "LedgerContract",
+    "LedgerCoreContract",
+    "LedgerEpisodesContract",
+    "LedgerExpiryContract",
+    "LedgerFactsContract",
+    "LedgerForgettingContract",
+    "LedgerInsightContract",
+    "LedgerLessonsContract",
+    "LedgerMaintenanceContract",
     "MirrorInRam",
     "PairEncoderContract",
     "PolicyContract",

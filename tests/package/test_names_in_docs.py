@@ -197,6 +197,14 @@ def in_backticks(page: Path) -> list[str]:
     return [" ".join(found[2].split()) for found in _INLINE.finditer(FENCE.sub("", page.read_text()))]
 
 
+SETTINGS = (PROJECT / "pyproject.toml").read_text()
+MARKERS = {
+    line.split(":")[0]
+    for line in re.findall(r'"([^"]+)"', re.search(r"^markers = \[(.*)\]$", SETTINGS, re.MULTILINE)[1])  # type: ignore[index]
+}
+SCRIPTS = (".ci/run", ".ci/matrix")
+
+
 class Unknown(Exception):
     """What stands in backticks, and is nowhere."""
 
@@ -204,18 +212,20 @@ class Unknown(Exception):
 def check_token(token: str, page: Path) -> None:
     """Raise ``Unknown`` if what stands in backticks names something that does not exist."""
     words = token.split()
-    if token in LITERALLY or token in ALLOWED or token in {*METHODS, *HUMAN} or token in defined().strings:
+    if token in LITERALLY or token in ALLOWED or token in {*METHODS, *HUMAN, *MARKERS} or token in defined().strings:
         return
     if words[0] == "cascade-memory" or ((words[0],) in commands() and len(words) > 1 and words[1].isidentifier()):
         check_command(words[words[0] == "cascade-memory" :])
     elif words[0].startswith("--"):
         options = {option for known in commands().values() for option in known}
         check_options(words, options | defined().strings)
+    elif words[0] in SCRIPTS and set(words[1:]) <= set(re.findall(r"\w+", (PROJECT / words[0]).read_text())):
+        return
     elif words[0] in ("python", "pytest") and len(words) > 1:
         check_script(words[1:])
     elif words[0] == "pip":
         return  # its extras are checked where blocks are
-    elif _PATH.fullmatch(token) and ("/" in token or token.endswith((".py", ".txt", ".md"))):
+    elif _PATH.fullmatch(token) and ("/" in token or token.endswith((".py", ".txt", ".md", ".toml"))):
         check_path(token)
     elif words[0] not in ("kill", "chroma"):
         check_code(token, page)
@@ -238,6 +248,10 @@ def check_options(words: list[str], options: set[str]) -> None:
 
 
 def check_script(words: list[str]) -> None:
+    if words[0] in ("-n", "-m"):
+        if words[0] == "-m" and words[1] not in MARKERS:
+            raise Unknown(f"there is no marker {words[1]}")
+        return
     check_path(words[0])
     place = PROJECT / words[0]
     text = "".join(file.read_text() for file in ([place] if place.is_file() else place.glob("*.py")))
