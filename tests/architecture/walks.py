@@ -4,12 +4,14 @@
     python tests/architecture/walks.py --files   # and which files
 
 A call counts where it enters a function of the package, on whichever thread. It is a change of file where its caller, the
-nearest one that belongs to the package, stands in another file.
+nearest one that belongs to the package, stands in another file. Going on after a ``yield`` (the end of a ``with`` block of a
+context manager) is no call.
 """
 
 from __future__ import annotations
 
 import argparse
+import dis
 import sys
 import tempfile
 import threading
@@ -25,6 +27,7 @@ import cascade_memory
 
 ROOT = str(Path(cascade_memory.__file__).parent)
 _GENERATED = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")  # part of the function around them
+_RESUME = dis.opmap.get("RESUME")  # since Python 3.11: the instruction at which a function begins, or goes on
 
 
 @dataclass
@@ -46,7 +49,7 @@ def walk_of(work: Callable[[], object]) -> Walk:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(ROOT) or code.co_name in _GENERATED:
+        if event != "call" or not code.co_filename.startswith(ROOT) or code.co_name in _GENERATED or _goes_on(frame):
             return
         caller = frame.f_back
         while caller is not None and not caller.f_code.co_filename.startswith(ROOT):
@@ -64,6 +67,15 @@ def walk_of(work: Callable[[], object]) -> Walk:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
     return walk
+
+
+def _goes_on(frame: FrameType) -> bool:
+    """Say whether a generator or coroutine that was entered before goes on."""
+    at = frame.f_lasti
+    if at < 0 or _RESUME is None:
+        return at >= 0
+    instruction, argument = frame.f_code.co_code[at : at + 2]
+    return instruction == _RESUME and argument != 0
 
 
 def walks(folder: Path) -> dict[str, Walk]:
