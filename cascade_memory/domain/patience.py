@@ -25,6 +25,11 @@ def patience(seconds: float | None) -> Generator[None, None, None]:
         _until.reset(token)
 
 
+def patience_ends() -> float | None:
+    """Return until when the running code may wait, by the monotonic clock; None: nobody has said."""
+    return _until.get()
+
+
 def seconds_left() -> float | None:
     """Return for how long the running code may still wait; None: nobody has said."""
     until = _until.get()

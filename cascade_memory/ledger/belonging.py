@@ -97,8 +97,11 @@ class Belonging:
         self._read_facts(connection)
         self._embedder = (EMBEDDER, embedder)
 
-    def check_facts(self, connection: sqlite3.Connection) -> None:
-        """Raise, inside a transaction that is about to write, if the folder was embedded anew or restored since."""
+    def check_facts(self, connection: sqlite3.Connection, *, claims: bool = False) -> None:
+        """Raise, inside a transaction that is about to write, if the folder was embedded anew or restored since.
+
+        ``claims``: it brings vectors, so that the embedder is noted.
+        """
         self._refuse_again()
         noted, generation = connection.execute(_FACTS).fetchone()
         if self._embedder is not None and noted not in (None, self._embedder[1]):
@@ -117,6 +120,8 @@ class Belonging:
                 )
             )
         self._unclaimed = noted is None
+        if claims:
+            self.claim(connection)
 
     def claim(self, connection: sqlite3.Connection) -> None:
         """Note the embedder with the first vector, in the same transaction: of two at once, one wins."""

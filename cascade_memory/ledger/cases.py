@@ -167,8 +167,7 @@ class SQLiteCases:
 
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none, durably; return their ids (the known one's for a repeated pair)."""
-        with self._connections.write(durable=True) as connection:
-            self._connections.belonging.claim(connection)
+        with self._connections.write(durable=True, brings_vectors=True) as connection:
             return [insert(connection, case)[1] for case in new]
 
     def evict(self, keys: Sequence[int]) -> None:

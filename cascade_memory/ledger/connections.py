@@ -1,4 +1,4 @@
-"""Opening the SQLite file: one connection for quick commits, one for commits that survive a power cut, one reader a thread."""
+"""The connections of a ledger: one for quick commits, one for commits that survive a power cut, one reader a thread."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from collections import deque
 from collections.abc import Generator
 from pathlib import Path
 
-from cascade_memory.domain.patience import patience, seconds_left
+from cascade_memory.domain.patience import patience, patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
-from cascade_memory.ledger import forking, sequences
+from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging
-from cascade_memory.ledger.explained import explained
+from cascade_memory.ledger.explained import FAILURES, explain, explained
+from cascade_memory.ledger.opening import BUSY_MS, check_sqlite, opened
 from cascade_memory.ledger.read_only import State, opened_for_reading, state_of
-from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
-from cascade_memory.ledger.structure import check_structure
-from cascade_memory.ledger.untrusted import harden, private_ledger
-from cascade_memory.ledger.upgrade import check_version, upgrade
 from cascade_memory.ledger.vacuum import vacuum_elsewhere
 
-_BUSY_MS = 30_000
 _ATTEMPTS = 3  # to open a file that somebody is replacing
 _STEP_MS = 50
 _TRY_AGAIN = 0.5  # seconds between two attempts to write what could not be written
@@ -45,7 +41,7 @@ class Connections:
         self._entered: list[threading.Lock | threading.RLock] = []
         self._closed = True  # until there is something open
         self.born = 0
-        self._check_version()
+        check_sqlite()
         self.belonging = Belonging(path)
         self._writers: list[sqlite3.Connection] = []  # for quick and for durable commits; none while the file cannot be written
         self._waits: dict[sqlite3.Connection, int] = {}  # milliseconds that a writer waits for other processes
@@ -153,62 +149,11 @@ class Connections:
             except StoreUnwritable as error:
                 self._fall_back(path, error)
 
-    @staticmethod
-    def _check_version() -> None:
-        if sqlite3.sqlite_version_info < (3, 35):
-            raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
-
     def _connect(self, synchronous: str, *, first: bool = False) -> sqlite3.Connection:
-        if first and self.path is not None:
-            private_ledger(self.path)
-        connection = sqlite3.connect(
-            self.belonging.path or ":memory:",
-            check_same_thread=False,
-            isolation_level=None,
-            timeout=_patience(),
-            cached_statements=256,
-        )
-        try:
-            harden(connection)
-            if first:
-                self._prepare(connection)  # before anything is changed: the file may be somebody else's
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA temp_store = MEMORY")
-            if self.path is not None:
-                _enter_wal(connection)
-                connection.execute(f"PRAGMA synchronous = {synchronous}")
-                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return opened(self.path, self.belonging.path, synchronous, first=first)
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        # Another process may be creating the file at this moment. Where there is nothing to do nobody is waited for.
-        connection.execute("BEGIN" if _is_ready(connection) else "BEGIN IMMEDIATE")
-        try:
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if tables == 0:
-                for statement in TABLES.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            else:
-                check_version(application, version, str(self.path))
-                check_structure(connection, version, str(self.path))
-                upgrade(connection, version)
-                sequences.heal(connection, str(self.path))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def check(self) -> None:
-        """Refuse to work in a forked child: SQLite connections do not survive a fork."""
+    def _enter(self) -> None:
+        """Refuse to work in a forked child, as SQLite connections do not survive a fork; let a thread fork that is about to."""
         if os.getpid() != self._pid:
             raise MemoryForked(
                 "this memory was opened before fork() and cannot be used in the child; "
@@ -216,20 +161,21 @@ class Connections:
             )
         if self._closed:
             raise StoreError("the ledger is closed")
+        if forking.under_way:
+            forking.give_way()
 
     @contextlib.contextmanager
     def read(self) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection that sees one consistent state per statement."""
-        self.check()
+        self._enter()
         if self.path is None:
-            with self._alone(), explained(self.path):
+            with self._alone(patience_ends()), explained(self.path):
                 yield self._quick
             return
         if self._unchanged is not None and self._unchanged != state_of(self.path):
             self._look_again(self.path)
-        forking.give_way()
         openings = self._openings
-        with explained(self.path):
+        try:
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -241,6 +187,8 @@ class Connections:
                     self._idle.append(connection)
                 else:
                     self._let_go(connection)
+        except FAILURES as error:
+            explain(error, self.path)
 
     def _reader(self, path: Path) -> sqlite3.Connection:
         with self._joining:
@@ -260,53 +208,56 @@ class Connections:
             return connection
 
     @contextlib.contextmanager
-    def write(self, *, durable: bool) -> Generator[sqlite3.Connection, None, None]:
+    def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection inside a transaction: committed at the end, rolled back on any error.
 
         A quick commit survives a killed process; a durable one also a power cut. Neither is acknowledged unless the ledger is
-        still the folder's.
+        still the folder's. With ``brings_vectors`` the embedder is noted, if it was not: vectors of another one do not compare.
         """
-        self.check()
-        forking.give_way()
-        with self._alone(), explained(self.path):
-            if self.read_only is not None:
-                self._try_to_write()
-            connection = self._durable if durable else self._quick
-            self._wait_for_others(connection)
-            connection.execute("BEGIN IMMEDIATE")
+        self._enter()
+        until = patience_ends()
+        with self._alone(until):
             try:
-                self.belonging.check_facts(connection)
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            self.belonging.check()
+                if self.read_only is not None:
+                    self._try_to_write()
+                connection = self._durable if durable else self._quick
+                self._wait_for_others(connection, until)
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    self.belonging.check_facts(connection, claims=brings_vectors)
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                self.belonging.check()
+            except FAILURES as error:
+                explain(error, self.path)
 
     @contextlib.contextmanager
-    def _alone(self) -> Generator[None, None, None]:
+    def _alone(self, until: float | None) -> Generator[None, None, None]:
         """Wait for this process's other writers, for as long as the running code may."""
-        left = seconds_left()
-        if not self._lock.acquire(timeout=-1 if left is None else left):
+        if not self._lock.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
             raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which takes its time")
         try:
             yield
         finally:
             self._lock.release()
 
-    def _wait_for_others(self, connection: sqlite3.Connection) -> None:
-        left = seconds_left()
+    def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
         # In steps: SQLite is told anew only when somebody with another patience comes.
-        wait = _BUSY_MS if left is None else min(_BUSY_MS, -(-int(1000 * left) // _STEP_MS) * _STEP_MS)
-        if self._waits.get(connection, _BUSY_MS) != wait:
+        wait = BUSY_MS
+        if until is not None:
+            wait = min(wait, -(-int(1000 * max(0.0, until - time.monotonic())) // _STEP_MS) * _STEP_MS)
+        if self._waits.get(connection, BUSY_MS) != wait:
             connection.execute(f"PRAGMA busy_timeout = {wait}")
             self._waits[connection] = wait
 
     def vacuum(self) -> bool:
         """Write the file anew, without the pages that are free, and empty the write-ahead log; say if that could be done."""
-        self.check()
-        with self._alone(), explained(self.path):
+        self._enter()
+        with self._alone(patience_ends()), explained(self.path):
             if self.read_only is not None:
                 self._try_to_write()
             if self.path is None:
@@ -317,7 +268,7 @@ class Connections:
             try:
                 busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
-                self._durable.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+                self._durable.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             self.belonging.check()
         return not busy
 
@@ -362,31 +313,6 @@ class Connections:
         with self._lock:
             self._closed = True
             self._close_all()
-
-
-def _patience() -> float:
-    left = seconds_left()
-    return _BUSY_MS / 1000 if left is None else left
-
-
-def _is_ready(connection: sqlite3.Connection) -> bool:
-    (application,), (version,) = (
-        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-    )
-    return (application, version) == (APPLICATION_ID, SCHEMA_VERSION)
-
-
-def _enter_wal(connection: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log. SQLite does not wait here for another process that is about to do the same."""
-    deadline = time.monotonic() + _patience()
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
 
 
 def _close(pid: int, held: list[sqlite3.Connection], idle: deque[sqlite3.Connection]) -> None:

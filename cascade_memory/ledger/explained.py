@@ -7,8 +7,26 @@ import errno
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
+from typing import NoReturn
 
 from cascade_memory.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
+
+FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)  # the last one where SQLite's own message is no text
+
+
+def explain(error: Exception, path: Path | None) -> NoReturn:
+    """Raise, for one of the ``FAILURES``, what says what to do; what says so already is raised as it is."""
+    if isinstance(error, (StoreError, sqlite3.IntegrityError)):
+        raise error
+    if isinstance(error, sqlite3.OperationalError):
+        raise _of_sqlite(str(error), path) from error
+    if isinstance(error, OSError):
+        if error.errno == errno.ENOSPC:
+            raise _no_room(path) from error
+        raise StoreUnwritable(f"{path} cannot be written ({error.strerror}); check its permissions and its disk") from error
+    raise StoreCorrupt(
+        f"{path} is no readable ledger ({error}); restore it from a backup, or move it away to start afresh"
+    ) from error
 
 
 @contextlib.contextmanager
@@ -16,27 +34,18 @@ def explained(path: Path | None) -> Generator[None, None, None]:
     """Turn errors of SQLite and of the disk into ours, with what to do."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        text = str(error)
-        if "full" in text:
-            raise _no_room(path) from error
-        if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
-            raise StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk") from error
-        if "locked" in text:
-            raise StoreBusy(f"{path} stayed locked by another process; is one stuck?") from error
-        raise StoreError(f"the ledger {path} failed: {text}") from error
-    except StoreError:
-        raise
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise _no_room(path) from error
-        raise StoreUnwritable(f"{path} cannot be written ({error.strerror}); check its permissions and its disk") from error
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where SQLite's own message is no text
-        if isinstance(error, sqlite3.IntegrityError):
-            raise
-        raise StoreCorrupt(
-            f"{path} is no readable ledger ({error}); restore it from a backup, or move it away to start afresh"
-        ) from error
+    except FAILURES as error:
+        explain(error, path)
+
+
+def _of_sqlite(text: str, path: Path | None) -> StoreError:
+    if "full" in text:
+        return _no_room(path)
+    if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
+        return StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk")
+    if "locked" in text:
+        return StoreBusy(f"{path} stayed locked by another process; is one stuck?")
+    return StoreError(f"the ledger {path} failed: {text}")
 
 
 def _no_room(path: Path | None) -> StoreUnwritable:

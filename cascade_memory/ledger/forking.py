@@ -50,6 +50,7 @@ _registry = threading.Lock()  # held throughout a fork: one at a time
 _paused: list[tuple[Pausable, bool]] = []
 _inherited: list[tuple[str | None, list[sqlite3.Connection], bool]] = []  # kept: to be collected would close them at any time
 _stuck: list[tuple[str | None, list[sqlite3.Connection]]] = []
+under_way = False  # a thread is about to fork: whoever wants to enter asks ``give_way``
 _nobody_forks = threading.Event()
 _nobody_forks.set()
 
@@ -63,8 +64,7 @@ def watch(connections: Pausable) -> None:
 
 def give_way() -> None:
     """Wait for a thread that is about to fork; else writers that come one after the other could keep it waiting."""
-    if not _nobody_forks.is_set():
-        _nobody_forks.wait(_PATIENCE)
+    _nobody_forks.wait(_PATIENCE)
 
 
 def let_go_of_inherited(path: str | None) -> None:
@@ -85,29 +85,35 @@ def let_go_of_inherited(path: str | None) -> None:
 
 
 def _before() -> None:
+    global under_way  # noqa: PLW0603 - of the process, as a fork is
     _registry.acquire()
     calculating.pause(time.monotonic() + _PATIENCE)  # first: whoever calculates may be about to ask the ledger
     _nobody_forks.clear()
+    under_way = True
     deadline = time.monotonic() + _PATIENCE
     _paused[:] = [(one, one.pause(deadline)) for one in sorted(_live, key=lambda one: one.born)]
 
 
 def _after_in_parent() -> None:
+    global under_way  # noqa: PLW0603 - as above
     for one, _ in _paused:
         one.resume()
     _paused.clear()
     calculating.resume()
+    under_way = False
     _nobody_forks.set()
     _registry.release()
 
 
 def _after_in_child() -> None:
+    global under_way  # noqa: PLW0603 - as above
     for one, quiet in _paused:
         one.resume()
         _inherited.append((one.place(), one.all_connections(), quiet))
         _live.discard(one)
     _paused.clear()
     calculating.start_anew()
+    under_way = False
     globals()["_nobody_forks"] = threading.Event()  # a thread that is not here may have been looking at the old one
     _nobody_forks.set()
     _registry.release()

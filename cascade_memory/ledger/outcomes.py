@@ -64,8 +64,7 @@ class Settling:
 
     def settle(self, new: Settlement) -> Settled:
         """Record an outcome with all its consequences, durably. The same value again changes nothing."""
-        with self.connections.write(durable=True) as connection:
-            self.connections.belonging.claim(connection)
+        with self.connections.write(durable=True, brings_vectors=True) as connection:
             found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
             if found is None:
                 raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")

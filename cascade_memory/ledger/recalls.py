@@ -34,8 +34,7 @@ class Recalling:
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
         """Store a recall, opening its episode if that is new; refuse it if something was forgotten after a line of the log."""
-        with self.connections.write(durable=False) as connection:
-            self.connections.belonging.claim(connection)
+        with self.connections.write(durable=False, brings_vectors=True) as connection:
             if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
                 raise UnknownEpisode(
                     "something was forgotten while this recall waited to be written down; it may be part of it"

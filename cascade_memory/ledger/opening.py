@@ -1,0 +1,103 @@
+"""Opening the SQLite file of a ledger, which is made, or brought up to date, where that is needed."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from cascade_memory.domain.patience import seconds_left
+from cascade_memory.errors import StoreError
+from cascade_memory.ledger import sequences
+from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from cascade_memory.ledger.structure import check_structure
+from cascade_memory.ledger.untrusted import harden, private_ledger
+from cascade_memory.ledger.upgrade import check_version, upgrade
+
+BUSY_MS = 30_000
+
+
+def check_sqlite() -> None:
+    """Refuse a version of SQLite that is too old."""
+    if sqlite3.sqlite_version_info < (3, 35):
+        raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
+
+
+def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool) -> sqlite3.Connection:
+    """Return a connection to a ledger, or to one in RAM. The ``first`` one of a process makes sure that it is one of ours.
+
+    ``name`` is the path as it was when the ledger was opened: the working directory may have changed since.
+    """
+    if first and path is not None:
+        private_ledger(path)
+    connection = sqlite3.connect(
+        name or ":memory:",
+        check_same_thread=False,
+        isolation_level=None,
+        timeout=_patience(),
+        cached_statements=256,
+    )
+    try:
+        harden(connection)
+        if first:
+            _prepare(connection, str(path))  # before anything is changed: the file may be somebody else's
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        if path is not None:
+            _enter_wal(connection)
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    # Another process may be creating the file at this moment. Where there is nothing to do nobody is waited for.
+    connection.execute("BEGIN" if _is_ready(connection) else "BEGIN IMMEDIATE")
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if tables == 0:
+            for statement in TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        else:
+            check_version(application, version, path)
+            check_structure(connection, version, path)
+            upgrade(connection, version)
+            sequences.heal(connection, path)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _is_ready(connection: sqlite3.Connection) -> bool:
+    (application,), (version,) = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    return (application, version) == (APPLICATION_ID, SCHEMA_VERSION)
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log. SQLite does not wait here for another process that is about to do the same."""
+    deadline = time.monotonic() + _patience()
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _patience() -> float:
+    left = seconds_left()
+    return BUSY_MS / 1000 if left is None else left
