@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -28,51 +27,33 @@ class Bulk(Protocol):
         ...
 
 
-class TieredIndex:
+class TieredIndex(ExactIndex):
     """A ``CaseIndex`` that asks the bulk index when that pays, and sees a new case at once either way."""
 
     def __init__(self, dimension: int, bulk: Bulk | None = None, exact_limit: int = EXACT_LIMIT) -> None:
-        self._exact = ExactIndex(dimension)
+        super().__init__(dimension)
         self._bulk = bulk
         self.exact_limit = exact_limit  # up to so many cases nobody asks the bulk index
 
-    @property
-    def count(self) -> int:
-        """Number of vectors held."""
-        return self._exact.count
-
-    def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Add vectors."""
-        self._exact.upsert(keys, vectors)
-
-    def remove(self, keys: Sequence[int]) -> None:
-        """Drop keys."""
-        self._exact.remove(keys)
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._exact.clear()
-
-    def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vectors of known keys."""
-        return self._exact.vectors(keys)
-
     def nearest(
-        self, vector: NDArray[np.float32], k: int, among: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], k: int, among: NDArray[np.int64] | None = None, after: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the k nearest, best first, restricted to the keys ``among``."""
-        covered = self._bulk.covered if self._bulk is not None and among is None else 0
-        if self._bulk is None or not covered or self._exact.count <= self.exact_limit:
-            return self._exact.nearest(vector, k, among)
+        """Return the k nearest, best first, among the given keys, of keys greater than ``after``."""
+        exact = super().nearest
+        if self._bulk is None or among is not None or after or self.count <= self.exact_limit:
+            return exact(vector, k, among, after)
+        covered = self._bulk.covered
+        if not covered:
+            return exact(vector, k)
         try:
             bulk = self._bulk.nearest(vector, k + 8)  # a few more: some may have been forgotten since
         except Exception as error:  # noqa: BLE001 - whatever the index does, the exact scan answers
             _log.info("the Chroma index failed (%s); scanning exactly instead", error)
-            return self._exact.nearest(vector, k, among)
+            return exact(vector, k)
         if len(bulk) < k:  # it is being fed anew, by another process perhaps
-            return self._exact.nearest(vector, k, among)
-        tail, _ = self._exact.nearest(vector, k, after=covered)
-        keys, cosines = self._exact.nearest(vector, k, among=np.union1d(bulk, tail))
-        if len(keys) < min(k, self._exact.count):  # it named cases that are not here: forgotten, or of another namespace
-            return self._exact.nearest(vector, k)
+            return exact(vector, k)
+        tail, _ = exact(vector, k, after=covered)
+        keys, cosines = exact(vector, k, among=np.union1d(bulk, tail))
+        if len(keys) < min(k, self.count):  # it named cases that are not here: forgotten, or of another namespace
+            return exact(vector, k)
         return keys, cosines
