@@ -17,8 +17,17 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger import running, set_aside
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
-from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, solution_of
-from cascade_memory.ledger.reading import fetched, parts, usable, with_vectors
+from cascade_memory.ledger.rows import (
+    KEYS,
+    fetched,
+    fetched_for,
+    pack_floats,
+    pack_metadata,
+    pack_solution,
+    solution_of,
+    usable,
+    with_vectors,
+)
 
 HEAD_CHARS = 240
 _CHARACTERS = 8_000_000  # of solutions read at once
@@ -206,21 +215,15 @@ class SQLiteCases:
 
     def by_key(self, keys: Sequence[int]) -> dict[int, Case]:
         """Return whole cases by key; those that are gone are missing."""
-        found: dict[int, Case] = {}
         with self._connections.read() as connection:
-            for part, marks in parts(keys):
-                rows = fetched(connection, f"{_JOINED} WHERE cases.key IN ({marks})", part)
-                found.update((case.key, case) for case in usable(rows, _case))
-        return found
+            rows = fetched_for(connection, f"{_JOINED} WHERE cases.key IN ({KEYS})", keys)
+        return {case.key: case for case in usable(rows, _case)}
 
     def by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
         """Return whole cases by id."""
-        found: list[Case] = []
         with self._connections.read() as connection:
-            for part, marks in parts(ids):
-                query = f"{_JOINED} WHERE cases.namespace = ? AND cases.id IN ({marks})"
-                found += usable(fetched(connection, query, [namespace, *part]), _case)
-        return found
+            rows = fetched_for(connection, f"{_JOINED} WHERE cases.id IN ({KEYS}) AND cases.namespace = ?", ids, namespace)
+        return usable(rows, _case)
 
     def after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
         """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``key``.
@@ -243,39 +246,31 @@ class SQLiteCases:
     def keys_of(self, ids: Sequence[str]) -> list[int]:
         """Return the keys of cases by id."""
         with self._connections.read() as connection:
-            keys: list[int] = []
-            for part, marks in parts(ids):
-                keys += [row[0] for row in connection.execute(f"SELECT key FROM cases WHERE id IN ({marks})", part)]
-            return keys
+            return [key for (key,) in fetched_for(connection, f"SELECT key FROM cases WHERE id IN ({KEYS})", ids)]
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
         """Return one stored solution for each group that still has a case."""
         with self._connections.read() as connection:
-            found: dict[int, Solution] = {}
-            for part, marks in parts(groups):
-                rows = fetched(
-                    connection,
-                    f"""SELECT solution.id, case_text.solution_kind, case_text.solution FROM solution JOIN case_text
-                        ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
-                        WHERE solution.id IN ({marks})""",
-                    part,
-                )
-                found.update(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
-            return found
+            rows = fetched_for(
+                connection,
+                f"""SELECT solution.id, case_text.solution_kind, case_text.solution FROM solution JOIN case_text
+                    ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                    WHERE solution.id IN ({KEYS})""",
+                groups,
+            )
+        return dict(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return (digest of the key, kind) of one stored solution for each group that still has a case, without its text."""
         with self._connections.read() as connection:
-            found: dict[int, tuple[str, str]] = {}
-            for part, marks in parts(groups):
-                rows = connection.execute(
-                    f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
-                        ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
-                        WHERE solution.id IN ({marks})""",
-                    part,
-                )
-                found.update((group, (digest, kind)) for group, digest, kind in rows)
-            return found
+            rows = fetched_for(
+                connection,
+                f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
+                    ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                    WHERE solution.id IN ({KEYS})""",
+                groups,
+            )
+        return {group: (digest, kind) for group, digest, kind in rows}
 
 
 def _many_characters() -> Callable[[list[Any]], bool]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Column
-from cascade_memory.ledger.packing import pack_floats, pack_ints, unpack_floats, unpack_ints
+from cascade_memory.ledger.rows import pack_floats, pack_ints, unpack_floats, unpack_ints
 
 NUMBERS = len(Column)
 COMPACTED = "compacted:{}"  # the name of a fact, by namespace

@@ -13,10 +13,9 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.packing import pack_solution
-from cascade_memory.ledger.reading import fetched, metadata_if_readable, solution_if_readable
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
+from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
 
 # What the host noted itself comes before what an agent reported.
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,

@@ -11,7 +11,7 @@ from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import CASE_ADDED, EXPIRED, Expiring
 from cascade_memory.ledger import cases, running, set_aside
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.packing import solution_of
+from cascade_memory.ledger.rows import solution_of
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time for which an expired case can be brought back, or its ttl if that is less
 _AT_ONCE = 200  # in one transaction: others write in between

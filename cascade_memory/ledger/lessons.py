@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.packing import unpack_floats, unpack_ints
-from cascade_memory.ledger.reading import usable
 from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, SHADOW_COLUMNS, feedback, shadow_feedback
+from cascade_memory.ledger.rows import unpack_floats, unpack_ints, usable
 from cascade_memory.ports.policy import Feedback
 
 

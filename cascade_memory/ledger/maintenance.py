@@ -18,7 +18,7 @@ from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.mending import cured, summary
-from cascade_memory.ledger.packing import pack_floats
+from cascade_memory.ledger.rows import pack_floats
 
 _TIMES = (
     ("cases", "created_at"),

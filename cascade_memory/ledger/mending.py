@@ -20,7 +20,7 @@ from cascade_memory.ledger import cases, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
-from cascade_memory.ledger.packing import pack_floats, solution_of
+from cascade_memory.ledger.rows import pack_floats, solution_of
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
 

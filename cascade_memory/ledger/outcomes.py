@@ -18,10 +18,17 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
-from cascade_memory.ledger.packing import pack_floats, pack_metadata, pack_solution, unpack_floats, unpack_ints
-from cascade_memory.ledger.reading import metadata_if_readable, solution_if_readable
 from cascade_memory.ledger.recalls import count_use
 from cascade_memory.ledger.reports import check_room, withdraw
+from cascade_memory.ledger.rows import (
+    metadata_if_readable,
+    pack_floats,
+    pack_metadata,
+    pack_solution,
+    solution_if_readable,
+    unpack_floats,
+    unpack_ints,
+)
 from cascade_memory.ledger.verifications import said_of
 
 _NONE = np.zeros(0, np.float32)

@@ -14,14 +14,17 @@ from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.filters import EPISODES, keep_fields
-from cascade_memory.ledger.packing import (
+from cascade_memory.ledger.rows import (
+    float_arrays,
+    float_blobs,
+    int_arrays,
+    int_blobs,
+    metadata_if_readable,
     pack_floats,
-    pack_ints,
     pack_metadata,
     unpack_floats,
-    unpack_ints,
+    usable,
 )
-from cascade_memory.ledger.reading import metadata_if_readable, usable
 from cascade_memory.ports.policy import Feedback, Slate
 
 SEARCHES_KEPT = 2_048  # of a folder
@@ -58,12 +61,8 @@ class Recalling:
                     entry.encoder,
                     int(entry.shown),
                     None if np.isnan(entry.baseline) else entry.baseline,
-                    pack_ints(entry.candidates),
-                    pack_ints(entry.groups),
-                    pack_ints(entry.chosen),
-                    pack_floats(entry.numbers),
-                    pack_floats(entry.features),
-                    pack_floats(entry.context),
+                    *int_blobs(entry.candidates, entry.groups, entry.chosen),
+                    *float_blobs(entry.numbers, entry.features, entry.context),
                     *_packed(entry.shadow),
                 ),
             ).lastrowid
@@ -142,23 +141,25 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
     """Build what a policy learns from out of a row of ``FEEDBACK_COLUMNS``."""
     key, candidates, groups, chosen, numbers, features, context, shown, agreement, query = row
     n = len(candidates) // 8
-    similarity = unpack_floats(numbers, NUMBERS)[:, Column.SIMILARITY] if n else np.zeros(0, np.float32)
-    places = unpack_ints(chosen)
-    if not len(similarity) == len(groups) // 8 == n or (len(places) and not 0 <= places.min() <= places.max() < n):
+    of_solutions, places = int_arrays(groups, chosen)
+    labels = agreement if agreement is not None and len(agreement) == 4 * n else None
+    of_pairs, table, of_choice, vector, agreed = float_arrays(features, numbers, context, query or b"", labels or b"")
+    similarity = table.reshape(-1, NUMBERS)[:, Column.SIMILARITY] if n else np.zeros(0, np.float32)
+    if not len(similarity) == len(of_solutions) == n or (len(places) and not 0 <= places.min() <= places.max() < n):
         raise ValueError(f"the arrays of recall {key} do not belong together")
     return Feedback(
         key=key,
         slate=Slate(
-            features=unpack_floats(features).reshape(n, len(features) // (4 * n) if n else 0),
+            features=of_pairs.reshape(n, len(of_pairs) // n if n else 0),
             similarity=similarity,
-            groups=unpack_ints(groups),
-            query=unpack_floats(query) if query else None,
+            groups=of_solutions,
+            query=vector if query else None,
         ),
         chosen=places,
-        context=unpack_floats(context),
+        context=of_choice,
         shown=bool(shown),
         reward=reward,
-        agreement=None if agreement is None or len(agreement) != 4 * n else unpack_floats(agreement),
+        agreement=None if labels is None else agreed,
         weight=weight,
     )
 
@@ -180,10 +181,15 @@ def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown, in order, without repeats."""
     keys: dict[int, None] = {}
     rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
-    for shown in usable(rows, lambda row: unpack_ints(row[0])[unpack_ints(row[1])]):
-        for key in shown:
-            keys[int(key)] = None
+    for shown in usable(rows, _shown):
+        for key in shown.tolist():
+            keys[key] = None
     return list(keys)
+
+
+def _shown(row: tuple[bytes, bytes]) -> NDArray[np.int64]:
+    candidates, chosen = int_arrays(*row)
+    return candidates[chosen]
 
 
 def count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:

@@ -26,7 +26,7 @@ from cascade_memory.domain.validation import (
 )
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.packing import unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_solution
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -26,8 +26,8 @@ from cascade_memory.ledger.insight import SQLiteInsight
 from cascade_memory.ledger.lessons import SQLiteLessons
 from cascade_memory.ledger.maintenance import SQLiteMaintenance
 from cascade_memory.ledger.outcomes import Settling
-from cascade_memory.ledger.reading import fetched, parts, with_vectors
 from cascade_memory.ledger.recalls import Recalling
+from cascade_memory.ledger.rows import KEYS, fetched, fetched_for, with_vectors
 from cascade_memory.ports.pair_encoder import Candidates
 
 _TEXT_CHARS = 2_000  # of a query, for comparing words
@@ -153,15 +153,14 @@ class SQLiteLedger(Recalling, Settling):
     def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
         """Return (text, head, group, id) for each key: what choosing needs, without solutions and vectors."""
         with self.connections.read() as connection:
-            found: dict[int, tuple[str, str, int, str]] = {}
-            for part, marks in parts([int(key) for key in keys]):
-                query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id FROM cases
-                            WHERE key IN ({marks}) AND verified_at >= ?"""
-                rows = fetched(connection, query, [*part, verified_after])
-                for key, text, head, group, case_id in rows:  # an edited row may hold anything
-                    if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:
-                        found[key] = (text, head, group, case_id)
-            return found
+            query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id FROM cases
+                        WHERE key IN ({KEYS}) AND verified_at >= ?"""
+            rows = fetched_for(connection, query, keys.tolist(), verified_after)
+        found: dict[int, tuple[str, str, int, str]] = {}
+        for key, text, head, group, case_id in rows:  # an edited row may hold anything
+            if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:
+                found[key] = (text, head, group, case_id)
+        return found
 
 
 class SQLiteFacts:

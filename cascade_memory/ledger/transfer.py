@@ -18,7 +18,7 @@ from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.packing import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
+from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.set_aside import displace
 

@@ -10,7 +10,7 @@ from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.packing import pack_metadata, solution_of
+from cascade_memory.ledger.rows import pack_metadata, solution_of
 
 _OUTCOMES = "FROM outcome WHERE cases_key = ? AND withdrawn_at IS NULL"
 _ADDITIONS = "FROM addition WHERE cases_key = ?"

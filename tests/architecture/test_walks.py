@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
-    "a recall through the LangChain retriever": (57, 140),
-    "a reward through the handler": (54, 188),
-    "forget(purge=True)": (43, 236),
+    "a recall through the LangChain retriever": (51, 112),
+    "a reward through the handler": (50, 146),
+    "forget(purge=True)": (39, 160),
 }
 
 

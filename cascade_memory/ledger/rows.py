@@ -1,0 +1,189 @@
+"""What stands in rows: values as SQLite keeps them, and rows as they can be used.
+
+A file that somebody has edited may hold texts that are none, and numbers where texts belong: recall must not fail for one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.trajectory import Solution, Trajectory
+
+KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
+_CHUNK = 500  # host parameters a statement
+_NORM_TOLERANCE = 4e-3  # of the square
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def pack_floats(array: NDArray[np.floating]) -> bytes:
+    """Return little-endian float32 bytes.
+
+    >>> unpack_floats(pack_floats(np.array([0.5, 1.0])))
+    array([0.5, 1. ], dtype=float32)
+    """
+    return np.ascontiguousarray(array, "<f4").tobytes()
+
+
+def unpack_floats(blob: bytes, columns: int | None = None) -> NDArray[np.float32]:
+    """Read ``pack_floats``; with ``columns``, as a matrix."""
+    array = np.frombuffer(blob, "<f4").astype(np.float32)
+    return array if columns is None else array.reshape(-1, columns)
+
+
+def pack_ints(array: NDArray[np.integer]) -> bytes:
+    """Return little-endian int64 bytes."""
+    return np.ascontiguousarray(array, "<i8").tobytes()
+
+
+def unpack_ints(blob: bytes) -> NDArray[np.int64]:
+    """Read ``pack_ints``."""
+    return np.frombuffer(blob, "<i8").astype(np.int64)
+
+
+def int_blobs(*arrays: NDArray[np.integer]) -> tuple[bytes, ...]:
+    """Return ``pack_ints`` of each."""
+    return tuple(np.ascontiguousarray(array, "<i8").tobytes() for array in arrays)
+
+
+def float_blobs(*arrays: NDArray[np.floating]) -> tuple[bytes, ...]:
+    """Return ``pack_floats`` of each."""
+    return tuple(np.ascontiguousarray(array, "<f4").tobytes() for array in arrays)
+
+
+def int_arrays(*blobs: bytes) -> tuple[NDArray[np.int64], ...]:
+    """Return ``unpack_ints`` of each."""
+    return tuple(np.frombuffer(blob, "<i8").astype(np.int64) for blob in blobs)
+
+
+def float_arrays(*blobs: bytes) -> tuple[NDArray[np.float32], ...]:
+    """Return ``unpack_floats`` of each."""
+    return tuple(np.frombuffer(blob, "<f4").astype(np.float32) for blob in blobs)
+
+
+def pack_solution(solution: Solution | None) -> tuple[str | None, str | None]:
+    """Return (kind, text)."""
+    if solution is None:
+        return None, None
+    if isinstance(solution, Trajectory):
+        return "trajectory", solution.to_json()
+    return "text", solution
+
+
+def pack_metadata(metadata: Mapping[str, Any]) -> str:
+    """Return metadata as JSON.
+
+    >>> pack_metadata({"user": "Zoë"})
+    '{"user": "Zoë"}'
+    """
+    return json.dumps(dict(metadata), ensure_ascii=False)
+
+
+def unpack_solution(kind: str | None, text: str | None) -> Solution | None:
+    """Read ``pack_solution``.
+
+    >>> unpack_solution(*pack_solution("turn left"))
+    'turn left'
+    """
+    if kind is None or text is None:
+        return None
+    return Trajectory.from_json(text) if kind == "trajectory" else text
+
+
+def solution_of(kind: str, text: str) -> Solution:
+    """Read a solution that is certainly there."""
+    return cast("Solution", unpack_solution(kind, text))
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+def fetched(
+    connection: sqlite3.Connection, query: str, values: Sequence[Any], enough: Callable[[list[Any]], bool] | None = None
+) -> list[Any]:
+    """Return all rows of a query, or those until there are enough; in texts that are not UTF-8, what is not is replaced."""
+    try:
+        return _until(enough, connection.execute(query, values))
+    except sqlite3.OperationalError as error:
+        if "decode" not in str(error):
+            raise
+    before, connection.text_factory = connection.text_factory, _replaced
+    try:
+        return _until(enough, connection.execute(query, values))
+    finally:
+        connection.text_factory = before
+
+
+def fetched_for(connection: sqlite3.Connection, query: str, keys: Sequence[Any], *values: Any) -> list[Any]:
+    """Return the rows of a query ``... IN (<keys>) ...``, as many keys at a time as one statement takes; more values follow."""
+    rows: list[Any] = []
+    for start in range(0, len(keys), _CHUNK):
+        part = keys[start : start + _CHUNK]
+        rows += fetched(connection, query.replace(KEYS, ",".join("?" * len(part))), [*part, *values])
+    return rows
+
+
+def _until(enough: Callable[[list[Any]], bool] | None, rows: sqlite3.Cursor) -> list[Any]:
+    if enough is None:
+        return rows.fetchall()
+    found: list[Any] = []
+    for row in rows:
+        found.append(row)
+        if enough(found):
+            break
+    rows.close()
+    return found
+
+
+def _replaced(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
+    """Return what is made of rows, without those of which nothing can be made; the doctor says which they are."""
+    found: list[_T] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except Exception as error:  # noqa: BLE001 - a torn or edited row fails in any way; the others count
+            _log.warning("a row of the ledger cannot be used (%r): cascade-memory doctor --fix", error)
+    return found
+
+
+def solution_if_readable(kind: str | None, text: str | None) -> Solution | None:
+    """Return a solution, or None where it cannot be read."""
+    if text is None:
+        return None
+    return next(iter(usable([(kind, text)], lambda both: unpack_solution(*both))), None)
+
+
+def metadata_if_readable(text: str | None) -> dict[str, Any]:
+    """Return metadata that was stored as JSON, or none where it cannot be read."""
+    found = next(iter(usable([text or "{}"], json.loads)), None)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
+    """Return the rows that end with a vector of the usual length and of norm one, and these vectors."""
+    sizes = Counter([len(row[-1]) for row in rows]) if len(rows) > 1 else {len(row[-1]): 1 for row in rows}
+    size = max(sizes, key=sizes.__getitem__, default=0)
+    if not size or size % 4:
+        return [], np.zeros((0, 0), np.float32)
+    if len(sizes) > 1:
+        rows = [row for row in rows if len(row[-1]) == size]
+    vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
+    with np.errstate(all="ignore"):  # one bad number makes a bad square
+        squares = np.einsum("nd,nd->n", vectors, vectors) if len(rows) > 1 else np.dot(vectors[0], vectors[0])[None]
+    good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
+    return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])
