@@ -36,15 +36,15 @@ class Attempt:
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._may = deque((True,))  # whoever takes it decides: cases are shown, or nobody waits any more
 
-    def left(self) -> float | None:
-        """Return for how long writing down may take."""
-        return None if self._ends is None else min(self._ends - time.monotonic(), _SHARE * (self.deadline or 0.0)) * _MARGIN
+    def show(self, found: Recall) -> float | None:
+        """These cases will be shown, whatever becomes of writing that down; return for how long that may take.
 
-    def show(self, found: Recall) -> None:
-        """These cases will be shown, whatever becomes of writing that down; raises if nobody waits any more."""
+        Raises if nobody waits any more.
+        """
         self.found = found
         if not self.decide():
             raise DeadlinePassed("nobody waits for this recall any more")
+        return None if self._ends is None else min(self._ends - time.monotonic(), _SHARE * (self.deadline or 0.0)) * _MARGIN
 
     def decide(self) -> bool:
         """Decide for both; return False where the other one was faster."""
@@ -75,16 +75,17 @@ class Attempts:
         self._stuck: list[Job[Any]] = []
         self._counting = threading.Lock()
 
-    def make(self, attempt: Attempt, work: Callable[[], Recall]) -> Recall:
+    def make(self, deadline: float | None, work: Callable[[Attempt], Recall]) -> Recall:
         """Return what was found within the deadline, or raise; without a deadline, on the caller's own thread."""
-        if attempt.deadline is None:
-            return work()
+        attempt = Attempt(deadline)
+        if deadline is None:
+            return work(attempt)
         if self._direct:
-            with patience(_SHARE * attempt.deadline):
-                return work()
-        job = self._begun(work, _SHARE * attempt.deadline)
+            with patience(_SHARE * deadline):
+                return work(attempt)
+        job = self._begun(lambda: work(attempt), _SHARE * deadline)
         try:
-            if job.wait(attempt.deadline):
+            if job.wait(deadline):
                 return job.result()
         except KeyboardInterrupt:
             attempt.decide()

@@ -15,6 +15,8 @@ from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.engine.decision import Decision
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.request import RecallRequest
+from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ports.pair_encoder import Query
 
 _PLAIN = CosineEncoder()  # what a search needs
@@ -24,49 +26,43 @@ _SEARCH = Exposure(abstain=False)
 class Decider:
     """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, says what it would do."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, candidates: int) -> None:
+        self._parts, self._candidates = parts, candidates
 
-    def decide(
-        self,
-        query: Query,
-        state: NamespaceState,
-        *,
-        k: int,
-        size: int,
-        where: object | None,
-        exposure: Exposure | None,
-        episode_id: str,
-        arm: str,
-    ) -> Decision:
-        """Find, then choose; without ``exposure`` this is a search: by similarity alone."""
+    def decide(self, request: RecallRequest, query: Query, state: NamespaceState) -> Decision:
+        """Find, then choose; for a search by similarity alone."""
+        episode_id = request.episode_id or str(uuid.uuid4())
+        arm = "live" if request.search else self._arm(request, episode_id)
+        exposure = _SEARCH if request.search else request.exposure
+        size = max(self._candidates, request.k)
         with calculating():
             recalled = recall(
                 query,
                 index=state.index,
                 ledger=self._parts.ledger,
                 size=size,
-                among=self._among(state, where, None if exposure is None else size),
+                among=self._among(state, request.where, None if request.search else size),
                 verified_after=state.verified_after(),
             )
-            encoder, learned = state.now
-            policy = self._parts.fallback if exposure is None else learned
+            encoder, learned = state.learner.now
+            policy = self._parts.fallback if request.search else learned
             number, draw = state.seed()
             seed = number * 2_654_435_761 + draw
             selection = select(
                 query,
                 recalled.candidates,
                 recalled.similarity,
-                encoder=_PLAIN if exposure is None else encoder,
+                encoder=_PLAIN if request.search else encoder,
                 policy=policy,
                 fallback=self._parts.fallback,
-                k=k,
-                exposure=exposure or _SEARCH,
+                k=request.k,
+                exposure=exposure,
                 seed=seed,
             )
             opinion = None
-            if exposure is not None and state.shadow is not None:
-                opinion = state.shadow.opinion(query, recalled, selection.choice, k, abstain=exposure.abstain, seed=seed)
+            if state.shadow is not None and not request.search:
+                choice = selection.choice
+                opinion = state.shadow.opinion(query, recalled, choice, request.k, abstain=exposure.abstain, seed=seed)
         return Decision(
             id=str(uuid.uuid4()),
             episode_id=episode_id,
@@ -78,6 +74,17 @@ class Decider:
             encoder=encoder.identity,
             opinion=opinion,
         )
+
+    def _arm(self, request: RecallRequest, episode_id: str) -> str:
+        """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
+        episode = None if request.episode_id is None else self._parts.ledger.episodes.one(episode_id)
+        if episode is None:
+            return request.exposure.arm_of(episode_id)
+        if episode.namespace != request.namespace:
+            raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace")
+        if episode.status != "open":
+            raise EpisodeClosed(f"episode {episode_id!r} is {episode.status}; open another one to recall again")
+        return episode.arm
 
     def _among(self, state: NamespaceState, where: object | None, newest: int | None) -> NDArray[np.int64] | None:
         """Return the keys to choose among; None is all of them. ``newest``: at most so many, where the ranker wants those."""

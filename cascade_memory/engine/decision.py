@@ -1,4 +1,4 @@
-"""What a recall found and chose, and the row in which that is written down."""
+"""What a recall found and chose: the row in which that is written down, and what it looks like from outside."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.cycle.select import Selection
+from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.engine.request import RecallRequest
+from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Choice, Slate
 
 _NOTHING = np.zeros(0, np.float32)
@@ -116,3 +118,103 @@ def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
     numbers[:, Column.UTILITY] = choice.utility
     numbers[:, Column.PROPENSITY] = choice.propensity
     return numbers
+
+
+# -- from outside ----------------------------------------------------------------------------------------------------
+
+
+def recall_view(decision: Decision, request: RecallRequest, ledger: Ledger, features: tuple[str, ...]) -> Recall:
+    """Return the public face of a recall: the cases that are shown, and why."""
+    choice = decision.selection.choice
+    return Recall(
+        id=decision.id,
+        episode_id=decision.episode_id,
+        namespace=request.namespace,
+        query=request.query,
+        cases=_shown(decision, ledger),
+        abstained=choice is not None and choice.abstained and decision.arm == "live",
+        arm=decision.arm,
+        template=request.template,
+        explainer=lambda: _explanation(decision, features),
+    )
+
+
+def failed_recall(request: RecallRequest, error: str) -> Recall:
+    """Return a recall without cases that says what went wrong."""
+    nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
+    return Recall(
+        id=str(uuid.uuid4()),
+        episode_id=request.episode_id or str(uuid.uuid4()),
+        namespace=request.namespace,
+        query=request.query,
+        cases=(),
+        abstained=False,
+        error=error,
+        template=request.template,
+        explainer=lambda: nothing,
+    )
+
+
+def _shown(decision: Decision, ledger: Ledger) -> tuple[RecalledCase, ...]:
+    choice, slate = decision.selection.choice, decision.selection.slate
+    if choice is None or not decision.shows:
+        return ()
+    keys = [int(key) for key in decision.recalled.candidates.keys[choice.chosen]]
+    stored = ledger.cases.by_key(keys)
+    return tuple(
+        RecalledCase(
+            id=case.id,
+            query=case.query,
+            solution=case.solution,
+            metadata=case.metadata,
+            similarity=float(slate.similarity[i]),
+            utility=float(choice.utility[i]),
+            uncertainty=float(choice.uncertainty[i]),
+            score=float(choice.score[i]),
+        )
+        for i, key in zip(choice.chosen.tolist(), keys, strict=True)
+        if (case := stored.get(key)) is not None  # else another process forgot it a moment ago
+    )
+
+
+def _explanation(decision: Decision, features: tuple[str, ...]) -> Explanation:
+    choice = decision.selection.choice
+    return Explanation(
+        candidates=_candidates(decision),
+        abstained=choice is not None and choice.abstained,
+        baseline=math.nan if choice is None else choice.baseline,
+        rewards=decision.rewards,
+        policy=decision.policy,
+        feature_names=(*features, "record"),
+        arm=decision.arm,
+    )
+
+
+def _candidates(decision: Decision) -> tuple[Candidate, ...]:
+    choice, slate = decision.selection.choice, decision.selection.slate
+    if choice is None:
+        return ()
+    best = {int(i) for i in choice.chosen}
+    columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
+    standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing
+    parts = (
+        np.zeros((len(slate), 0)) if choice.contributions is None else np.column_stack([choice.contributions, standing[:, 2]])
+    )
+    rows = zip(*(column.tolist() for column in (*columns, *standing.T)), parts.tolist(), strict=True)
+    return tuple(
+        Candidate(
+            id=decision.recalled.ids[i],
+            query=decision.recalled.candidates.texts[i],
+            similarity=similarity,
+            value=value,
+            uncertainty=uncertainty,
+            score=score,
+            utility=utility,
+            chosen=i in best,
+            contributions=tuple(contributions),
+            tried=tried,
+            succeeded=succeeded,
+            record=record,
+        )
+        for i, (similarity, value, uncertainty, score, utility, tried, succeeded, record, contributions) in enumerate(rows)
+    )

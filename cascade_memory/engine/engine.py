@@ -6,9 +6,8 @@ import logging
 import os
 import threading
 import time
-import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -24,7 +23,7 @@ from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decide import Decider
-from cascade_memory.engine.decision import Decision, recall_record
+from cascade_memory.engine.decision import recall_record, recall_view
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.learner_thread import LearnerThread
@@ -32,7 +31,7 @@ from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
-from cascade_memory.engine.request import Judgement, RecallRequest, arm_of, check_confirmed
+from cascade_memory.engine.request import Judgement, RecallRequest, check_confirmed
 from cascade_memory.errors import EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
@@ -51,8 +50,8 @@ class Engine:
         self.parts = parts
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
-        self._candidates, self._limits = candidates, limits
-        self._decider = Decider(parts)
+        self._limits = limits
+        self._decider = Decider(parts, candidates)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -109,10 +108,6 @@ class Engine:
         return embed_with(self.parts.embedder, texts)
 
     # -- namespaces --------------------------------------------------------------------------------------------------
-
-    def is_loaded(self, namespace: str) -> bool:
-        """Say whether a recall has nothing to load first."""
-        return self._prepared and namespace in self._states
 
     def load(self, namespace: str) -> None:
         """Load the embedder's model, if it has one, and a namespace."""
@@ -231,45 +226,42 @@ class Engine:
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
-    def recall(self, request: RecallRequest, attempt: Attempt, view: Callable[[Decision], Recall]) -> Recall:
-        """Find, choose, and record the choice, if that is possible in time, before ``view`` of it is handed out."""
+    def recall(self, request: RecallRequest) -> Recall:
+        """Find, choose, and record the choice within the deadline; what has to be loaded first, once, has longer."""
+        if not self._prepared or request.namespace not in self._states:
+            what = f"namespace {request.namespace!r} or the embedder"
+            self.attempts.load(request.deadline, lambda: self.load(request.namespace), what)
+        return self.attempts.make(request.deadline, lambda attempt: self._recall(request, attempt))
+
+    def _recall(self, request: RecallRequest, attempt: Attempt) -> Recall:
+        """Find, choose, and record the choice, if that is possible in time, before it is handed out."""
         self._last_used = time.monotonic()
-        self.parts.ledger.check(log=False)  # what is known here may be of a ledger that is gone, or of another embedder
+        parts = self.parts
+        parts.ledger.check(log=False)  # what is known here may be of a ledger that is gone, or of another embedder
         state = self.namespace_state(request.namespace)
-        attempt.doing = f"the embedder {self.parts.embedder.identity!r}"
+        attempt.doing = f"the embedder {parts.embedder.identity!r}"
         vector = self.embed([request.query])[0]
         attempt.doing = "the memory"
         self.learn_soon()  # from what other processes did
         if state.overdue:
             self._learn_from_news()
         seq = self._follower.seq
-        name = request.episode_id or str(uuid.uuid4())
-        decision = self._decider.decide(
-            Query(text=request.query, vector=vector),
-            state,
-            k=request.k,
-            size=max(self._candidates, request.k),
-            where=request.where,
-            exposure=None if request.search else request.exposure,
-            episode_id=name,
-            arm=arm_of(request, name, self.parts.ledger),
-        )
-        if decision.selection.failure is not None:
+        decision = self._decider.decide(request, Query(text=request.query, vector=vector), state)
+        choice, failure = decision.selection.choice, decision.selection.failure
+        if failure is not None:
             self.failures["rank"] += 1
-            self.last_error = f"rank: {decision.selection.failure}"
-        writes_features = self.parts.ranker.writes_features
-        entry = recall_record(request, vector, decision, state.namespace_id, with_features=writes_features)
-        found = view(decision)
-        attempt.show(found)
-        choice = decision.selection.choice
-        would_learn = decision.selection.failure is None and not request.search and self.learning != "off"
+            self.last_error = f"rank: {failure}"
+        entry = recall_record(request, vector, decision, state.namespace_id, with_features=parts.ranker.writes_features)
+        found = recall_view(decision, request, parts.ledger, parts.ranker.features)
+        left = attempt.show(found)
+        would_learn = failure is None and not request.search and self.learning != "off"
 
         def written(key: int) -> None:
-            if choice is not None and decision.shows and would_learn:
-                state.policy.expect(key, decision.selection.slate, choice)
+            if choice is not None and entry.shown and would_learn:
+                state.learner.policy.expect(key, decision.selection.slate, choice)
 
-        failure = self.recording.write(entry, attempt.left(), seq, written)
-        return found if failure is None or request.search else unrecorded(found, failure)
+        unwritten = self.recording.write(entry, left, seq, written)
+        return found if unwritten is None or request.search else unrecorded(found, unwritten)
 
     def reward(
         self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None

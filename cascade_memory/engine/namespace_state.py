@@ -83,11 +83,6 @@ class NamespaceState:
         return ranker.encoder(self._parts.embedder.dimension, self.index.vectors)
 
     @property
-    def now(self) -> tuple[PairEncoder, Policy]:
-        """Encoder and policy that fit each other: to be read together."""
-        return self.learner.now
-
-    @property
     def encoder(self) -> PairEncoder:
         """The encoder as it is now; another one after cases were forgotten."""
         return self.learner.encoder

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import ContentChanged, EpisodeClosed, UnknownEpisode
+from cascade_memory.errors import ContentChanged
 from cascade_memory.ports.ledger import Ledger
 
 
@@ -21,11 +22,13 @@ class RecallRequest:
     namespace: str
     k: int
     where: object | None
-    episode_id: str | None
-    thread_id: str | None
-    metadata: Mapping[str, MetadataValue]
     exposure: Exposure
-    search: bool
+    template: Template  # how the cases that are shown become text
+    deadline: float | None  # in seconds
+    episode_id: str | None = None
+    thread_id: str | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    search: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +42,6 @@ class Judgement:
     metadata: dict[str, MetadataValue]
     overwrite: bool
     confirms: str | None  # the fingerprint of the episode as they saw it
-
-
-def arm_of(request: RecallRequest, name: str, ledger: Ledger) -> str:
-    """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
-    if request.search:
-        return "live"
-    episode = None if request.episode_id is None else ledger.episodes.one(name)
-    if episode is None:
-        return request.exposure.arm_of(name)
-    if episode.namespace != request.namespace:
-        raise UnknownEpisode(f"episode {name!r} belongs to another namespace")
-    if episode.status != "open":
-        raise EpisodeClosed(f"episode {name!r} is {episode.status}; open another one to recall again")
-    return episode.arm
 
 
 def check_confirmed(said: Judgement, read: Unsettled, ledger: Ledger) -> None:

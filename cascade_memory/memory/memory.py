@@ -20,8 +20,7 @@ from cascade_memory.domain.validation import (
     check_metadata,
     check_query,
 )
-from cascade_memory.engine.attempt import Attempt
-from cascade_memory.engine.decision import Decision
+from cascade_memory.engine.decision import failed_recall
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import (
@@ -39,7 +38,6 @@ from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory import curation, transfer
 from cascade_memory.memory.backup import backup
 from cascade_memory.memory.episodes import EpisodeVerbs
-from cascade_memory.memory.recall_view import failed_recall, recall_view
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 
@@ -78,16 +76,20 @@ class Memory(EpisodeVerbs):
             If the memory itself fails, or does not answer within its deadline, no cases and ``.error``: a failing memory does
             not stop the agent. If it only cannot be written, the cases and ``.error``.
         """
-        return self._recall(
-            query,
-            k=k,
-            namespace=namespace,
+        engine = self._open()
+        request = RecallRequest(
+            query=check_query(query),
+            k=self._k if k is None else check_k(k),
+            namespace=self._in(namespace),
             where=where,
-            episode_id=episode_id,
-            thread_id=thread_id,
-            metadata=metadata,
-            search=False,
+            episode_id=None if episode_id is None else check_id(episode_id, "episode_id"),
+            thread_id=None if thread_id is None else check_id(thread_id, "thread_id"),
+            metadata=check_metadata(metadata),
+            exposure=self._exposure,
+            template=self._template,
+            deadline=self._deadline,
         )
+        return self._found(engine, request)
 
     def search(
         self,
@@ -98,55 +100,29 @@ class Memory(EpisodeVerbs):
         where: Mapping[str, Any] | None = None,
     ) -> Recall:
         """Return the most similar cases, whatever was learned. Opens no episode, takes no reward, is logged as a search."""
-        return self._recall(
-            query, k=k, namespace=namespace, where=where, episode_id=None, thread_id=None, metadata=None, search=True
-        )
-
-    def _recall(
-        self,
-        query: str,
-        *,
-        k: int | None,
-        namespace: str | None,
-        where: Mapping[str, Any] | None,
-        episode_id: str | None,
-        thread_id: str | None,
-        metadata: Mapping[str, MetadataValue] | None,
-        search: bool,
-    ) -> Recall:
         engine = self._open()
-        query = check_query(query)
-        k = self._k if k is None else check_k(k)
-        namespace = self._in(namespace)
-        episode_id = None if episode_id is None else check_id(episode_id, "episode_id")
-        thread_id = None if thread_id is None else check_id(thread_id, "thread_id")
         request = RecallRequest(
-            query=query,
-            namespace=namespace,
-            k=k,
+            query=check_query(query),
+            k=self._k if k is None else check_k(k),
+            namespace=self._in(namespace),
             where=where,
-            episode_id=episode_id,
-            thread_id=thread_id,
-            metadata=check_metadata(metadata),
             exposure=self._exposure,
-            search=search,
+            template=self._template,
+            deadline=self._deadline,
+            search=True,
         )
+        return self._found(engine, request)
 
-        def view(decision: Decision) -> Recall:
-            return recall_view(engine, decision, query=query, namespace=namespace, template=self._template)
-
-        attempt = Attempt(self._deadline)
+    def _found(self, engine: Engine, request: RecallRequest) -> Recall:
+        """Return what the engine finds, or a recall without cases that says what went wrong."""
         try:
-            if not engine.is_loaded(namespace):
-                engine.attempts.load(self._deadline, lambda: engine.load(namespace), f"namespace {namespace!r} or the embedder")
-                attempt = Attempt(self._deadline)
-            found = engine.attempts.make(attempt, lambda: engine.recall(request, attempt, view))
+            found = engine.recall(request)
         except _MISUSE as error:
             if not isinstance(error, EmbedderFailed):
                 raise
-            found = self._failed(engine, error, query, namespace, episode_id)
+            found = self._failed(engine, error, request)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            found = self._failed(engine, error, query, namespace, episode_id)
+            found = self._failed(engine, error, request)
         if found.error is not None:
             failed = "write a recall down" if found.cases else "recall"
             going_on = "" if found.cases else "; going on without cases"
@@ -154,9 +130,9 @@ class Memory(EpisodeVerbs):
             warnings.warn(message, RuntimeWarning, stacklevel=3)
         return found
 
-    def _failed(self, engine: Engine, error: Exception, query: str, namespace: str, episode_id: str | None) -> Recall:
+    def _failed(self, engine: Engine, error: Exception, request: RecallRequest) -> Recall:
         engine.note_failure("recall", error)
-        failed = failed_recall(query, namespace, episode_id, f"{type(error).__name__}: {error}", self._template)
+        failed = failed_recall(request, f"{type(error).__name__}: {error}")
         engine.recording.note_unopened(failed.episode_id)
         return failed
 
