@@ -1,4 +1,4 @@
-"""Characters that nobody sees, and those that turn a line around: made visible, or left where they are needed."""
+"""Texts for people and for prompts: characters that nobody sees are written out, and what is too long is cut in the middle."""
 
 from __future__ import annotations
 
@@ -56,6 +56,20 @@ def legible(text: str) -> str:
     if text.isascii() or _HIDDEN.search(text) is None:
         return text
     return _NEEDED_OR_HIDDEN.sub(_written_unless_needed, text)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Keep the beginning and the end, and say how much went: the end of a trajectory is often what solved it."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return f"{text[:head]}\n[... {len(text) - limit:,} characters cut ...]\n{text[-tail:]}"
+
+
+def fitting(text: str, limit: int) -> str:
+    """Return a text for a prompt, cut where it is too long, also by what has to be written out."""
+    return shortened(legible(shortened(text, limit)), 2 * limit)
 
 
 def _written(found: re.Match[str]) -> str:

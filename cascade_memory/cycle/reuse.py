@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory, shortened, solution_text
-from cascade_memory.visible import legible
+from cascade_memory.domain.trajectory import Trajectory, solution_text
+from cascade_memory.visible import fitting
 
 Template: TypeAlias = Callable[[Sequence[RecalledCase]], str]
 
@@ -59,10 +59,6 @@ def body(case: RecalledCase, limit: int = MAX_CASE_CHARS) -> str:
 
     What nobody would see in it is written out: ``<U+E0041>``.
     """
-    query = _fitting(case.query, limit // 2)
+    query = fitting(case.query, limit // 2)
     kind = "Steps that solved it" if isinstance(case.solution, Trajectory) else "Solution"
-    return f"Task: {query}\n{kind}:\n{_fitting(solution_text(case.solution), max(limit - len(query), limit // 4))}"
-
-
-def _fitting(text: str, limit: int) -> str:
-    return shortened(legible(shortened(text, limit)), 2 * limit)  # a text full of what has to be written out grows
+    return f"Task: {query}\n{kind}:\n{fitting(solution_text(case.solution), max(limit - len(query), limit // 4))}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from cascade_memory.domain.trajectory import Solution, Trajectory, shortened
+from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS
+from cascade_memory.visible import shortened
 
 CaseText: TypeAlias = "Callable[[str, Solution], str]"
 _MAX_CHARS = 2_000  # of tool calls: an embedder reads no more

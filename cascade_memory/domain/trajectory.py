@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
 from cascade_memory.errors import InvalidInput
-from cascade_memory.visible import shown_visibly
+from cascade_memory.visible import shortened, shown_visibly
 
 
 @shown_visibly
@@ -137,15 +137,6 @@ def capped(
     if len(kept.as_text()) <= max_chars or max_field_chars <= 100:
         return kept
     return capped(trajectory, max_field_chars=max_field_chars // 2, max_steps=max_steps, max_chars=max_chars)
-
-
-def shortened(text: str, limit: int) -> str:
-    """Keep the beginning and the end, and say how much went: the end of a trajectory is often what solved it."""
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    tail = limit - head
-    return f"{text[:head]}\n[... {len(text) - limit:,} characters cut ...]\n{text[-tail:]}"
 
 
 Solution: TypeAlias = "str | Trajectory"

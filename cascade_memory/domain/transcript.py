@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped, shortened
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped
 from cascade_memory.domain.validation import clean_text
+from cascade_memory.visible import shortened
 
 MAX_FIELD_CHARS = 8_000
 MAX_ANSWER_CHARS = 100_000

@@ -43,13 +43,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def join(self, run_id: UUID | None, metadata: dict[str, Any] | None) -> Root | None:
         """Return the root that a recall below this run belongs to, and remember that there was one."""
-        found = self._tree.find(run_id, metadata)
-        if found is None:
-            return None
-        if found.tool is not None:
-            found.tool.own = True
-        found.root.opened = True
-        return found.root
+        return self._tree.join(run_id, metadata)
 
     def claim(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
         """Return the id for the first episode of the outermost run, once; None if it has one, or is not known."""

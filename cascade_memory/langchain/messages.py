@@ -10,9 +10,10 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMess
 
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.react_text import is_react, read_react
-from cascade_memory.domain.trajectory import Solution, Step, shortened
+from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, is_rendered, made, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+from cascade_memory.visible import shortened
 
 RECALLED = "cascade_recall"  # marks a tool message that shows recalled cases
 _OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")

@@ -32,8 +32,8 @@ from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.adapter import Adapter, engine_for, join
-from cascade_memory.runs.around import active_episode
+from cascade_memory.runs.adapter import Adapter, engine_for
+from cascade_memory.runs.around import active_episode, join
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
@@ -133,8 +133,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         around = active_episode(self._engine)
         root = self._handler.join(run_id, fields)
         if around is not None:
-            around.recalls += 1
-            return join(recall, around.episode_id, around.namespace, None)
+            return around.join(recall)
         episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)
         thread = fields.get("thread_id")
         return join(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))

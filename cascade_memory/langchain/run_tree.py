@@ -108,6 +108,17 @@ class RunTree:
         ]
         return found[0] if len(found) == 1 else None
 
+    def join(self, run_id: UUID | None, metadata: Mapping[str, Any] | None) -> Root | None:
+        """Return the root that a recall below this run belongs to, and note there that somebody recalled."""
+        found = self.find(run_id, metadata)
+        if found is None:
+            return None
+        with self._lock:
+            if found.tool is not None:
+                found.tool.own = True
+            found.root.opened = True
+        return found.root
+
     def claim(self, run_id: UUID | None, metadata: Mapping[str, Any]) -> str | None:
         """Hand out the id of a root's episode to the first who asks, unless somebody recalled under it already."""
         found = self.find(run_id, metadata)

@@ -27,8 +27,8 @@ from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.adapter import Adapter, engine_for, join
-from cascade_memory.runs.around import ActiveEpisode, active_episode
+from cascade_memory.runs.adapter import Adapter, engine_for
+from cascade_memory.runs.around import ActiveEpisode, active_episode, join
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -107,7 +107,7 @@ class CascadeMemory(Adapter, BaseRetriever):
 
     def _recall_within(self, around: ActiveEpisode | Run, recall: Callable[..., Recall]) -> Recall:
         if isinstance(around, ActiveEpisode):
-            return join(recall, around.episode_id, around.namespace)
+            return around.join(recall)
         found = join(recall, around.episode_id)
         around.episode_id = found.episode_id  # its own may be over already: then this one goes on in its place
         return found

@@ -6,8 +6,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from cascade_memory.domain.trajectory import shortened
-from cascade_memory.visible import legible
+from cascade_memory.visible import legible, shortened
 
 _MAX_CHARS = 20_000
 _INSTRUCTION = (

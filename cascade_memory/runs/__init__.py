@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from cascade_memory.lazy import load
 
 if TYPE_CHECKING:
-    from cascade_memory.runs.adapter import Adapter, engine_for, join
-    from cascade_memory.runs.around import ActiveEpisode, active_episode, within
+    from cascade_memory.runs.adapter import Adapter, engine_for
+    from cascade_memory.runs.around import ActiveEpisode, active_episode, join, within
     from cascade_memory.runs.failing_open import fail_open
     from cascade_memory.runs.run_end_worker import RunEndWorker
 
@@ -30,7 +30,7 @@ _HOMES = {
     "active_episode": "around",
     "engine_for": "adapter",
     "fail_open": "failing_open",
-    "join": "adapter",
+    "join": "around",
     "within": "around",
 }
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.recall import Recall
-from cascade_memory.errors import EpisodeClosed, InvalidInput, UnknownEpisode
+from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.memory.threads import in_reward_thread
 
@@ -119,16 +118,6 @@ def engine_for(
     if k is not None:
         options["k"] = k
     return Engine(path, **options)
-
-
-def join(
-    recall: Callable[..., Recall], episode_id: str | None, namespace: str | None = None, thread_id: str | None = None
-) -> Recall:
-    """Recall within an episode; in one of its own, if that one is over already or belongs to another namespace."""
-    try:
-        return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
-    except (EpisodeClosed, UnknownEpisode):
-        return recall(namespace=namespace, thread_id=thread_id)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

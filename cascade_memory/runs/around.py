@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+
 if TYPE_CHECKING:
+    from cascade_memory.domain.recall import Recall
     from cascade_memory.memory.handle import Handle
     from cascade_memory.memory.session import Session
 
@@ -26,6 +29,21 @@ class ActiveEpisode:
     asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that are not to be made twice
     asking: threading.Lock = field(default_factory=threading.Lock)
     outer: ActiveEpisode | None = None
+
+    def join(self, recall: Callable[..., Recall]) -> Recall:
+        """Recall within this episode, and count that."""
+        self.recalls += 1
+        return join(recall, self.episode_id, self.namespace)
+
+
+def join(
+    recall: Callable[..., Recall], episode_id: str | None, namespace: str | None = None, thread_id: str | None = None
+) -> Recall:
+    """Recall within an episode; in one of its own, if that one is over already or belongs to another namespace."""
+    try:
+        return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
+    except (EpisodeClosed, UnknownEpisode):
+        return recall(namespace=namespace, thread_id=thread_id)
 
 
 _current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current", default=None)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory, shortened
+from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message
 from cascade_memory.evaluation.model.model_solver import prompt
 from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.visible import shortened
 
 _THINKS = 'Before each action, think: answer with a line "Thought: ..." and a line "Action: ...".'
 _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
