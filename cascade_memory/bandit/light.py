@@ -114,7 +114,7 @@ class LightPolicy:
         context = _context(slate, odds, contexts, chosen)
         predicted = self.value.predict(contexts)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
-        propensity = np.zeros(len(slate))
+        propensity = np.zeros(len(value))
         propensity[chosen] = float(shown)
         return Choice(
             chosen=chosen,
@@ -144,7 +144,7 @@ class LightPolicy:
                 return chosen, table
             asked |= new
             found = {group: self.records.of(group, slate) for group in new}
-            table = np.zeros((len(slate), len(Standing._fields))) if table is None else table
+            table = np.zeros((len(score), len(Standing._fields))) if table is None else table
             for group, standing in found.items():
                 table[slate.groups == group] = standing
             if not any(standing.shift for standing in found.values()):
@@ -334,7 +334,7 @@ def _contexts(slate: Slate, odds: Floats) -> Floats:
     numbers: dict[int, int] = {}
     group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
     mass = np.asarray(np.bincount(group, odds), np.float64)[group]
-    contexts = np.ones((len(slate), 3))
+    contexts = np.ones((len(odds), 3))
     contexts[:, 1], contexts[:, 2] = _log_odds(mass), _centred(slate.similarity)
     return contexts
 

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_worth import worth
 from cascade_memory.domain.case_text import CaseText
-from cascade_memory.domain.digests import digest, pair_key
+from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue, check_query
 from cascade_memory.ports.ledger import Ledger
-from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 _SLACK = 0.05  # of the limit that is cleared at once: judging all cases for each new one would cost more than it is worth
 
@@ -43,9 +42,9 @@ def index_text(
 ) -> tuple[str, NDArray[np.float32]]:
     """Return the text of a new case and its vector; where that fails, those of its task: it must not cost the outcome."""
     try:
-        text = check_query(case_text(episode.query, solution))
+        text = case_text(episode.query, solution)
         if text != episode.query:
-            return text, embed([text])[0]
+            return check_query(text), embed([text])[0]
     except Exception as error:  # noqa: BLE001 - the user's function, or an embedder that is away
         failed("case_text", error)
     known = len(episode.vector) > 0  # else settled long ago, and compacted
@@ -57,20 +56,23 @@ def new_case(
     vector: NDArray[np.float32],
     solution: Solution,
     *,
+    solution_key: str,
     namespace: int,
-    matcher: SolutionMatcher,
     source: str,
     episode_id: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
     novelty: float = 1.0,
 ) -> NewCase:
-    """Return a case ready to be stored; the same query with an equal solution gets the same ``pair_key``."""
+    """Return a case ready to be stored; the same query with an equal solution gets the same ``pair_key``.
+
+    ``solution_key`` is the matcher's: the same for solutions that agree.
+    """
     return NewCase(
         id=str(uuid.uuid4()),
         namespace=namespace,
         query=query,
         solution=solution,
-        solution_key=digest(matcher.key(solution)),
+        solution_key=solution_key,
         pair_key=pair_key(query, solution),
         vector=vector,
         metadata=metadata or {},

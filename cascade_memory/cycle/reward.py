@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_worth import novelty
-from cascade_memory.domain.digests import digest
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ports.ledger import Ledger
@@ -16,11 +15,12 @@ from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 
 def hindsight(
-    episode: Unsettled, verified: Solution, *, ledger: Ledger, matcher: SolutionMatcher
+    episode: Unsettled, verified: Solution, *, solution_key: str, ledger: Ledger, matcher: SolutionMatcher
 ) -> dict[int, NDArray[np.float32]]:
     """Return, for each recall, how far every candidate's stored solution agrees with the verified one.
 
     That is the free lesson of a success: K labels instead of one. A solution that was forgotten meanwhile is unknown (nan).
+    ``solution_key`` is the verified one's, as cases store it.
     """
     groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
     by_key = getattr(matcher, "by_key", None)
@@ -29,8 +29,8 @@ def hindsight(
         judged = matcher.agreement(verified, list(stored.values()))
         agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
     else:  # what tells solutions apart is known of each: no text has to be read, which may be long
-        wanted, known = digest(matcher.key(verified)), ledger.cases.told_apart(groups)
-        agreement = {group: by_key(verified, kind, equal=one == wanted) for group, (one, kind) in known.items()}
+        known = ledger.cases.told_apart(groups)
+        agreement = {group: by_key(verified, kind, equal=one == solution_key) for group, (one, kind) in known.items()}
     return {
         recall: np.array([agreement.get(int(group), np.nan) for group in of_recall], np.float32)
         for recall, of_recall in episode.groups.items()

@@ -50,7 +50,7 @@ def recall_record(
     """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
     slate, choice, search = decision.selection.slate, decision.selection.choice, request.search
     shown = np.zeros(0, np.int64) if choice is None else choice.chosen
-    kept = np.arange(len(slate)) if not search else shown
+    kept = shown if search else slice(None)
     return RecallRecord(
         id=decision.id,
         episode_id=None if search else decision.episode_id,

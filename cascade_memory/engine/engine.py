@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cascade_memory.cycle.retain import index_text, new_case
 from cascade_memory.cycle.reward import hindsight, novelty_of
 from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
@@ -284,14 +285,15 @@ class Engine:
             unkept = unkept or "solution"
         elif unkept is None:
             text, vector = index_text(episode, solution, case_text, self.embed, self.note_failure)
+            solution_key = digest(self.matcher.key(solution))
             if self.parts.hindsight:
-                agreement = hindsight(episode, solution, ledger=ledger, matcher=self.matcher)
+                agreement = hindsight(episode, solution, solution_key=solution_key, ledger=ledger, matcher=self.matcher)
             case = new_case(
                 text,
                 vector,
                 solution,
+                solution_key=solution_key,
                 namespace=episode.namespace,
-                matcher=self.matcher,
                 source=said.source,
                 episode_id=said.episode_id,
                 metadata=said.metadata,

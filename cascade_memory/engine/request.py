@@ -39,9 +39,9 @@ class Judgement:
     value: float
     source: str
     solution: Solution | None  # None: the one on record
-    metadata: dict[str, MetadataValue]
-    overwrite: bool
-    confirms: str | None  # the fingerprint of the episode as they saw it
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    overwrite: bool = False
+    confirms: str | None = None  # the fingerprint of the episode as they saw it
 
 
 def check_confirmed(said: Judgement, read: Unsettled, ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.digests import digest
 from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import Solution, check_solution, solution_text
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_query
@@ -58,8 +59,8 @@ def add(
                     query,
                     vector,
                     solution,
+                    solution_key=digest(engine.matcher.key(solution)),
                     namespace=namespace_id,
-                    matcher=engine.matcher,
                     source=source,
                     metadata=metadata,
                 )

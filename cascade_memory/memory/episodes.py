@@ -15,6 +15,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
+from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.handle import Handle
@@ -68,7 +69,6 @@ class EpisodeVerbs(Handle):
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open, and was counted: there is no episode to reward
-        unkept = why_unkept(number, source, retain_at=self._retain_at, retain_from=self._retain_from)
         said = Judgement(
             episode_id=episode_id,
             value=number,
@@ -78,10 +78,15 @@ class EpisodeVerbs(Handle):
             overwrite=overwrite,
             confirms=confirms,
         )
-        waits = source not in TRUSTED_SOURCES and source not in self._retain_from
-        settled = engine.reward(said, namespace=self._in(namespace), case_text=self._case_text, waits=waits, unkept=unkept)
+        return self._settle(engine, said, self._in(namespace))
+
+    def _settle(self, engine: Engine, said: Judgement, namespace: str) -> str | None:
+        """Record what was said and checked; return the id of the case that it makes."""
+        unkept = why_unkept(said.value, said.source, retain_at=self._retain_at, retain_from=self._retain_from)
+        waits = said.source not in TRUSTED_SOURCES and said.source not in self._retain_from
+        settled = engine.reward(said, namespace=namespace, case_text=self._case_text, waits=waits, unkept=unkept)
         if settled.changed and settled.case_id is None:
-            self._tell_unkept(unkept or "solution", number)
+            self._tell_unkept(unkept or "solution", said.value)
         return settled.case_id
 
     def _tell_unkept(self, why: Unkept, value: float) -> None:
@@ -97,7 +102,7 @@ class EpisodeVerbs(Handle):
         warnings.warn(
             f"cascade_memory kept no case of a reward of {value:g}; {remedy} (said once; stats() counts them)",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def finish(
@@ -141,8 +146,12 @@ class EpisodeVerbs(Handle):
         episode that is not open any more (a replay, an earlier verdict) is left alone.
         """
         episode = self._ending(episode_id, status, namespace)
-        if episode is None:
-            return None
+        return None if episode is None else self.end_read(episode, solution=solution, status=status)
+
+    def end_read(
+        self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
+    ) -> float | None:
+        """Do what ``end`` does for an episode that was read a moment ago, and takes a verdict."""
         checked = None if solution is None else check_solution(solution)
         value = None
         try:
@@ -180,16 +189,21 @@ class EpisodeVerbs(Handle):
         over = episode is None or not (episode.status == "open" or episode.has_only_agents_word)
         return None if over else episode
 
-    def _conclude(self, episode: Episode, value: float | bool | None, status: str, solution: Solution | None) -> float | None:
+    def _conclude(self, episode: Episode, value: float | None, status: str, solution: Solution | None) -> float | None:
         if value is not None and self._reward_fn is not None:
-            source = source_of(self._reward_fn)
-            seen = episode.fingerprint if solution is None else None
+            said = Judgement(
+                episode_id=episode.id,
+                value=value,
+                source=check_source(source_of(self._reward_fn)),
+                solution=solution,
+                confirms=episode.fingerprint if solution is None else None,
+            )
             try:
-                self.reward(episode.id, value, solution=solution, source=source, namespace=episode.namespace, confirms=seen)
+                self._settle(self._caught_up(episode.id), said, episode.namespace)
             except ContentChanged as error:  # its agent has said something else meanwhile, which nobody has judged
                 self.note_failure("reward", error)
                 return None
-            return float(value)
+            return value
         if episode.status != "open":
             return None  # its agent's own word stands until somebody else's comes
         if status == "ok":

@@ -138,7 +138,7 @@ def test_what_others_write_while_a_namespace_is_loaded_is_not_missed(ram: Cascad
 
     def another_process_adds(query: str) -> None:
         vector = engine.embed([query])[0]
-        ledger.cases.add([new_case(query, vector, "s", namespace=number, matcher=engine.matcher, source="host")])
+        ledger.cases.add([new_case(query, vector, "s", solution_key="s", namespace=number, source="host")])
         engine.follow()  # as any thread does that recalls
 
     with (

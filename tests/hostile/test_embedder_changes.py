@@ -19,7 +19,6 @@ from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.reindex import reindex
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.encoders.matchers import ExactMatcher
 from cascade_memory.engine.embedding import embed_with, named
 from cascade_memory.errors import EncoderMismatch, StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
@@ -121,7 +120,7 @@ def test_of_two_embedders_that_meet_in_an_empty_folder_one_wins(tmp_path: Path):
             number = ledger.namespace("default", create=True)
             assert number is not None
             vector = embed_with(embedder, ["q"])[0]
-            case = new_case(f"q {embedder.identity}", vector, "s", namespace=number, matcher=ExactMatcher(), source="host")
+            case = new_case(f"q {embedder.identity}", vector, "s", solution_key="s", namespace=number, source="host")
             ready.wait(10)
             try:
                 ledger.cases.add([case])
