@@ -1,4 +1,4 @@
-"""The learning itself: numpy arrays in, numpy arrays out. No text, no case, no file is known here."""
+"""The learning algorithms: numpy arrays in, numpy arrays out. This package knows nothing of texts, cases or files."""
 
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.light import LightPolicy

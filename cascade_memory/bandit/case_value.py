@@ -1,4 +1,4 @@
-"""Is the best case better than none? Predicted success with and without, learned from outcomes."""
+"""Whether showing the best case is better than showing none: predicts success with and without it, learned from outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cascade_memory.ports.policy import Floats, State
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is expected of showing a case: P(it fits), P(success) when shown, P(success) without."""
+    """What is expected of showing a case: P(the case fits), P(success if it is shown), P(success if no case is shown)."""
 
     fit: Floats
     utility: Floats
@@ -23,7 +23,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Beliefs:
-    """The parameters: weights of q with their covariance, and the Beta parameters of b, s1 and s0."""
+    """The parameters: weights of q with their covariance, and the Beta parameters of b (``alone``), s1 and s0."""
 
     weights: Floats
     covariance: Floats
@@ -37,34 +37,36 @@ def _mean(beta: Floats) -> float:
 
 
 class CaseValue:
-    """A mixture in which every part is observable sooner or later.
+    """A mixture model of success: every one of its parts can be observed sooner or later.
 
-    ``P(success | case) = q s1 + (1 - q) s0``: with probability q the case fits, and then s1 is the success rate, else s0.
-    Without a case it is b. ``q`` is a logistic regression on what the ranking says about the slate (``context``). After a
-    success, hindsight tells whether the best case fitted, *also when it was not shown*, so q is learned mostly for free.
-    Where nothing tells, the mixture's own posterior does: the parameters are fitted by expectation maximisation over a
-    bounded window, in which older episodes count less, so that a poor first guess of one part does not stick to the others.
+    ``P(success | case) = q s1 + (1 - q) s0``: with probability q the case fits, and then s1 is the success rate, otherwise s0.
+    Without a case the success rate is b. ``q`` is a logistic regression on what the ranking says about the slate (``context``).
+    After a success, hindsight shows whether the best case fitted, *even if it was not shown*, so most labels for q cost
+    nothing. Where hindsight is unavailable, the model's posterior probability that the case fitted takes its place. The
+    parameters are fitted by expectation maximisation over a bounded window in which older episodes count less, so that a poor
+    first guess of one part does not distort the others forever.
 
-    Priors: a fitting case mostly helps; an unfitting one does somewhat worse than none, and how much worse is learned.
-    Deciding draws from the beliefs (Thompson sampling), tempered so as to explore less than their full width would.
+    Priors: a fitting case mostly helps; an unfitting one does somewhat worse than no case, and how much worse is learned.
+    The decision is made by Thompson sampling: it draws from the beliefs, narrowed so that it explores less than it otherwise
+    would.
     """
 
     WINDOW = 1024
     DISCOUNT = 0.999  # per episode: what happened 700 episodes ago counts half
-    FITTING_PRIOR = (32.0, 4.0)  # strong: a failure with a case speaks against its fitting first
+    FITTING_PRIOR = (32.0, 4.0)  # strong: a failure with a case is first taken as a sign that the case did not fit
     MISFIT_DISCOUNT = 0.75  # prior guess of s0 / b
-    MISFIT_STRENGTH = 8.0  # what that guess is worth, in episodes
-    TEMPER = 3.0  # rates are drawn as if there were this many times their evidence
+    MISFIT_STRENGTH = 8.0  # how many episodes that guess counts as much as
+    TEMPER = 3.0  # the rates are drawn as if there were this many times as much evidence
     FIT_TEMPER = 2.0  # the same for q
     REFIT_EVERY = 8
-    EXPLORE_FROM = 16  # episodes; before them the expectation decides, so that a new memory is predictable
-    DRAWS = 128  # from which a probability is told
-    PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate moves first
-    _NEVER = -1.0  # "fitted" of an episode in which nothing tells
+    EXPLORE_FROM = 16  # episodes; before that the expectation decides, so that a new memory is predictable
+    DRAWS = 128  # draws from which a probability is estimated
+    PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate changes most easily
+    _NEVER = -1.0  # the value of "fitted" if it is unknown whether the case fitted
 
     def __init__(self, context_prior: Floats) -> None:
         self._prior = np.asarray(context_prior, np.float64)
-        # One row an episode: context, shown, reward, fitted (or _NEVER), weight.
+        # One row per episode: context, shown, reward, fitted (or _NEVER), weight.
         self._rows = np.zeros((0, len(self._prior) + 4))
         self._new: list[Floats] = []
         self._beliefs = self._fitted(self._prior, self._rows)
@@ -72,7 +74,7 @@ class CaseValue:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def predict(self, context: Floats) -> Prediction:
-        """Return expectations for one context (d,) or for many (n, d)."""
+        """Predict success for one context (d,) or for many (n, d)."""
         beliefs = self._beliefs
         fit = sigmoid(np.asarray(context @ beliefs.weights))
         utility = fit * _mean(beliefs.fitting) + (1 - fit) * _mean(beliefs.unfitting)
@@ -86,15 +88,15 @@ class CaseValue:
         return bool(self._draws(context, rng, 1)[0])
 
     def chance_worth_showing(self, context: Floats, rng: np.random.Generator) -> float:
-        """Return the share of such draws in which showing the case beats showing none."""
+        """Estimate the probability that ``worth_showing`` says yes, from many draws."""
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             return float(self.worth_showing(context, rng))
         return float(self._draws(context, rng, self.DRAWS).mean())
 
     def _draws(self, context: Floats, rng: np.random.Generator, n: int) -> NDArray[np.bool_]:
         beliefs = self._beliefs
-        # The log odds of q are normal with the variance of the weights along this context. Drawing them as well matters where
-        # nothing tells whether an unshown case would have fitted: only showing can put a belief in "it would not" to the test.
+        # The log odds of q are normal with the variance of the weights along this context. It matters to draw q as well: if
+        # hindsight cannot show whether an unshown case would have fitted, only showing a case can refute "it does not fit".
         spread = float(np.sqrt(context @ beliefs.covariance @ context / self.FIT_TEMPER))
         fit = sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal(n)))
         b, s1, s0 = (
@@ -105,13 +107,13 @@ class CaseValue:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Success with a case that does not fit, and with one that does."""
+        """Success rates (s0, s1): with a case that does not fit, and with one that does."""
         return _mean(self._beliefs.unfitting), _mean(self._beliefs.fitting)
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def observe(self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float) -> None:
-        """Note an episode; ``context`` is None when there was no case at all, ``fitted`` where nothing tells."""
+        """Record an episode; ``context`` is None if there was no case at all, ``fitted`` is None if it is unknown."""
         known = self._NEVER if fitted is None else fitted
         vector = np.zeros(len(self._prior)) if context is None else np.asarray(context, np.float64)
         self._new.append(np.concatenate([vector, [float(shown), reward, known, weight]]))
@@ -133,7 +135,7 @@ class CaseValue:
         unfitting_prior = np.array([guess, self.MISFIT_STRENGTH - guess])
         fitting, unfitting = np.array(self.FITTING_PRIOR), unfitting_prior
         told = known >= 0.0
-        informative = shown | told  # a failure without a case tells nothing about the case
+        informative = shown | told  # a failure without a case says nothing about the case
         fits = known
         for _ in range(rounds):
             q, s1, s0 = sigmoid(context @ weights), _mean(fitting), _mean(unfitting)
@@ -145,16 +147,17 @@ class CaseValue:
             )
             fitting = self.FITTING_PRIOR + np.array([(won * if_won)[shown].sum(), (lost * if_lost)[shown].sum()])
             unfitting = unfitting_prior + np.array([(won * (1 - if_won))[shown].sum(), (lost * (1 - if_lost))[shown].sum()])
-        # What is known of q: the curvature if every fit had been seen, less what the unseen ones leave open (Louis 1982).
+        # The information about q: the curvature if every "fitted" were known, less what the unknown ones take away (Louis
+        # 1982).
         q = sigmoid(context @ weights)
         known_share = np.clip(q * (1 - q) - np.where(told, 0.0, fits * (1 - fits)), 0.0, None) * weight * informative
         precision = np.diag(self.PRECISION) + (context * known_share[:, None]).T @ context
         return _Beliefs(weights, np.linalg.inv(precision), alone, fitting, unfitting)
 
-    # -- travelling --------------------------------------------------------------------------------------------------
+    # -- saving and loading ------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Floats]:
-        """Return the window and the weights as named arrays."""
+        """Return the window and the beliefs as named arrays."""
         new = np.array(self._new).reshape(-1, self._rows.shape[1])
         beliefs = self._beliefs
         rates = np.stack([beliefs.alone, beliefs.fitting, beliefs.unfitting])
@@ -167,23 +170,23 @@ class CaseValue:
         }
 
     def load(self, state: State) -> None:
-        """Take over what ``state`` returned; refuse, and change nothing, where that is no such state."""
+        """Load what ``state`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         d = len(self._prior)
         rows, new = self._episodes(state, "rows"), self._episodes(state, "new")
         if len(rows) > self.WINDOW or len(new) > self.WINDOW:
-            raise ValueError("more episodes than are kept")
+            raise ValueError("the state has more episodes than the window holds")
         covariance = taken(state, "covariance", (d, d))
         if np.linalg.eigvalsh((covariance + covariance.T) / 2.0).min() < -1e-9:
-            raise ValueError("covariance is that of nothing")
+            raise ValueError("covariance is not positive semidefinite")
         beliefs = _Beliefs(taken(state, "weights", (d,), -USUAL, USUAL), covariance, *taken(state, "rates", (3, 2), low=1e-9))
         self._rows, self._new, self._beliefs = rows, list(new), beliefs
 
     def _episodes(self, state: State, name: str) -> Floats:
-        """Return rows of episodes: context, shown, reward, fitted (or _NEVER), weight."""
+        """Check and return rows of episodes: context, shown, reward, fitted (or _NEVER), weight."""
         d = len(self._prior)
         rows = taken(state, name, (None, d + 4), -USUAL, USUAL)
         shares = rows[:, d:].copy()
         shares[shares[:, 2] == self._NEVER, 2] = 0.0
         if not ((shares >= 0.0) & (shares <= 1.0)).all():
-            raise ValueError(f"{name} holds what is no share")
+            raise ValueError(f"{name} holds a number that is not between 0 and 1")
         return rows

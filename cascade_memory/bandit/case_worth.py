@@ -1,4 +1,4 @@
-"""Which cases would be missed least? What they added when they came, and what they did since."""
+"""How much each case is worth, so that the least useful ones are evicted: what it added when stored, and how it did since."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from cascade_memory.ports.policy import Floats
 
-_SHARPNESS = 10.0  # of the vote of candidates: e^10 per unit of cosine, the best static rule of the learning benchmark
+_SHARPNESS = 10.0  # of the candidates' vote: e^10 per unit of cosine, the best fixed rule in the learning benchmark
 
 Votes = tuple[NDArray[np.int64], Floats, Floats]  # of one recall: case keys, similarity, agreement with the verified solution
 
 
 def votes(similarity: Floats) -> Floats:
-    """Return each candidate's share in a vote that the nearest dominate.
+    """Give each candidate a share of the vote; the nearest candidates dominate.
 
     >>> votes(np.array([0.9, 0.9])).tolist()
     [0.5, 0.5]
@@ -25,7 +25,7 @@ def votes(similarity: Floats) -> Floats:
 
 
 def novelty(similarity: Floats, agreement: Floats) -> float:
-    """Return how little the neighbours of a verified solution knew of it: 0 when all of them said the same.
+    """Measure how new a verified solution is: 0 if all its neighbours have the same solution, 1 if none has.
 
     >>> round(novelty(np.array([0.9, 0.9]), np.array([1.0, 0.0])), 6)
     0.5
@@ -36,17 +36,17 @@ def novelty(similarity: Floats, agreement: Floats) -> float:
 def worth(
     keys: NDArray[np.int64], novelties: Floats, shown: Floats, succeeded: Floats, outcomes: Iterable[Votes]
 ) -> NDArray[np.float64]:
-    """Return what each case (``keys`` ascending) is worth: its novelty times the rate at which it was right.
+    """Compute the worth of each case (``keys`` ascending): its novelty times the rate at which it was right.
 
-    Right or wrong is what happened when it was shown, and its vote in every outcome where some candidate agreed with the
-    verified solution. A case that nobody asked about counts as right half of the time; a redundant one, or one that contradicts
-    its neighbourhood, goes first.
+    Two things count as right or wrong: the outcomes of the case when it was shown, and its vote in every outcome in which some
+    candidate agreed with the verified solution. A case that no recall asked for counts as right half of the time. A case that
+    is redundant, or contradicts its neighbours, gets a low worth.
     """
     right, wrong = np.zeros(len(keys)), np.zeros(len(keys))
     for candidates, similarity, agreement in outcomes:
         agrees = np.nan_to_num(np.asarray(agreement, np.float64))
         if not agrees.any():
-            continue  # solutions that never agree with any other say nothing about each other
+            continue  # where no solution agrees, the texts may just be worded differently: this says nothing about the cases
         places = np.searchsorted(keys, candidates)
         known = places < len(keys)
         known[known] = keys[places[known]] == candidates[known]

@@ -1,4 +1,4 @@
-"""Learned state from a file is looked at before it is taken over: one bad number would spoil every score after it."""
+"""Checks of learned state that comes from a file: one bad number would spoil every later score."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from cascade_memory.ports.policy import Floats, State
 
-LARGEST = 1e12  # of a weight, a feature or a count: nothing that was learned comes near it
-USUAL = 1e6  # of features and contexts that this library makes: they are standardised
-_WIDEST = 1e-9  # the least precision: beliefs wider than that come from no prior of ours
+LARGEST = 1e12  # limit for any weight, feature or count: no learned number comes near it
+USUAL = 1e6  # limit for features and contexts that this library computes: they are standardised
+_WIDEST = 1e-9  # the smallest precision of a belief: none of our priors is wider than that
 
 
 def taken(
@@ -20,15 +20,15 @@ def taken(
     *,
     unknown: bool = False,
 ) -> Floats:
-    """Return an array of a state if it has this shape (None: any length) and numbers in this range, as a copy.
+    """Return a checked copy of an array of a state; raise ``ValueError`` if its shape or one of its numbers is wrong.
 
     Args:
-        state: What was saved.
-        name: Which array.
-        shape: What it must have.
-        low: The least number.
-        high: The greatest number.
-        unknown: Whether nan may stand in it.
+        state: The saved state.
+        name: The name of the array.
+        shape: The shape that it must have (None: any length).
+        low: The smallest allowed number.
+        high: The largest allowed number.
+        unknown: Whether nan is allowed.
 
     >>> taken({"rates": np.array([[0.5, 2.0]])}, "rates", (None, 2), low=0.0)
     array([[0.5, 2. ]])
@@ -39,14 +39,14 @@ def taken(
     if found.ndim != len(shape) or any(want not in (None, side) for want, side in zip(shape, found.shape, strict=True)):
         raise ValueError(f"{name} has the shape {found.shape}, not {shape}")
     array = np.array(found, np.float64)
-    inside = (array >= low) & (array <= high)  # which nan is not
+    inside = (array >= low) & (array <= high)  # False for nan
     if not (inside | np.isnan(array) if unknown else inside).all():
         raise ValueError(f"{name} holds a number that is not between {low:g} and {high:g}")
     return array
 
 
 def taken_precision(state: State, name: str, d: int) -> Floats:
-    """Return the precision of a belief if it is one: symmetric and positive definite, so that every uncertainty is a number."""
+    """Return a checked precision matrix: symmetric and positive definite, so that every uncertainty is a number."""
     matrix = taken(state, name, (d, d), high=1e30, low=-1e30)
     scale = max(float(np.abs(matrix).max(initial=0.0)), 1.0)
     if not np.allclose(matrix, matrix.T, rtol=0.0, atol=1e-6 * scale):

@@ -1,4 +1,4 @@
-"""Which of several chosen cases does a reward speak of?"""
+"""Credit assignment: to which of several chosen cases a reward is attributed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CreditName: TypeAlias = Literal["matched", "all", "first"]
 
 
 def credit_first(outcome: Feedback) -> NDArray[np.int64]:
-    """Return the best of the chosen positions."""
+    """Credit only the first, best-ranked of the chosen positions."""
     return outcome.chosen[:1]
 
 
 def credit_all(outcome: Feedback) -> NDArray[np.int64]:
-    """Return all chosen positions, as the paper has it: a useless case beside a useful one is paid for it."""
+    """Credit all chosen positions, as the paper does: a useless case beside a useful one is rewarded as well."""
     return outcome.chosen
 
 
 def credit_matched(outcome: Feedback) -> NDArray[np.int64]:
-    """Return the chosen positions that agree with the verified solution; the first one where nothing tells.
+    """Credit the chosen positions that agree with the verified solution, or the first one if none is known to agree.
 
     >>> from cascade_memory.ports.policy import Slate
     >>> slate = Slate(features=np.zeros((3, 0)), similarity=np.zeros(3), groups=np.array([4, 5, 6]))

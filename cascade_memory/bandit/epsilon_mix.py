@@ -1,4 +1,4 @@
-"""A little chance in what is shown, with the probability of every choice known: what off-policy evaluation needs."""
+"""Random exploration with known probabilities of every choice (epsilon-greedy), as off-policy evaluation needs them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Floats, MayAbstain, Policy, Slate
 
-LEADERS = 4  # candidates that exploring may put first: the others would rarely help, and each one costs probability
+LEADERS = 4  # candidates that exploration may put first: the others would rarely help, and each one takes probability away
 
 
 def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: float, abstain: bool, seed: int) -> Choice:
-    """Return what is shown when a share ``epsilon`` of choices is drawn evenly: one of the leaders first, or nothing at all.
+    """With probability ``epsilon``, replace the policy's choice by a random one: one of the leaders first, or no case at all.
 
-    Nothing is among what is drawn only where the policy may abstain. A policy that abstains by a draw of its own is asked how
-    likely it was to do so, and that decision is drawn again with the probability it gave: then what is logged is what was.
+    "No case" is an option only if the policy may abstain. Some policies decide at random whether to abstain. Such a policy is
+    asked for the probability of showing a case, and the decision is drawn again with it, so that the logged propensities are
+    exact.
     """
     order = np.concatenate([choice.chosen, (rest := best_first(slate, choice.score))[~np.isin(rest, choice.chosen)]])
     leaders = order[:LEADERS]
@@ -43,5 +44,5 @@ def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: floa
 
 
 def context_of(policy: Policy, slate: Slate, choice: Choice, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
-    """Return what a policy wants to be given back with the reward when other candidates are shown than it chose."""
+    """Return the context that the policy wants back with the reward, if other candidates are shown than it chose."""
     return policy.context_of(slate, choice, chosen) if isinstance(policy, MayAbstain) else choice.context

@@ -1,4 +1,4 @@
-"""What uncertainty is worth: a bonus on top of the exploitation score."""
+"""Exploration by a bonus for uncertainty, added to the exploitation score."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cascade_memory.ports.policy import Floats
 
 @dataclass(frozen=True, slots=True)
 class UpperConfidence:
-    """``alpha * uncertainty``, once there is something to be uncertain about.
+    """The bonus of an upper confidence bound: ``alpha * uncertainty``, but zero for the first ``burn_in`` rewards.
 
-    With a fresh posterior the bonus is noise, so it stays zero for the first ``burn_in`` rewards.
+    Before those rewards the posterior says so little that the bonus would only be noise.
 
     >>> UpperConfidence(alpha=0.5, burn_in=16).bonus(np.array([1.0, 3.0]), rewards=20)
     array([0.5, 1.5])
@@ -25,5 +25,5 @@ class UpperConfidence:
     burn_in: int = 16
 
     def bonus(self, uncertainty: Floats, rewards: int) -> Floats:
-        """Return the bonus of each candidate."""
+        """Compute the bonus of each candidate."""
         return self.alpha * uncertainty if rewards >= self.burn_in else np.zeros_like(uncertainty)

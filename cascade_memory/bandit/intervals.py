@@ -1,4 +1,4 @@
-"""95 % intervals for means of numbers in [0, 1] and for their differences, also of few."""
+"""95 % confidence intervals for means of numbers in [0, 1] and for differences of means; they hold for small samples too."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-_Z = 1.959963984540054  # a standard normal lies within this with 95 %
-ALIKE = 1e-6  # numbers that differ by less are the same, but for how they were stored
+_Z = 1.959963984540054  # 95 % of the standard normal distribution lie between -_Z and _Z
+ALIKE = 1e-6  # numbers that differ by less are taken as equal: the difference comes from rounding when they were stored
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate, and between what the truth lies with 95 % confidence."""
+    """An estimate and the bounds of its 95 % confidence interval."""
 
     estimate: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        """Return all three.
+        """Format the estimate and both bounds.
 
         >>> print(Interval(0.1, -0.02, 0.22))
         +0.100 (-0.020 to +0.220)
@@ -34,10 +34,10 @@ class Interval:
 
 @functools.lru_cache(maxsize=1024)
 def student(freedom: float) -> float:
-    """Return within what Student's t lies with 95 %.
+    """Compute the two-sided 95 % quantile of Student's t distribution.
 
-    With t = sqrt(freedom) tan(a) its density becomes cos(a)^(freedom - 1) on (-pi/2, pi/2): a sum over a grid, and no
-    constant is needed, since the whole is one.
+    With t = sqrt(freedom) tan(a), the density becomes cos(a)^(freedom - 1) on (-pi/2, pi/2). It is summed over a grid and
+    divided by its total, so no normalising constant is needed.
 
     >>> round(student(1), 2), round(student(10), 3)
     (12.71, 2.228)
@@ -51,7 +51,7 @@ def student(freedom: float) -> float:
 
 
 def mean(values: Numbers) -> Interval:
-    """Return the mean with its interval: Wilson's for what is 0 or 1, Student's otherwise, with the spread of ``_spread``.
+    """Compute the mean with its interval: Wilson's if all values are 0 or 1, otherwise Student's with the error of ``_spread``.
 
     >>> print(mean(np.array([1.0, 1.0, 0.0, 1.0])))
     +0.750 (+0.301 to +0.954)
@@ -66,13 +66,13 @@ def mean(values: Numbers) -> Interval:
 
 
 def difference(first: Numbers, second: Numbers) -> Interval:
-    """Return by how much the first mean is above the second, of two independent samples.
+    """Compute by how much the first mean exceeds the second, for two independent samples.
 
-    Of zeros and ones it is Newcombe's interval: each mean has Wilson's interval (l, u), the set of those p whose normal test
-    does not reject what was seen, and the error of a difference is that of its parts squared and added: below, what the first
-    may fall and the second may rise, ``sqrt((p1 - l1)^2 + (u2 - p2)^2)``, and the other way round above. It stays within
-    [-1, 1] and keeps a width where one sample has successes only, which the usual ``p (1 - p) / n`` does not. Of graded
-    rewards it is Welch's, which lets the two spread differently, with the spread of ``_spread``.
+    For zeros and ones this is Newcombe's interval. Each mean p has Wilson's interval (l, u), and the errors of the two means
+    are combined as the root of the sum of their squares: ``sqrt((p1 - l1)^2 + (u2 - p2)^2)`` below the estimate (the first
+    mean may be lower and the second higher), and the reverse above it. The interval stays within [-1, 1]. Unlike the usual
+    interval from ``p (1 - p) / n``, it keeps its width if one sample consists of successes only. For graded rewards this is
+    Welch's interval, in which the two samples may have different variances, with the errors of ``_spread``.
 
     >>> print(difference(np.ones(10), np.zeros(10)))
     +1.000 (+0.608 to +1.000)
@@ -89,17 +89,18 @@ def difference(first: Numbers, second: Numbers) -> Interval:
 
 
 def _spread(values: Numbers) -> float:
-    """Return the squared error of a mean, reckoned as if a 0 and a 1 had come as well.
+    """Compute the squared standard error of a mean as if a 0 and a 1 had been observed as well.
 
-    Nearly all graded rewards are alike, and the few that are not decide: a dozen of 0.9 and 1.0 do not show that one in ten
-    fails. Their own spread is then far too small. With those two it is right or somewhat large, and of many the same.
+    Most graded rewards are nearly equal, and the few others decide the mean: a dozen rewards of 0.9 and 1.0 do not show that
+    one task in ten fails. The sample's own variance is then far too small. With the two added values it is right or somewhat
+    too large; in a large sample they make no difference.
     """
     seen = np.concatenate([values, [0.0, 1.0]])
     return float(seen.var(ddof=1)) / len(seen)
 
 
 def pooled(parts: list[tuple[float, Interval]]) -> Interval:
-    """Return the weighted mean of independent estimates; their errors add up as in ``difference``.
+    """Compute the weighted mean of independent estimates; their errors are combined as in ``difference``.
 
     >>> print(pooled([(1.0, Interval(0.2, 0.1, 0.3)), (1.0, Interval(0.4, 0.3, 0.5))]))
     +0.300 (+0.229 to +0.371)
@@ -116,7 +117,7 @@ def _binary(values: Numbers) -> bool:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return between what the mean of n zeros and ones lies of which this share are ones.
+    """Compute Wilson's 95 % confidence interval for a proportion, from n zeros and ones of which ``share`` are ones.
 
     >>> [round(bound, 3) for bound in wilson(0.0, 10)]
     [0.0, 0.278]

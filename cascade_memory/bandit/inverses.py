@@ -1,4 +1,4 @@
-"""Two ways to keep ``x' A^-1 x`` at hand while A grows by one pair after the other."""
+"""Two ways to compute ``x' A^-1 x`` quickly while A grows by one pair after the other."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _BLOCK = 64
 
 
 class Inverse(Protocol):
-    """The inverse of a symmetric positive definite matrix, in some form; never changed, replaced instead."""
+    """The inverse of a symmetric positive definite matrix A in some representation; immutable."""
 
     def quadratic(self, rows: Floats) -> Floats:
-        """Return ``x' A^-1 x`` for each row x."""
+        """Compute ``x' A^-1 x`` for each row x."""
         ...
 
     def grown(self, x: Floats, weight: float, precision: Floats) -> Inverse:
-        """Return the form of ``precision``, which is the old one plus ``weight * x x'``."""
+        """Return the representation for ``precision``, which is the old matrix plus ``weight * x x'``."""
         ...
 
     @staticmethod
     def of(precision: Floats) -> Inverse:
-        """Return this form of a matrix, from scratch."""
+        """Compute this representation of a matrix from scratch."""
         ...
 
     def sampled(self, noise: Floats) -> Floats:
-        """Return a draw from N(0, A^-1), made of standard normal noise."""
+        """Turn standard normal noise into a draw from N(0, A^-1)."""
         ...
 
 
 class ShermanMorrison:
-    """A^-1 itself, kept up by rank-one updates: O(d^2) each. Rounding adds up, so it is inverted afresh now and then.
+    """A^-1 itself, with rank-one updates: O(d^2) each. Rounding errors add up, so now and then A is inverted again.
 
     >>> ShermanMorrison(np.eye(2) / 2.0).quadratic(np.array([[2.0, 0.0]]))
     array([2.])
@@ -47,11 +47,11 @@ class ShermanMorrison:
         self._covariance, self._updates = covariance, updates
 
     def quadratic(self, rows: Floats) -> Floats:
-        """Return ``x' A^-1 x`` for each row x."""
+        """Compute ``x' A^-1 x`` for each row x."""
         return np.einsum("nd,nd->n", rows @ self._covariance, rows)
 
     def grown(self, x: Floats, weight: float, precision: Floats) -> ShermanMorrison:
-        """Update by Sherman and Morrison's formula, except for every 512th time."""
+        """Update A^-1 by the Sherman-Morrison formula; every 512th time, invert ``precision`` instead."""
         if self._updates + 1 >= self.REFACTOR_EVERY:
             return self.of(precision)
         direction = self._covariance @ x
@@ -60,16 +60,16 @@ class ShermanMorrison:
 
     @staticmethod
     def of(precision: Floats) -> ShermanMorrison:
-        """Invert."""
+        """Invert the matrix."""
         return ShermanMorrison(np.linalg.inv(precision))
 
     def sampled(self, noise: Floats) -> Floats:
-        """Draw by way of a factor of A^-1."""
+        """Multiply the noise by the Cholesky factor of A^-1."""
         return np.linalg.cholesky(self._covariance) @ noise
 
 
 class Cholesky:
-    """The triangular factor of A, made when it is asked for: O(d^3 / 3), and no rounding is carried on.
+    """The triangular factor of A, computed when it is first needed: O(d^3 / 3), and rounding errors do not add up.
 
     >>> Cholesky(2.0 * np.eye(2)).quadratic(np.array([[2.0, 0.0]]))
     array([2.])
@@ -79,20 +79,20 @@ class Cholesky:
 
     def __init__(self, precision: Floats) -> None:
         self._precision = precision
-        self._factor: Floats | None = None  # made once; two threads would make the same
+        self._factor: Floats | None = None  # needs no lock: two threads would compute the same factor
 
     def quadratic(self, rows: Floats) -> Floats:
-        """Return ``|L^-1 x|^2`` for each row x, where ``A = L L'``."""
+        """Compute ``|L^-1 x|^2`` for each row x, where ``A = L L'``."""
         return (solve_lower(self._lower(), np.ascontiguousarray(rows.T)) ** 2).sum(axis=0)
 
     def grown(self, x: Floats, weight: float, precision: Floats) -> Cholesky:
-        """Wait until the factor is asked for."""
+        """Keep the new matrix; its factor is computed when it is first needed."""
         del x, weight
         return Cholesky(precision)
 
     @staticmethod
     def of(precision: Floats) -> Cholesky:
-        """Take a matrix."""
+        """Keep the matrix; its factor is computed when it is first needed."""
         return Cholesky(precision)
 
     def sampled(self, noise: Floats) -> Floats:

@@ -21,20 +21,19 @@ from cascade_memory.bandit.records import Records, Standing
 from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
-COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one deviation above the mean is e^2 times as likely
-BANDIT_WEIGHT = 0.25  # of a reward alone, beside a comparison within one recall: it speaks of how hard the task was as well
-CONTEXT_PRIOR = np.array(
-    [0.0, 1.0, 0.0]
-)  # [1, log odds of the chosen solutions, cosine]: trust the ranking's own odds at first
-_MISSING = 0.5  # of the features at most: a row that lacks more of them is another encoder's
+COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one standard deviation more is e^2 times as likely
+BANDIT_WEIGHT = 0.25  # of a bare reward; hindsight weighs 1. It is noisier: a reward depends on how hard the task was too
+# The context is [1, log odds of the chosen solutions, cosine]. At first the log odds of the ranking are trusted as they are.
+CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])
+_MISSING = 0.5  # largest share of features that a row may lack: if it lacks more, another encoder wrote it
 _MAX_EXPECTED = 1024
 _SHIFT = Standing._fields.index("shift")
-_MEMORY = 0.999  # of how often solutions recur, per success
+_MEMORY = 0.999  # discount, per success, in the estimate of how often solutions recur
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """What ``select`` reads: replaced as a whole, never changed."""
+    """The state that ``select`` reads: it is replaced as a whole and never changed, so readers need no lock."""
 
     posterior: Posterior
     rewards: int
@@ -42,9 +41,9 @@ class _Ready:
 
 
 class LightPolicy:
-    """Conditional-logit ranking with hindsight, an upper-confidence bonus, and the choice to show nothing.
+    """Conditional-logit ranking with hindsight, an upper confidence bonus, and the option to show nothing.
 
-    The first feature must be the similarity, whose order is the untrained one; ``start`` gives other weights to begin with.
+    The first feature must be the similarity: an untrained policy ranks by it. ``start`` gives other weights to begin with.
 
     >>> policy = LightPolicy(dimension=2)
     >>> slate = Slate(features=np.array([[1.0, 0.0], [-1.0, 0.0]]), similarity=np.array([0.9, 0.2]), groups=np.array([7, 8]))
@@ -53,7 +52,7 @@ class LightPolicy:
     """
 
     REFIT_EVERY = 8
-    REFIT_UNTIL = 64  # outcomes before which it is refitted after every one, where it leans on shared weights
+    REFIT_UNTIL = 64  # with shared weights as the prior, the head is refitted after each of the first 64 outcomes
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class LightPolicy:
         prior = np.append(COSINE_WEIGHT, np.zeros(dimension - 1)) if start is None else np.array(start, np.float64)
         self._prior, self._precision = prior, precision
         self._hindsight, self._credit = hindsight, credit
-        self._lean_on = lean_on  # weights to be shrunk to, instead of the cosine's order
+        self._lean_on = lean_on  # shared weights as the mean of the prior, instead of ``start``
         self.name = "light-1" if lean_on is None else "light-1-shared"
         self.exploration = exploration or UpperConfidence()
         self._publishing = threading.Lock()  # held for microseconds, never by ``select``
@@ -79,7 +78,7 @@ class LightPolicy:
         self.head = RankingHead(self._leaning(), self._precision)
         self.value = CaseValue(CONTEXT_PRIOR)
         self.records = Records()
-        self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still to come
+        self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still pending
         self._since_fit = 0
         self._rewards = 0.0
         self._version = 0
@@ -100,7 +99,7 @@ class LightPolicy:
         return self._ready.rewards
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
-        """Take the k best upper confidence bounds, or none when a case is expected to do worse than none."""
+        """Choose the k highest upper confidence bounds; abstain if showing a case is expected to do worse than showing none."""
         ready = self._ready
         features = np.asarray(slate.features, np.float64)
         value = features @ ready.posterior.mean
@@ -132,7 +131,10 @@ class LightPolicy:
         )
 
     def _best(self, slate: Slate, score: Floats, k: int) -> tuple[NDArray[np.int64], Floats | None]:
-        """Return the k best, and the standing of those that were looked up: a record is asked for where it may decide."""
+        """Return the k best candidates, and the standings that were looked up.
+
+        Looking up a record costs time, so only the records of candidates that are about to be chosen are looked up.
+        """
         groups: list[int] = slate.groups.tolist()
         table: Floats | None = None
         asked: set[int] = set()
@@ -148,20 +150,20 @@ class LightPolicy:
             for group, standing in found.items():
                 table[slate.groups == group] = standing
             if not any(standing.shift for standing in found.values()):
-                return chosen, table  # nothing gives way to anything
+                return chosen, table  # no record pushes a candidate back, so the order stays
             shifted = score + table[:, _SHIFT]
 
     def chance_of_showing(self, choice: Choice, *, seed: int) -> float:
-        """Return how likely a draw from the beliefs is to find this choice worth showing."""
+        """Estimate the probability that this choice is shown, since showing is decided by a random draw."""
         return self.value.chance_worth_showing(choice.context, np.random.default_rng(seed))
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
-        """Return what is remembered of a slate when these are shown."""
+        """Compute the context that is stored with the recall if these candidates are shown."""
         odds = _odds(choice.value, None if choice.standing is None else choice.standing[:, _SHIFT])
         return _context(slate, odds, _contexts(slate, odds), chosen)
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
-        """Count the chosen pair as known already, so that a hundred open episodes do not all explore it."""
+        """Narrow the uncertainty about the chosen pair now, so that a hundred open episodes do not all explore it."""
         if choice.abstained:
             return
         features = np.asarray(slate.features, np.float64)
@@ -170,12 +172,12 @@ class LightPolicy:
         with self._publishing:
             posterior = self._ready.posterior.observe(pair)
             self.expected[key] = pair
-            if len(self.expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
+            if len(self.expected) > _MAX_EXPECTED:  # the oldest will probably never be rewarded
                 posterior = posterior.withdraw(self.expected.pop(next(iter(self.expected))))
             self._publish(posterior)
 
     def withdraw(self, key: int) -> None:
-        """Give the expected pair back."""
+        """Undo ``expect``."""
         with self._publishing:
             pair = self.expected.pop(key, None)
             if pair is not None:
@@ -195,7 +197,7 @@ class LightPolicy:
     def _learn(self, outcome: Feedback) -> None:
         with self._publishing:
             self.expected.pop(outcome.key, None)
-        weight = outcome.weight  # an episode of several recalls counts once
+        weight = outcome.weight  # the recalls of one episode share its weight, so an episode counts once
         if not len(outcome.slate):
             self._rewards += weight
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
@@ -222,10 +224,10 @@ class LightPolicy:
                     self.head.doubt(group, BANDIT_WEIGHT * weight * math.exp(shift))
 
     def _note_records(self, outcome: Feedback, agreement: Floats | None) -> float:
-        """Put an outcome on the record of what was shown; return how far it speaks of other cases as well.
+        """Add an outcome to the records of the shown solutions; return how much the shared weights should trust it (0 to 1).
 
-        The worse the record was beforehand, the more an outcome is this solution's own affair. (Beforehand: a weight that
-        depended on the outcome itself would count failures less than successes.)
+        The worse a record was before this outcome, the more the outcome is blamed on that solution alone. (The record *before*
+        the outcome decides: a weight that depended on the outcome itself would count failures less than successes.)
         """
         slate, trust = outcome.slate, 1.0
         credited = set(self._credit(outcome).tolist())
@@ -235,38 +237,40 @@ class LightPolicy:
             if place in credited:
                 trust = min(trust, math.exp(self.records.of(group, slate).shift))
             else:
-                share = 1.0 / len(outcome.chosen)  # nobody knows which of them was followed
-            # A success with another candidate's solution speaks for that one. A solution that none has tells nothing.
+                share = 1.0 / len(outcome.chosen)  # it is unknown which of the shown cases the agent followed
+            # If the verified solution is another candidate's, this one gets no credit for the success.
+            # If no candidate has the verified solution, agreement says nothing, and the reward counts in full.
             fitted = 1.0 if agreement is None or not agreement.any() else float(agreement[place])
             rates = (unfitting, unfitting + share * max(fitting - unfitting, 0.0))
             self.records.note(group, slate, reward=outcome.reward * fitted, rates=rates)
         return trust
 
     def _logged(self, outcome: Feedback) -> Floats | None:
-        """Return the features of a slate that such a policy chose from; None if it was another, or the fallback.
+        """Return the features that were logged with an outcome; None if another kind of policy, or the fallback, chose.
 
-        Features are only ever added at the end. One that an earlier version did not have yet said nothing, which is 0.
+        New features are only ever added at the end. Where an earlier version did not have a feature yet, it is filled up with
+        0.
         """
         features = np.asarray(outcome.slate.features, np.float64)
         missing = len(self._prior) - features.shape[1]
         if not 0 <= missing <= _MISSING * len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
             return None
         if not (np.abs(features) <= USUAL).all() or not (np.abs(outcome.context) <= USUAL).all():
-            return None  # of a row that was tampered with: it would carry everything else away
+            return None  # somebody tampered with this row: such numbers would outweigh everything else
         return np.pad(features, ((0, 0), (0, missing)))
 
     def _learn_without_chosen(self, outcome: Feedback, features: Floats, agreement: Floats | None) -> None:
-        """Learn what is left when the case that was chosen has been forgotten: a reward with it speaks of nothing any more."""
+        """Learn from an outcome whose chosen case has been forgotten: only hindsight, or an abstention, still teaches."""
         if not outcome.shown:
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=outcome.weight)
         if agreement is not None:
             self.head.add_hindsight(features, agreement, outcome.weight)
 
     def _known_agreement(self, outcome: Feedback) -> Floats | None:
-        """Return the hindsight labels if they can be relied on; None where nothing tells.
+        """Return the hindsight labels if they can be relied on, otherwise None.
 
-        Where solutions hardly ever recur (free text, long trajectories), two that differ need not disagree: then a recall in
-        which none agrees tells nothing.
+        Where solutions hardly ever recur (free text, long trajectories), two solutions may differ and both be right. There a
+        recall in which no candidate agrees says nothing.
         """
         if not self._hindsight or outcome.agreement is None:
             return None
@@ -278,7 +282,7 @@ class LightPolicy:
 
     @property
     def _recurring(self) -> bool:
-        """True while verified solutions are found among the candidates now and then, or it is too early to tell."""
+        """Whether verified solutions are found among the candidates now and then; also true while it is too early to know."""
         return self._verified < 32 or self._recurred >= 0.02 * self._verified
 
     def _refit(self) -> None:
@@ -296,12 +300,12 @@ class LightPolicy:
         self._ready = _Ready(posterior, round(self._rewards), self._version)
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Start afresh from these outcomes."""
+        """Drop everything learned, and learn again from these outcomes."""
         self._reset()
         self.update(history)
 
     def state_dict(self) -> dict[str, Floats]:
-        """Return everything learned as named arrays."""
+        """Export everything learned as named arrays."""
         counters = np.array([self._rewards, self._version, self._since_fit, self._verified, self._recurred], np.float64)
         head = {f"head.{key}": array for key, array in self.head.state().items()}
         value = {f"value.{key}": array for key, array in self.value.state().items()}
@@ -309,7 +313,7 @@ class LightPolicy:
         return {"counters": counters, **head, **value, **records}
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
+        """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         rewards, version, since_fit, verified, recurred = taken(state, "counters", (5,), low=0.0)
         head, value = RankingHead(self._leaning(), self._precision), CaseValue(CONTEXT_PRIOR)
         head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
@@ -324,13 +328,13 @@ class LightPolicy:
 
 
 def _odds(value: Floats, shift: Floats | None) -> Floats:
-    """Return how likely each candidate is to be right: among its rivals, and by its own record where it has no better one."""
+    """Compute how likely each candidate is to be right: its probability among the candidates, reduced by a bad record."""
     odds = softmax(value)
     return odds if shift is None else odds * np.exp(shift)
 
 
 def _contexts(slate: Slate, odds: Floats) -> Floats:
-    """Return [1, log odds that its solution is the right one, cosine] of each candidate: agreeing candidates add up."""
+    """Compute [1, log odds that its solution is right, cosine] of each candidate; candidates with one solution add up."""
     numbers: dict[int, int] = {}
     group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
     mass = np.asarray(np.bincount(group, odds), np.float64)[group]
@@ -340,7 +344,7 @@ def _contexts(slate: Slate, odds: Floats) -> Floats:
 
 
 def _context(slate: Slate, odds: Floats, contexts: Floats, chosen: NDArray[np.int64]) -> Floats:
-    """Return the context of the first one chosen, with the odds that any of the chosen is right."""
+    """Compute the context of a choice: that of the first chosen candidate, with the log odds that any chosen one is right."""
     context = contexts[chosen[0]].copy()
     if len(chosen) > 1:
         agreeing = (slate.groups[:, None] == slate.groups[chosen]).any(axis=1)
@@ -353,5 +357,5 @@ def _log_odds(mass: Floats | float) -> Floats:
 
 
 def _centred(similarity: Floats) -> Floats:
-    """Bring cosines of sentence embeddings to about unit scale."""
+    """Shift and scale cosines of sentence embeddings to a mean near 0 and a spread near 1."""
     return (np.asarray(similarity, np.float64) - 0.6) * 5.0

@@ -1,4 +1,4 @@
-"""Small numerically safe pieces of logistic maths, shared by everything that predicts a success."""
+"""Sigmoid, softmax and logistic regression, safe against overflow; shared by everything that predicts success."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cascade_memory.ports.policy import Floats
 
 
 def sigmoid(x: Floats) -> Floats:
-    """Return ``1 / (1 + e^-x)`` without overflow."""
+    """Compute ``1 / (1 + e^-x)`` without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
 def softmax(x: Floats) -> Floats:
-    """Return ``e^x`` scaled to sum to one over the last axis."""
+    """Compute ``e^x``, scaled so that the last axis sums to one."""
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
 
@@ -28,9 +28,9 @@ def fit_logistic(
     precision: Floats | float,
     steps: int = 3,
 ) -> Floats:
-    """Return the MAP weights of a logistic regression under N(prior, 1 / precision), by Newton's method from ``start``.
+    """Fit a logistic regression with the prior N(prior, 1 / precision) on its weights, by Newton's method from ``start``.
 
-    Labels may be soft; ``importance`` is how much each row counts.
+    The result is the maximum of the posterior. Labels may lie between 0 and 1; ``importance`` says how much each row counts.
 
     >>> ones = np.ones((30, 1))
     >>> weights = fit_logistic(ones, ones[:, 0], ones[:, 0], start=np.zeros(1), prior=np.zeros(1), precision=1.0, steps=20)

@@ -1,4 +1,4 @@
-"""Algorithm 1's learning: a linear head after every reward, the encoder under it after every H of them."""
+"""The learning of the paper's Algorithm 1: the linear head learns after every reward, the encoder after every H rewards."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from cascade_memory.ports.policy import Feedback, Floats, Slate, State
 Ref: TypeAlias = tuple[int, int]  # which pair: (recall, case)
 Lesson: TypeAlias = tuple[Ref, float, float]  # a pair, its label, its weight
 
-_GREATEST_KEY = 2.0**53  # of a row of the ledger
-_LESSONS = 1_024  # that may wait for a step of the encoder
+_GREATEST_KEY = 2.0**53  # the largest key of a ledger row
+_LESSONS = 1_024  # the most lessons that may wait for a training step of the encoder
 
 
 class Trainee(Protocol):
-    """An encoder of pairs that can be trained. It is never changed: training returns another one."""
+    """A pair encoder that can be trained. It is immutable: training returns a new one."""
 
     def features(self, refs: Sequence[Ref]) -> Floats:
-        """Return one row per pair; nan where a pair is not known any more."""
+        """Encode each pair as one row; the row is nan if the pair has been forgotten."""
         ...
 
     def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[Trainee, Floats]:
-        """Return an encoder one step further down Eq. loss, and the head: the same one, unless trained as well (``joint``)."""
+        """Train one step on the paper's Eq. loss; return the new encoder, and the head, which is trained too if ``joint``."""
         ...
 
 
@@ -38,13 +38,15 @@ class Schedule:
     """How an encoder is trained.
 
     Args:
-        every: H: rewards between two steps of the encoder, and the pairs in each step.
-        head: "kept": the encoder is trained under the head of the moment, which goes on. "reread": under the head of the last
-            step, which is put back. "joint": head and encoder are trained together, from the head of the last step on; the
-            steps of Eq. linear-grad in between are thrown away. The last one is what the authors' code does.
-        reencode: Pairs that are encoded afresh after each step, at least the H newest; None: all of the last 2,048, as in the
-            paper. The others wait for their turn.
-        hindsight: Further candidates per success whose agreement with the verified solution the encoder is trained on.
+        every: H, the number of rewards between two training steps of the encoder, and of the pairs in each step.
+        head: "kept": the encoder is trained with the present head, and that head stays. "reread": it is trained with the head
+        as
+            it was after the last step, and that head is put back. "joint": head and encoder are trained together, starting from
+            the head of the last step; what the head learned in between (Eq. linear-grad) is dropped, as in the authors' code.
+        reencode: How many pairs are encoded again after each step, at least the H newest; the others wait for their turn. None:
+            all of the last 2,048, as in the paper.
+        hindsight: How many further candidates per success the encoder is trained on, labelled by their agreement with the
+            verified solution.
     """
 
     every: int = 32
@@ -54,22 +56,22 @@ class Schedule:
 
 
 class NeuralBandit:
-    """A head and the encoder below it. ``encoder`` and ``policy`` fit each other: read them together, from ``now``."""
+    """A linear head on a trainable encoder. ``now`` holds the (encoder, policy) that belong together; read both at once."""
 
     def __init__(self, encoder: Trainee, policy: NeuralLinLogUCB, schedule: Schedule) -> None:
         self.now = (encoder, policy)
         self._schedule = schedule
         self._epoch: list[Lesson] = []  # since the last step of the encoder
         self._epoch_theta = policy.theta
-        self._refs: deque[Ref] = deque(maxlen=WINDOW)  # of the pairs in the policy's window, place by place
-        self._stalest = 0  # where the next round of encoding afresh begins, counted from the first pair ever
-        self._since = 0.0  # rewards since the last step of the encoder; an episode of several recalls is one
-        self.steps = 0  # of the encoder
+        self._refs: deque[Ref] = deque(maxlen=WINDOW)  # the pairs in the policy's window, in the same order
+        self._stalest = 0  # the number of the pair from which on pairs are encoded again next, counted from the first pair ever
+        self._since = 0.0  # rewards since the encoder's last training step; an episode of several recalls counts once
+        self.steps = 0  # training steps of the encoder so far
 
     def learn(self, outcome: Feedback, refs: Sequence[Ref], extra: Sequence[Lesson] = ()) -> bool:
-        """Learn from an outcome, with the pairs it is about; return True if the encoder was trained.
+        """Learn from an outcome and its pairs; return True if the encoder was trained.
 
-        ``extra`` are hindsight's lessons: for the encoder alone.
+        ``extra`` are lessons from hindsight: only the encoder learns from them.
         """
         encoder, policy = self.now
         if not len(outcome.chosen) or not outcome.shown:
@@ -77,7 +79,7 @@ class NeuralBandit:
         features = encoder.features(refs)
         if not refs or np.isnan(features).any():
             policy.withdraw(outcome.key)
-            return False  # a case that is gone teaches nothing
+            return False  # one of the cases has been forgotten, so its features cannot be computed
         outcome = on_chosen_pairs(outcome, features)
         policy.observe(outcome)
         self._refs += refs
@@ -88,7 +90,7 @@ class NeuralBandit:
             policy.step(outcome)
             policy.settle()
             return False
-        self._since = 0.0  # also if training fails: it is tried again after as many rewards, with these lessons among them
+        self._since = 0.0  # reset even if training fails: then the next attempt, H rewards later, has these lessons too
         del self._epoch[:-_LESSONS]
         self._train(encoder, policy)
         return True
@@ -101,7 +103,7 @@ class NeuralBandit:
         places = self._due(policy.pairs)
         try:
             features = encoder.features([self._refs[place] for place in places])
-        except BaseException:  # the step is taken all the same; the features stay as they are until the next one
+        except BaseException:  # the encoder is trained by now: keep it; the window keeps its old features until the next step
             self.now = (encoder, policy.renewed(theta, [], np.zeros((0, len(theta)))))
             raise
         known = ~np.isnan(features).any(axis=1)
@@ -110,12 +112,12 @@ class NeuralBandit:
         self.now = (encoder, policy)
 
     def _due(self, ever: int) -> list[int]:
-        """Return the places in the window that are encoded afresh: the newest, and of the others those that waited longest."""
+        """Return the places in the window to encode again: the newest, and of the others those that have waited longest."""
         n, most = len(self._refs), self._schedule.reencode
         if most is None or n <= most:
             return list(range(n))
         newest = min(self._schedule.every, most)
-        oldest = ever - n  # the number, counted from the first pair ever, of the one in place 0
+        oldest = ever - n  # the number of the pair in place 0, counted from the first pair ever
         begin = max(self._stalest, oldest)
         if begin >= oldest + n - newest:
             begin = oldest
@@ -124,7 +126,7 @@ class NeuralBandit:
         return [*turn, *range(n - newest, n)]
 
     def rebuild(self, policy: NeuralLinLogUCB, history: Sequence[tuple[Feedback, Sequence[Ref]]]) -> None:
-        """Make the head afresh from these outcomes, on the encoder as it is: that one cannot unlearn."""
+        """Learn the head again from these outcomes; the encoder stays as it is, since it cannot unlearn."""
         encoder, _ = self.now
         fresh = NeuralBandit(encoder, policy, self._schedule)
         features = encoder.features([ref for _, refs in history for ref in refs])
@@ -137,13 +139,13 @@ class NeuralBandit:
                 lessons.update(dict.fromkeys(refs, outcome.reward))
                 fresh._refs += refs
         policy.update(seen)
-        # What the next step of the encoder was to learn, it will: with the labels of today.
+        # The lessons that wait for the encoder's next step are kept, with the present labels.
         fresh._epoch = [(ref, lessons[ref], weight) for ref, _, weight in self._epoch if ref in lessons]
         fresh.steps, fresh._since = self.steps, self._since
         vars(self).update(vars(fresh))
 
     def state_dict(self) -> dict[str, Floats]:
-        """Return what is learned, but for the encoder's weights."""
+        """Export everything learned except the encoder's weights."""
         refs = np.array(self._refs, np.float64).reshape(-1, 2)  # keys stay below 2^53
         epoch = np.array([[*ref, label, weight] for ref, label, weight in self._epoch], np.float64).reshape(-1, 4)
         counters = np.array([self._stalest, self.steps, self._since], np.float64)
@@ -151,14 +153,14 @@ class NeuralBandit:
         return {**self.now[1].state_dict(), **{f"training.{name}": array for name, array in mine.items()}}
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned; the encoder must have its weights already."""
+        """Load what ``state_dict`` returned; the encoder must have its weights already."""
         policy = self.now[1]
         refs = taken(state, "training.refs", (None, 2), 0.0, _GREATEST_KEY)
         epoch = taken(state, "training.epoch", (None, 4), 0.0, _GREATEST_KEY)
         theta = taken(state, "training.epoch_theta", (len(policy.theta),))
         stalest, steps, since = taken(state, "training.counters", (3,), low=0.0).tolist()
         if len(refs) != len(state["window.pairs"]) or not ((epoch[:, 2:] >= 0.0) & (epoch[:, 2:] <= 1.0)).all():
-            raise ValueError("the pairs that wait for the encoder are not those of the window")
+            raise ValueError("the pairs of the encoder do not match those of the policy's window")
         policy.load_state_dict(state)
         self._refs = deque(((int(recall), int(case)) for recall, case in refs), maxlen=WINDOW)
         self._epoch = [((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in epoch]
@@ -167,7 +169,7 @@ class NeuralBandit:
 
 
 def on_chosen_pairs(outcome: Feedback, features: Floats) -> Feedback:
-    """Return an outcome that knows of the chosen candidates alone, with these features of theirs."""
+    """Reduce an outcome to the chosen candidates, and give them these features."""
     chosen, slate = outcome.chosen, outcome.slate
     return dataclasses.replace(
         outcome,

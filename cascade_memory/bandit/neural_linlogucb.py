@@ -1,4 +1,4 @@
-"""The paper's bandit, as it stands in the paper: one theta, a logistic loss on chosen pairs, an upper confidence bound."""
+"""The bandit of the paper, unchanged: linear weights theta, a logistic loss on the chosen pairs, an upper confidence bound."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-WINDOW = 2_048  # pairs that A and an exact theta are made from afresh; older ones count by weight
+WINDOW = 2_048  # pairs from which A and an exact theta are computed; the newer ones stand in for older ones, see ``_counts``
 _MAX_EXPECTED = 1_024  # open episodes
-_NEWTON = 15  # steps, from where theta was
+_NEWTON = 15  # Newton steps, starting from the present theta
 FORMS = {"cholesky": Cholesky.of, "sherman-morrison": ShermanMorrison.of}
 
 
 class NeuralLinLogUCB:
-    """Score ``<theta, f> + alpha ||f||_{A^-1}`` (Eq. ucb); theta by one gradient step a reward (Eq. linear-grad).
+    """Score ``<theta, f> + alpha ||f||_{A^-1}`` (Eq. ucb); theta takes one gradient step per reward (Eq. linear-grad).
 
-    ``A = lambda I + sum f f'`` grows with every chosen pair, at selection already, so that open episodes count; a pair whose
-    reward never comes is taken back. It never abstains and uses no hindsight: it is here to be compared with, and to sit on
-    top of a trained cross-encoder.
+    ``A = lambda I + sum f f'`` grows with every chosen pair as soon as it is chosen, so that open episodes count; a pair whose
+    reward never comes is removed again. This policy never abstains and uses no hindsight. It serves for comparison, and as the
+    head of a trained cross-encoder.
 
     >>> policy = NeuralLinLogUCB(np.array([1.0, 0.0]), alpha=0.0)
     >>> slate = Slate(features=np.array([[0.1, 1.0], [0.9, 0.0]]), similarity=np.array([0.9, 0.1]), groups=np.array([0, 1]))
@@ -44,16 +44,18 @@ class NeuralLinLogUCB:
     array([1])
 
     Args:
-        theta: What it starts from: the last layer of the reranker.
-        alpha: What uncertainty is worth.
-        regularisation: lambda.
-        learning_rate: eta of the gradient step.
-        refit: "sgd" is the paper's step; "exact" its theory: theta minimises the regularised loss over the last pairs.
-        scale: "logit" is the paper's score; "probability" the authors' code's, ``sigmoid(<theta, f>) + alpha * bonus``.
-        decay: False leaves ``lambda theta`` out of the step, as the authors' code does.
+        theta: The initial weights: the last layer of the reranker.
+        alpha: The weight of the uncertainty bonus.
+        regularisation: lambda, the strength of the L2 regularisation.
+        learning_rate: eta, the size of the gradient step.
+        refit: "sgd" takes the paper's gradient step; "exact" minimises the regularised loss over the last pairs, as the paper's
+            theory assumes.
+        scale: "logit" is the score of the paper; "probability" is that of the authors' code,
+            ``sigmoid(<theta, f>) + alpha * bonus``.
+        decay: False leaves ``lambda theta`` out of the gradient step, as the authors' code does.
         discount: Below 1, old pairs count less and less: ``A <- discount A + f f' + (1 - discount) lambda I``.
         form: How ``f' A^-1 f`` is computed; see docs/decisions/15.
-        credit: Which of several chosen cases the reward speaks of.
+        credit: Chooses to which of several chosen cases a reward is attributed.
     """
 
     loss = "logistic"
@@ -78,23 +80,23 @@ class NeuralLinLogUCB:
         self.exact, self._probability, self._decay, self._discount = refit == "exact", scale == "probability", decay, discount
         self._form, self._credit = FORMS[form], credit
         self.exploration = UpperConfidence(alpha, burn_in=0)
-        self._changing = threading.Lock()  # A is read, changed and put back; never held by ``select``
+        self._changing = threading.Lock()  # guards reading, changing and replacing A; ``select`` never takes it
         self._reset()
 
     def _reset(self) -> None:
         self.posterior = Posterior.prior(self._theta, self._lambda, self._form)
-        self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still to come
+        self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still pending
         self._window = Window(WINDOW, len(self._theta))
         self._rewards = 0.0
 
     @property
     def theta(self) -> Floats:
-        """The head as it is now."""
+        """The present weights."""
         return self.posterior.mean
 
     @property
     def version(self) -> int:
-        """Number of rewards learned from: each one moves theta."""
+        """Number of rewards learned from: each of them changes theta."""
         return round(self._rewards)
 
     @property
@@ -105,8 +107,8 @@ class NeuralLinLogUCB:
     # -- choosing ----------------------------------------------------------------------------------------------------
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
-        """Take the k best upper confidence bounds."""
-        del abstain  # it never does
+        """Choose the k highest upper confidence bounds."""
+        del abstain  # this policy never abstains
         posterior, rewards = self.posterior, self.rewards
         features = np.asarray(slate.features, np.float64)
         value = features @ posterior.mean
@@ -122,8 +124,8 @@ class NeuralLinLogUCB:
         )
 
     def _score(self, features: Floats, value: Floats, uncertainty: Floats, posterior: Posterior, seed: int) -> Floats:
-        """Return Eq. ucb for each candidate."""
-        del features, posterior, seed  # what another way to explore may need
+        """Compute Eq. ucb for each candidate."""
+        del features, posterior, seed  # subclasses that explore in another way need them
         exploitation = sigmoid(value) if self._probability else value
         return exploitation + self.exploration.bonus(uncertainty, self.rewards)
 
@@ -133,19 +135,19 @@ class NeuralLinLogUCB:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
-        """Add the chosen pairs to A: it needs no reward."""
+        """Add the chosen pairs to A, which does not depend on their rewards."""
         if self._discount < 1.0:
-            return  # what has lost weight since could not be taken back: such pairs count from their reward on
+            return  # a discounted pair could not be removed exactly, so with a discount pairs count only once rewarded
         pairs = np.asarray(slate.features, np.float64)[choice.chosen]
         with self._changing:
             self.expected[key] = pairs
             self.posterior = self._seen(self.posterior, pairs)
-            if len(self.expected) > _MAX_EXPECTED:  # nobody will ever reward the oldest
+            if len(self.expected) > _MAX_EXPECTED:  # the oldest will probably never be rewarded
                 for pair in self.expected.pop(next(iter(self.expected))):
                     self.posterior = self.posterior.withdraw(pair)
 
     def withdraw(self, key: int) -> None:
-        """Take the pairs out of A again."""
+        """Remove the pairs from A again."""
         with self._changing:
             for pair in self.expected.pop(key, ()):
                 self.posterior = self.posterior.withdraw(pair)
@@ -159,7 +161,7 @@ class NeuralLinLogUCB:
         return posterior
 
     def update(self, feedback: Sequence[Feedback]) -> None:
-        """Take one step for each pair that the reward speaks of."""
+        """Take one gradient step for each pair that gets credit for the reward."""
         for outcome in feedback:
             if self.teaches(outcome):
                 self.observe(outcome)
@@ -167,16 +169,16 @@ class NeuralLinLogUCB:
         self.settle()
 
     def teaches(self, outcome: Feedback) -> bool:
-        """Say whether a case was shown, and chosen on features of this kind."""
+        """Say whether this policy can learn from an outcome: a case was shown, and its features are of the right kind."""
         fits = len(outcome.chosen) and outcome.slate.features.shape[1] == len(self._theta)
         return bool(outcome.shown and fits) and bool((np.abs(outcome.slate.features) <= USUAL).all())
 
     def credited(self, outcome: Feedback) -> NDArray[np.int64]:
-        """Return the chosen positions that the reward speaks of."""
+        """Return the chosen positions that get credit for the reward."""
         return self._credit(outcome)
 
     def observe(self, outcome: Feedback) -> None:
-        """Take an outcome's pairs into A, unless they were expected, and into the window."""
+        """Add an outcome's pairs to the window, and to A unless ``expect`` added them already."""
         features = np.asarray(outcome.slate.features, np.float64)
         self._rewards += outcome.weight
         with self._changing:
@@ -187,23 +189,23 @@ class NeuralLinLogUCB:
             self._window.append(features[place], outcome.reward if place in credited else math.nan, outcome.weight)
 
     def settle(self) -> None:
-        """Move theta to the minimum of the loss over the window, if it is to be exact."""
+        """With ``refit="exact"``, move theta to the minimum of the loss over the window."""
         if self.exact and len(self._window):
             self._move_to(self._minimum())
 
     def step(self, outcome: Feedback) -> None:
-        """Move theta by Eq. linear-grad, unless it is to be exact."""
+        """With ``refit="sgd"``, move theta by one gradient step (Eq. linear-grad)."""
         for place in () if self.exact else self.credited(outcome):
             theta, pair = self.theta, np.asarray(outcome.slate.features[place], np.float64)
             step = outcome.weight * self._slope(pair, outcome.reward) * pair + (self._lambda * theta if self._decay else 0.0)
             self._move_to(theta - self._learning_rate * step)
 
     def _slope(self, pair: Floats, reward: float) -> float:
-        """Return the derivative of the loss by ``<theta, f>``."""
+        """Compute the derivative of the loss with respect to ``<theta, f>``."""
         return float(sigmoid(self.theta @ pair)) - reward
 
     def _minimum(self) -> Floats:
-        """Return the minimum of the regularised logistic loss over the window."""
+        """Find the theta that minimises the regularised logistic loss over the window."""
         pairs, rewards, weights = self._labelled()
         nothing = np.zeros(len(self._theta))
         return fit_logistic(pairs, rewards, weights, start=self.theta, prior=nothing, precision=self._lambda, steps=_NEWTON)
@@ -214,7 +216,10 @@ class NeuralLinLogUCB:
         return window.features[known], window.labels[known], (window.weights * self._counts())[known]
 
     def _counts(self) -> Floats:
-        """Return for how many pairs each one in the window stands: old ones for less, or for those that have left it."""
+        """Return how many pairs each one in the window counts for.
+
+        With a discount, older pairs count less. Without one, each pair also stands for some of those that have left the window.
+        """
         n = len(self._window)
         return self._discount ** np.arange(n - 1, -1, -1.0) if self._discount < 1.0 else np.full(n, self._window.crowd)
 
@@ -224,16 +229,16 @@ class NeuralLinLogUCB:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs ever learned from, also those that have left the window."""
+        """Number of pairs ever learned from, including those that have left the window."""
         return self._window.ever
 
-    # -- on top of an encoder that is trained ------------------------------------------------------------------------
+    # -- as the head of a trained encoder ----------------------------------------------------------------------------
 
     def renewed(self, theta: Floats, places: Sequence[int], features: Floats) -> Self:
-        """Return this bandit on top of an encoder that was trained on: another head, and other features of the same pairs.
+        """Return a copy of this bandit for an encoder that was trained further: a new head, new features of the same pairs.
 
-        ``features`` (m, d) are those of the window's pairs at these places under the new encoder; A is made afresh. The
-        others keep their old ones until their turn comes.
+        ``features`` (m, d) are those that the new encoder computes for the window's pairs at these places; the other pairs keep
+        their old features until their turn comes. A is computed again from the window.
         """
         policy = copy.copy(self)
         policy._changing = threading.Lock()
@@ -249,14 +254,14 @@ class NeuralLinLogUCB:
         return policy
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Start afresh from these outcomes."""
+        """Drop everything learned, and learn again from these outcomes."""
         self._reset()
         self.update(history)
 
     # -- keeping -----------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Floats]:
-        """Return theta, A, the window and the counters; without the open episodes, which a new process may never hear of."""
+        """Export theta, A, the window and the counters; not the open episodes, which may never be rewarded in a new process."""
         with self._changing:
             posterior = self.posterior
             for pairs in self.expected.values():
@@ -272,7 +277,7 @@ class NeuralLinLogUCB:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
+        """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         d = len(self._theta)
         theta, precision = taken(state, "theta", (d,)), taken_precision(state, "a", d)
         rewards, ever = taken(state, "counters", (2,), low=0.0)

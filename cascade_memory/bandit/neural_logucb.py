@@ -1,4 +1,4 @@
-"""NeuralLogUCB: a small network on frozen features, and a bonus from its gradients."""
+"""NeuralLogUCB: a small neural network on frozen features, with an uncertainty bonus computed from its gradients."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class _Network:
     outer: Floats  # v (width,)
 
     def value(self, features: Floats) -> Floats:
-        """Return h of each row."""
+        """Compute h of each row."""
         return np.maximum(features @ self.inner.T, 0.0) @ self.outer
 
     def gradients(self, features: Floats) -> Floats:
-        """Return the gradient of h by all weights, one flat row per feature vector."""
+        """Compute the gradient of h with respect to all weights, one flat row per feature vector."""
         hidden = features @ self.inner.T
         by_inner = ((hidden > 0.0) * self.outer)[:, :, None] * features[:, None, :]
         return np.concatenate([by_inner.reshape(len(features), -1), np.maximum(hidden, 0.0)], axis=1)
 
     def moved(self, step: Floats) -> _Network:
-        """Return the network a step further down a flat gradient."""
+        """Return a network with this flat step subtracted from all weights."""
         split = self.inner.size
         return _Network(self.inner - step[:split].reshape(self.inner.shape), self.outer - step[split:])
 
 
 class NeuralLogUCB:
-    """Score ``h(x) + alpha sqrt(lambda sum g^2 / U)`` with ``g`` the gradient of h at x and ``U = lambda + sum g^2``.
+    """Score ``h(x) + alpha sqrt(lambda sum g^2 / U)``, where ``g`` is the gradient of h at x and ``U = lambda + sum g^2``.
 
-    The network (one hidden layer of ReLUs) minimises the logistic loss over the last pairs, by at most 1,000 samples of
-    stochastic gradient descent a reward. U grows with every chosen pair, at selection.
+    The network h (one hidden layer of ReLUs) minimises the logistic loss over the last pairs, by stochastic gradient descent
+    with at most 1,000 samples per reward. U grows with every chosen pair as soon as it is chosen.
 
     >>> NeuralLogUCB(dimension=3).name
     'neural-logucb-1'
@@ -82,7 +82,7 @@ class NeuralLogUCB:
         inner = rng.normal(size=self._shape) * np.sqrt(2.0 / dimension)
         self._network = _Network(inner, rng.normal(size=width) * np.sqrt(1.0 / width))
         self._design = np.full(width * dimension + width, self._lambda)  # U
-        self.expected: dict[int, Floats] = {}  # what U holds of pairs whose reward is still to come
+        self.expected: dict[int, Floats] = {}  # what pairs whose reward is still pending have added to U
         self._window = Window(_WINDOW, dimension)
         self._rewards = 0.0
 
@@ -97,7 +97,7 @@ class NeuralLogUCB:
         return round(self._rewards)
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
-        """Take the k best upper confidence bounds."""
+        """Choose the k highest upper confidence bounds."""
         del abstain, seed
         network, design = self._network, self._design
         features = np.asarray(slate.features, np.float64)
@@ -123,7 +123,7 @@ class NeuralLogUCB:
             self._design = self._design + squares
 
     def withdraw(self, key: int) -> None:
-        """Take them out of U again."""
+        """Remove the chosen pairs from U again."""
         with self._changing:
             squares = self.expected.pop(key, None)
             if squares is not None:
@@ -147,7 +147,7 @@ class NeuralLogUCB:
         self._train()
 
     def _train(self) -> None:
-        """Take steps of gradient descent over the window, in an order that the number of rewards decides."""
+        """Train on the window by stochastic gradient descent, in an order that is seeded by the number of rewards."""
         features, rewards, weights = self._window.features, self._window.labels, self._window.weights
         n = len(features)
         rng = np.random.default_rng([self._seed, self.rewards])
@@ -163,12 +163,12 @@ class NeuralLogUCB:
         self._network = network
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Start afresh from these outcomes."""
+        """Drop everything learned, and learn again from these outcomes."""
         self._reset()
         self.update(history)
 
     def state_dict(self) -> dict[str, Floats]:
-        """Return the network, U, the window and the counter."""
+        """Export the network, U, the window and the number of rewards."""
         with self._changing:
             design = self._design - sum(self.expected.values(), start=np.zeros(1))
         return {
@@ -181,7 +181,7 @@ class NeuralLogUCB:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what ``state_dict`` returned; refuse, and change nothing, where that is no such state."""
+        """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         width, dimension = self._shape
         network = _Network(taken(state, "inner", self._shape, -USUAL, USUAL), taken(state, "outer", (width,), -USUAL, USUAL))
         design = taken(state, "design", (width * dimension + width,), low=1e-9)

@@ -1,4 +1,7 @@
-"""What another policy would have earned, from what one earned whose choices had known probabilities. One step deep."""
+"""Off-policy evaluation: what another policy would have earned, estimated from logged choices with known probabilities.
+
+Each choice is taken as a problem of its own: that it may change later ones is left out.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,16 @@ from cascade_memory.bandit.intervals import Interval
 
 Numbers = NDArray[np.float64]
 
-_UNSEEN = 1e-9  # a probability below this is none
+_UNSEEN = 1e-9  # a probability below this is taken as zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Logged:
-    """One choice, its reward, and how likely it was; an action is a candidate's place, the last one is showing nothing.
+    """One logged choice, its reward, and how likely it was.
 
-    ``behaviour`` are the probabilities of all actions when the choice was made, ``target`` those of the other policy;
-    ``expected`` is the success that was predicted of each action before the outcome was known, nan where nothing was.
+    An action is the place of a candidate; the last action means to show nothing. ``behaviour`` has the probabilities of all
+    actions when the choice was made, ``target`` those of the other policy. ``expected`` has the success that was predicted for
+    each action before the outcome was known, nan where there was no prediction.
     """
 
     action: int
@@ -32,11 +36,12 @@ class Logged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """What can be said of the other policy's mean reward.
+    """Estimates of the other policy's mean reward.
 
-    ``uncovered`` is the share of its choices that could not have been made at all. Where there are any the value is not
-    identified: it lies within ``bounds`` (what those choices earned may have been all or nothing), and the others are None.
-    ``effective`` is how many episodes the weighted ones are worth.
+    ``uncovered`` is the share of its choices that the logging policy could never have made. If it is above zero, the mean
+    reward cannot be estimated, since those choices may earn anything from 0 to 1: only ``bounds`` are given, and the other
+    estimates are None. ``effective`` is the effective sample size: the weighted episodes say as much as this many unweighted
+    ones.
     """
 
     episodes: int
@@ -51,12 +56,13 @@ class Estimates:
 def estimate(log: list[Logged]) -> Estimates:
     """Estimate the mean reward of the target policy.
 
-    * inverse propensity: the mean of ``w r``, ``w = target / behaviour`` of what was done. Its expectation is the target's
-      value wherever behaviour is positive, whatever the world is like.
-    * self-normalised: ``sum(w r) / sum(w)``. Slightly biased, and steadier; its error is that of the mean of
-      ``w (r - estimate)`` over the mean weight (the delta method).
-    * doubly robust: the mean of what was expected of the target's choice, corrected by ``w (r - expected)`` where it was made.
-      The expectations were made before the outcome, so the correction is unbiased however wrong they are.
+    * inverse propensity: the mean of ``w r``, where ``w = target / behaviour`` for the action that was taken. It is unbiased if
+      behaviour is positive wherever target is, with no assumption about the rewards.
+    * self-normalised: ``sum(w r) / sum(w)``. It is slightly biased but varies less. Its error is that of the mean of
+      ``w (r - estimate)``, divided by the mean weight (the delta method).
+    * doubly robust: the mean predicted success of the target's choices, corrected by ``w (r - expected)`` for the action that
+    was
+      taken. The predictions were made before the outcome, so the estimate is unbiased however wrong they are.
 
     >>> even = np.array([0.5, 0.5])
     >>> log = [Logged(action=i % 2, reward=float(i % 2), behaviour=even, target=np.array([0.0, 1.0]),
@@ -96,7 +102,7 @@ def _normalised(weights: Numbers, rewards: Numbers, effective: float) -> Interva
 
 
 def _robust(log: list[Logged], weights: Numbers, rewards: Numbers, effective: float) -> Interval | None:
-    """Return None where something that counts was never predicted."""
+    """Compute the doubly robust estimate; None if a prediction that it needs is missing."""
     wanted = np.array([float(one.target[one.target > 0.0] @ one.expected[one.target > 0.0]) for one in log])
     done = np.array([one.expected[one.action] for one in log])
     correction = np.zeros(len(log))
@@ -107,9 +113,9 @@ def _robust(log: list[Logged], weights: Numbers, rewards: Numbers, effective: fl
 
 
 def _mean(values: Numbers, effective: float) -> Interval:
-    """Return a mean with Student's interval: weighted rewards are no zeros and ones, even where they look like it.
+    """Compute a mean with Student's interval: weighted rewards are not zeros and ones, even where they look like it.
 
-    Where all are alike they show no spread, and it is Wilson's, of as many numbers as the weighted ones are worth.
+    If all values are equal, Student's interval would have no width; then Wilson's is used, with the effective sample size.
     """
     average, n = float(values.mean()), len(values)
     if n < 2 or not effective:
@@ -125,6 +131,6 @@ def _alike(values: Numbers) -> bool:
 
 
 def _wilson(value: float, effective: float) -> Interval:
-    """Return Wilson's interval around an estimate that weights may have carried out of [0, 1]."""
+    """Compute Wilson's interval around an estimate that may lie outside [0, 1] because of the weights."""
     low, high = intervals.wilson(min(1.0, max(0.0, value)), effective)
     return Interval(value, min(low, value), max(high, value))

@@ -11,9 +11,9 @@ from cascade_memory.ports.policy import Floats
 
 
 class Posterior:
-    """Mean and precision of the weights; owns the algebra, knows nothing of exploration.
+    """Mean and precision of the weights, and the algebra on them; exploration is decided elsewhere.
 
-    Immutable: every change returns a new object, so that a reader never sees half an update.
+    A posterior is immutable: every change returns a new object, so that another thread never reads a half-finished update.
 
     >>> posterior = Posterior.prior(np.array([1.0, 0.0]), precision=2.0)
     >>> posterior.uncertainty(np.array([[2.0, 0.0]])).round(3)   # 2 / sqrt(2)
@@ -31,13 +31,13 @@ class Posterior:
 
     @classmethod
     def prior(cls, mean: Floats, precision: float, form: Callable[[Floats], Inverse] = ShermanMorrison.of) -> Posterior:
-        """Return N(mean, I / precision), its inverse kept in a form."""
+        """Create N(mean, I / precision); ``form`` decides how the inverse is represented."""
         mean = np.asarray(mean, np.float64)
         matrix = precision * np.eye(len(mean))
         return cls(mean, matrix, form(matrix))
 
     def uncertainty(self, features: Floats) -> Floats:
-        """Return ``sqrt(x' A^-1 x)`` for each row x."""
+        """Compute the standard deviation ``sqrt(x' A^-1 x)`` for each row x."""
         return np.sqrt(np.maximum(self.inverse.quadratic(np.asarray(features, np.float64)), 0.0))
 
     def observe(self, feature: Floats, weight: float = 1.0) -> Posterior:
@@ -47,19 +47,19 @@ class Posterior:
         return Posterior(self.mean, precision, self.inverse.grown(x, weight, precision))
 
     def withdraw(self, feature: Floats, weight: float = 1.0) -> Posterior:
-        """Undo ``observe``: the pair will get no reward. Made afresh, since subtracting loses digits."""
+        """Undo ``observe``, since the pair will get no reward. A is inverted from scratch: an update would lose digits."""
         x = np.asarray(feature, np.float64)
         return self.with_precision(self.precision - weight * np.outer(x, x))
 
     def with_precision(self, precision: Floats) -> Posterior:
-        """Return the same mean with another width."""
+        """Return a posterior with the same mean and another precision."""
         return Posterior(self.mean, precision, self.inverse.of(precision))
 
     def moved_to(self, mean: Floats) -> Posterior:
-        """Return the same width around another mean."""
+        """Return a posterior with the same precision and another mean."""
         return Posterior(mean, self.precision, self.inverse)
 
     def draw(self, seed: int, spread: float = 1.0) -> Floats:
-        """Return weights drawn from the belief, ``spread`` times as wide."""
+        """Draw weights from the posterior with its standard deviations multiplied by ``spread``."""
         noise = np.random.default_rng(seed).standard_normal(len(self.mean))
         return self.mean + spread * self.inverse.sampled(noise)

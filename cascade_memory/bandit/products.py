@@ -1,8 +1,8 @@
 """Matrix products that stay on the calling thread.
 
-numpy hands anything larger than a small tile to BLAS threads. Beside PyTorch's own threads, which wait by spinning, that is
-ruinous: on two cores, embedding a query after one such product took ten times as long (docs/decisions). So products are cut
-into tiles below OpenBLAS's threshold for threads; on one core that costs next to nothing.
+numpy computes every larger product on BLAS threads. These get in the way of PyTorch's own threads, which wait by spinning: on
+two cores, embedding a query after one such product took ten times as long (docs/decisions). So products are cut into tiles
+that are too small for OpenBLAS to use threads; on one core this costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from cascade_memory.ports.policy import Floats
 
-_VECTOR_TILE = 8_000  # numbers of a matrix times a vector; OpenBLAS uses threads from 9,216 on
-_MATRIX_TILE = 200_000  # multiplications of a matrix product; OpenBLAS uses threads from 262,144 on
+_VECTOR_TILE = 8_000  # entries of a matrix that is multiplied by a vector; OpenBLAS uses threads from 9,216 on
+_MATRIX_TILE = 200_000  # multiplications in a product of two matrices; OpenBLAS uses threads from 262,144 on
 _ROWS = 4
 _BLOCK = 48
 
 
 def rows_times(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return ``matrix @ vector``.
+    """Compute ``matrix @ vector``.
 
     >>> rows_times(np.eye(3, dtype=np.float32), np.array([1, 2, 3], np.float32))
     array([1., 2., 3.], dtype=float32)
@@ -38,7 +38,7 @@ def rows_times(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDAr
 
 
 def product(a: Floats, b: Floats) -> Floats:
-    """Return ``a @ b``.
+    """Compute ``a @ b``.
 
     >>> bool(np.allclose(product(np.ones((70, 90)), np.ones((90, 110))), 90.0))
     True
@@ -58,7 +58,7 @@ def product(a: Floats, b: Floats) -> Floats:
 
 
 def inverse_cholesky(matrix: Floats) -> Floats:
-    """Return the lower triangular X with ``X matrix X' = I``, block by block.
+    """Compute the lower triangular X with ``X matrix X' = I``, block by block.
 
     >>> x = inverse_cholesky(np.diag([4.0, 1.0]))
     >>> x.tolist()

@@ -1,4 +1,4 @@
-"""Learns an order of candidates from which of them turned out to agree with the truth."""
+"""Learns to order candidates from which of them turned out to be right."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.ports.policy import Floats, State
 
-_NEVER = -1e9  # logit of a candidate that does not exist
+_NEVER = -1e9  # logit of the padding, where a recall has fewer candidates than the largest one
 
 
 class RankingHead:
     """Conditional logit with a Gaussian prior: P(candidate i is right) = softmax(features @ theta)_i.
 
-    Two kinds of evidence, both kept in one bounded window:
+    There are two kinds of evidence, each in a window of bounded size:
 
-    * **hindsight**: after a success it is known which candidates agree with the verified solution. Their likelihood is
-      ``log sum_{i agrees} softmax_i``, free of base rates because it compares candidates of one recall.
-    * **bandit**: after a failure, or where solutions cannot be compared, the chosen pair's reward alone:
+    * **hindsight**: after a success it is known which candidates agree with the verified solution. Their log likelihood is
+      ``log sum_{i agrees} softmax_i``. It compares candidates of one recall, so it does not depend on how hard the tasks are.
+    * **bandit**: after a failure, or where solutions cannot be compared, only the reward of the chosen pair is known:
       ``P(success) = s0 + (s1 - s0) sigma((x - mean) theta + b)``. A task may succeed with a case that does not fit (s0) and
-      fail with one that does (1 - s1), and the intercept b takes up how often cases fit at all: without either theta would be
-      torn down to explain them.
+      fail with one that does (1 - s1), and the intercept b stands for how often cases fit at all. Without these parameters,
+      theta would be distorted to explain such outcomes.
 
-    The posterior is Laplace's: mode by damped Newton steps, precision from the curvature there.
+    The posterior is a Laplace approximation: damped Newton steps find the mode, and the curvature there is the precision.
     """
 
     def __init__(self, prior: Floats, precision: float, window: int = 512) -> None:
@@ -39,32 +39,32 @@ class RankingHead:
         self._intercept = 0.0
 
     def add_hindsight(self, features: Floats, agreement: Floats, weight: float) -> None:
-        """Note which candidates agreed. A recall in which all or none did says nothing about the order."""
+        """Record which candidates agreed. A recall in which all or none agreed says nothing about the order: leave it out."""
         if 0.0 < agreement.sum() < len(agreement):
             self._hindsight.append((np.asarray(features, np.float64), np.asarray(agreement, np.float64), weight))
             del self._hindsight[: -self.window]
 
     def add_bandit(self, feature: Floats, reward: float, weight: float, group: int = 0) -> None:
-        """Note the reward of a chosen pair, and the solution that was shown."""
+        """Record the reward of a chosen pair, and the solution that was shown."""
         self._bandit.append((np.asarray(feature, np.float64), reward, weight, group))
         del self._bandit[: -self.window]
 
     def doubt(self, group: int, weight: float) -> None:
-        """Let the rewards of a solution count no more than this: what it did is its own affair, and tells of no signal."""
+        """Limit the weight of a solution's rewards: its failures are blamed on the solution and not on the signals."""
         self._bandit = [row if row[3] != group else (*row[:2], min(row[2], weight), group) for row in self._bandit]
 
     def lean_on(self, prior: Floats) -> None:
-        """Shrink towards these weights from the next fit on; without any evidence they are the weights."""
+        """Make these weights the mean of the prior from the next fit on; without any evidence they take effect at once."""
         self.prior = np.asarray(prior, np.float64)
         if not (self._hindsight or self._bandit):
             self.posterior = Posterior.prior(self.prior, self.precision)
 
     def fit(self, *, rates: tuple[float, float] = (0.0, 1.0), steps: int = 2) -> None:
-        """Move theta towards the mode and take the curvature there as precision; ``rates`` are (s0, s1)."""
+        """Move theta towards the mode and take the curvature there as the precision; ``rates`` are (s0, s1)."""
         if not (self._hindsight or self._bandit):
             return
         problem = Problem(self._hindsight, self._bandit, self.prior, self.precision, rates)
-        # The intercept is fitted beside theta.
+        # The intercept is fitted together with theta, as the last coordinate.
         point = np.append(self.posterior.mean, self._intercept)
         loss = problem.loss(point)
         curvature = problem.curvature(point)
@@ -78,7 +78,7 @@ class RankingHead:
         self.posterior = Posterior(point[:-1], _without_intercept(curvature))
 
     def state(self) -> dict[str, Floats]:
-        """Return the window and the mode as named arrays."""
+        """Export the window and the mode as named arrays."""
         sizes = np.array([len(row[1]) for row in self._hindsight], np.float64)
         d = len(self.prior)
         return {
@@ -92,7 +92,7 @@ class RankingHead:
         }
 
     def load(self, state: State) -> None:
-        """Take over what ``state`` returned; refuse, and change nothing, where that is no such state."""
+        """Load what ``state`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         d = len(self.prior)
         mode, precision = taken(state, "mode", (d + 1,), -USUAL, USUAL), taken_precision(state, "precision", d)
         features = taken(state, "features", (None, d), -USUAL, USUAL)
@@ -100,10 +100,10 @@ class RankingHead:
         weights = taken(state, "weights", (len(sizes),), 0.0, 1.0)
         bandit = taken(state, "bandit", (None, d + 3), -(2.0**53), 2.0**53)
         if sizes.sum() != len(features) or (sizes % 1.0).any() or max(len(sizes), len(bandit)) > self.window:
-            raise ValueError("the recalls of the window do not have their sizes")
+            raise ValueError("sizes do not match the recalls of the window")
         rewards, groups = bandit[:, d : d + 2], bandit[:, d + 2]
         if not ((rewards >= 0.0) & (rewards <= 1.0)).all() or (np.abs(bandit[:, :d]) > USUAL).any() or (groups % 1.0).any():
-            raise ValueError("bandit holds what is no reward")
+            raise ValueError("bandit holds a row that is not a rewarded pair")
         ends = np.cumsum(sizes).astype(int)
         starts = ends - sizes.astype(int)
         self._hindsight = [(features[a:b], agreement[a:b], float(w)) for a, b, w in zip(starts, ends, weights, strict=True)]
@@ -119,7 +119,7 @@ def _without_intercept(curvature: Floats) -> Floats:
 
 
 def _line_search(problem: Problem, point: Floats, direction: Floats, loss: float) -> tuple[Floats, float, bool]:
-    """Halve a Newton step until it helps: the hindsight likelihood is not convex."""
+    """Halve a Newton step until it lowers the loss, which a full step may not do: the hindsight loss is not convex."""
     scale = 1.0
     for _ in range(6):
         trial = point - scale * direction
@@ -131,7 +131,7 @@ def _line_search(problem: Problem, point: Floats, direction: Floats, loss: float
 
 
 class Problem:
-    """Negative log posterior over (theta, b) of everything in the window, padded into dense arrays."""
+    """The negative log posterior of (theta, b) given everything in the window, in dense arrays with padding."""
 
     def __init__(
         self,
@@ -151,7 +151,8 @@ class Problem:
             self.agreement[i, : len(features)] = agreement
             self.padding[i, : len(features)] = 0.0
         self.weights = np.array([row[2] for row in hindsight])
-        # The chosen candidate always stands out among its rivals: only centred features leave the base rate to b.
+        # A chosen candidate nearly always has high features. Unless they are centred, theta would stand for the base rate,
+        # not b.
         chosen = np.array([row[0] for row in bandit]).reshape(-1, d)
         centre = chosen.mean(axis=0, keepdims=True) if len(chosen) else 0.0
         self.chosen = np.column_stack([chosen - centre, np.ones(len(chosen))])
@@ -165,7 +166,7 @@ class Problem:
         return self.features @ theta + self.padding
 
     def _shares(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return P(candidate), and P(candidate | it agrees), per recall: (n, k) each."""
+        """Compute P(candidate) and P(candidate | it agrees) for each recall, of shape (n, k) each."""
         logits = self._logits(theta)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=_NEVER))
         agreeing = powers * self.agreement
@@ -179,7 +180,7 @@ class Problem:
         return np.clip(self.floor + self.range * fits, 1e-6, 1 - 1e-6)
 
     def loss(self, point: Floats) -> float:
-        """Return minus the log of the posterior."""
+        """Compute the negative log posterior."""
         shares, _ = self._shares(point[:-1])
         agreed = (shares * self.agreement).sum(axis=1)
         hindsight = -(self.weights * np.log(agreed + 1e-300)).sum()
@@ -188,7 +189,7 @@ class Problem:
         return float(hindsight + bandit + 0.5 * (self.precision * (point - self.prior) ** 2).sum())
 
     def gradient(self, point: Floats) -> Floats:
-        """Return the derivative of the loss."""
+        """Compute the gradient of the loss."""
         shares, agreed = self._shares(point[:-1])
         pull = ((shares - agreed) * self.weights[:, None])[..., None] * self.features
         gradient = self.precision * (point - self.prior)
@@ -199,15 +200,15 @@ class Problem:
         return gradient + self.chosen.T @ (self.chosen_weights * slope * (success - self.rewards))
 
     def curvature(self, point: Floats) -> Floats:
-        """Hessian without the concave part of the hindsight likelihood: positive definite, and never too narrow."""
+        """Compute the Hessian without the concave part of the hindsight loss, so that it is positive definite."""
         shares, _ = self._shares(point[:-1])
         weighted = (shares * self.weights[:, None])[..., None] * self.features  # (n, k, d)
         means = np.matmul(shares[:, None, :], self.features)[:, 0]  # (n, d)
         curvature = np.diag(self.precision)
-        # Recall by recall: one product over all of them would wake BLAS threads (see products.py).
+        # One product per recall: a single product over all recalls would start BLAS threads (see products.py).
         curvature[:-1, :-1] += np.matmul(weighted.transpose(0, 2, 1), self.features).sum(axis=0)
         curvature[:-1, :-1] -= (means * self.weights[:, None]).T @ means
         fits = sigmoid(self.chosen @ point)
         success = self._success(fits)
-        information = (self.range * fits * (1 - fits)) ** 2 / (success * (1 - success))  # Fisher's
+        information = (self.range * fits * (1 - fits)) ** 2 / (success * (1 - success))  # Fisher information
         return curvature + (self.chosen * (self.chosen_weights * information)[:, None]).T @ self.chosen

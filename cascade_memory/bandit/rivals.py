@@ -1,4 +1,4 @@
-"""The bandits that the paper compares itself with, where they differ from its own in one place."""
+"""Bandits that the paper compares its own with; each differs from it in one place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.ports.policy import Floats
 
 
 class LinLogUCB(NeuralLinLogUCB):
-    """Frozen features, theta by full logistic regression from ``theta_0 = 1/d``, the bonus from ``V = lambda I + sum f f'``.
+    """Logistic regression on frozen features from ``theta_0 = 1/d`` on, with the bonus from ``V = lambda I + sum f f'``.
 
     >>> LinLogUCB(4).theta
     array([0.25, 0.25, 0.25, 0.25])
@@ -25,7 +25,7 @@ class LinLogUCB(NeuralLinLogUCB):
 
 
 class NeuralLinUCB(NeuralLinLogUCB):
-    """A trained encoder under a *ridge regression* head: squared loss, ``theta = A^-1 sum r f``, no sigmoid anywhere.
+    """A trained encoder with a *ridge regression* head: squared loss, ``theta = A^-1 sum r f``, no sigmoid anywhere.
 
     >>> NeuralLinUCB(np.zeros(2)).name
     'neural-linucb-1'
@@ -51,9 +51,9 @@ class NeuralLinUCB(NeuralLinLogUCB):
 
 
 class ThompsonSampling(NeuralLinLogUCB):
-    """Draws theta from ``N(theta, alpha^2 A^-1)`` for each recall and takes what is best under it.
+    """Thompson sampling: draws theta from ``N(theta, alpha^2 A^-1)`` for each recall and shows the best cases under the draw.
 
-    Its propensities are those of one draw, 0 or 1: they say what was shown, not how likely that was.
+    The propensities are 0 or 1: they say what this draw showed, not how likely it was to be shown.
 
     >>> ThompsonSampling(np.zeros(2)).name
     'thompson-1'

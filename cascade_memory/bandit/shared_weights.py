@@ -1,4 +1,4 @@
-"""What ranking is about, learned from every namespace: a place to start from, and to be drawn back to."""
+"""Ranking weights learned from the outcomes of all namespaces; each namespace uses them as the mean of its prior."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cascade_memory.ports.policy import Feedback, Floats
 
 
 class SharedWeights:
-    """The weights of a ranking head that sees all outcomes. Nothing else is shared: no case, no word, no cluster.
+    """The weights of a ranking head that learns from all outcomes. Nothing else is shared: no case, no word, no cluster.
 
     >>> shared = SharedWeights(lambda: LightPolicy(dimension=2))
     >>> shared.mean()
@@ -21,15 +21,15 @@ class SharedWeights:
         self._policy = make()
 
     def mean(self) -> Floats:
-        """Return the weights as they are now."""
+        """Return the present weights."""
         return self._policy.head.posterior.mean
 
     def update(self, feedback: Sequence[Feedback]) -> None:
-        """Learn from outcomes of whichever namespace. Called by one thread at a time."""
+        """Learn from outcomes of any namespace. Only one thread may call this at a time."""
         self._policy.update(feedback)
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Learn afresh from these outcomes; ``mean`` goes on with what was learned before meanwhile."""
+        """Learn again from these outcomes alone; until that is done, ``mean`` returns the old weights."""
         policy = self._make()
         policy.rebuild(history)
         self._policy = policy

@@ -1,4 +1,4 @@
-"""The provable off-switch: plain cosine order, nothing learned."""
+"""Policies that do not learn: plain cosine order, fixed weights, or nothing shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 
 class SimilarityPolicy:
-    """Shows the k most similar cases, always.
+    """Always shows the k most similar cases.
 
     >>> slate = Slate(features=np.zeros((2, 0)), similarity=np.array([0.2, 0.9]), groups=np.array([0, 1]))
     >>> SimilarityPolicy().select(slate, k=1, abstain=True, seed=0).chosen
@@ -24,7 +24,7 @@ class SimilarityPolicy:
     rewards = 0
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
-        """Order by cosine."""
+        """Choose the k most similar candidates."""
         chosen = np.argsort(-slate.similarity, kind="stable")[:k]
         return plain_choice(slate, chosen, score=slate.similarity)
 
@@ -49,7 +49,7 @@ class SimilarityPolicy:
 
 
 class FrozenHead(SimilarityPolicy):
-    """Orders by fixed weights of the features, and learns nothing: the pretrained reranker as it comes (NP-CBR).
+    """Orders by fixed weights of the features and learns nothing: the pretrained reranker, unchanged (the paper's NP-CBR).
 
     >>> slate = Slate(features=np.array([[1.0], [3.0]]), similarity=np.array([0.9, 0.2]), groups=np.array([0, 1]))
     >>> FrozenHead(np.array([1.0])).select(slate, k=1, abstain=True, seed=0).chosen
@@ -62,13 +62,13 @@ class FrozenHead(SimilarityPolicy):
         self._theta = np.asarray(theta, np.float64)
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
-        """Order by ``<theta, f>``."""
+        """Choose the k candidates with the highest ``<theta, f>``."""
         score = np.asarray(slate.features, np.float64) @ self._theta
         return plain_choice(slate, best_first(slate, score)[:k], score=score)
 
 
 class ShowNothing(SimilarityPolicy):
-    """The arm without memory (zero-shot): everything is written down as always, and nothing is ever shown.
+    """The baseline without memory (zero-shot): recalls are logged as usual, but no case is ever shown.
 
     >>> slate = Slate(features=np.zeros((1, 0)), similarity=np.array([0.9]), groups=np.array([0]))
     >>> ShowNothing().select(slate, k=1, abstain=False, seed=0).abstained
@@ -84,12 +84,12 @@ class ShowNothing(SimilarityPolicy):
 
 
 def best_first(slate: Slate, score: Floats) -> NDArray[np.int64]:
-    """Return the order of the scores; of two that are equal, the more similar comes first."""
+    """Order candidates by score; of two with equal scores, the more similar one comes first."""
     return np.lexsort((-slate.similarity, -score))
 
 
 def plain_choice(slate: Slate, chosen: NDArray[np.int64], score: Floats) -> Choice:
-    """Return a choice that predicts nothing: utility and baseline are unknown, uncertainty is zero."""
+    """Make a choice without predictions: utility and baseline are unknown, uncertainty is zero."""
     n = len(slate)
     propensity = np.zeros(n)
     propensity[chosen] = 1.0

@@ -1,4 +1,4 @@
-"""A control: each candidate with the same probability."""
+"""A control for experiments: it shows each candidate with the same probability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cascade_memory.ports.policy import Choice, Slate
 
 
 class UniformPolicy(SimilarityPolicy):
-    """Shows k candidates drawn without replacement; learns nothing, logs honest propensities.
+    """Shows k candidates drawn without replacement. It learns nothing, and its propensities are exact.
 
     >>> slate = Slate(features=np.zeros((4, 0)), similarity=np.zeros(4), groups=np.arange(4))
     >>> float(UniformPolicy().select(slate, k=2, abstain=False, seed=0).propensity[0])
@@ -21,7 +21,7 @@ class UniformPolicy(SimilarityPolicy):
     name = "uniform-1"
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
-        """Draw k candidates."""
+        """Choose k candidates at random."""
         n = len(slate)
         chosen = np.random.default_rng(seed).permutation(n)[:k]
         choice = plain_choice(slate, chosen, score=np.zeros(n))

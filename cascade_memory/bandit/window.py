@@ -1,4 +1,4 @@
-"""The last pairs that a bandit was rewarded for."""
+"""The last pairs that a bandit chose and was rewarded for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cascade_memory.ports.policy import Floats, State
 
 
 class Window:
-    """Features, labels and weights of the last ``room`` pairs, the oldest in place 0.
+    """Features, labels and weights of the last ``room`` pairs; the oldest is in place 0.
 
     >>> window = Window(room=2, dimension=1)
     >>> for label in (1.0, 0.0, 1.0):
@@ -27,8 +27,8 @@ class Window:
         self.ever = 0  # pairs that were ever added
 
     def append(self, feature: Floats, label: float, weight: float) -> None:
-        """Add a pair; the oldest goes if there is no room."""
-        if self._end == len(self._table):  # twice as much room as is needed, so that moving is rare
+        """Add a pair; if the window is full, the oldest pair is dropped."""
+        if self._end == len(self._table):  # the table is up to twice as long as needed, so that copying is rare
             held = self._table[self._begin : self._end]
             self._table = np.empty((min(4 * len(held), 2 * self._room), held.shape[1]))
             self._table[: len(held)] = held
@@ -50,7 +50,7 @@ class Window:
 
     @property
     def labels(self) -> Floats:
-        """What the pairs were rewarded with; nan where the reward did not speak of them."""
+        """The rewards of the pairs; nan where a pair got no credit for the reward."""
         return self._table[self._begin : self._end, -2]
 
     @property
@@ -60,20 +60,20 @@ class Window:
 
     @property
     def crowd(self) -> float:
-        """How many pairs each one that is held stands for."""
+        """How many of all pairs ever added each pair in the window stands for."""
         return self.ever / max(len(self), 1)
 
     def copy(self) -> Window:
-        """Return a window of its own with the same pairs."""
+        """Return an independent window with the same pairs."""
         other = Window(self._room, self._table.shape[1] - 2)
         other._table, other._end, other.ever = self._table[self._begin : self._end].copy(), len(self), self.ever
         return other
 
 
 def taken_pairs(state: State, room: int, dimension: int) -> tuple[Floats, Floats, Floats]:
-    """Return features, labels and weights of a window that was saved, if they are those of a window."""
+    """Return the checked features, labels and weights of a saved window; raise ``ValueError`` if they are not valid."""
     pairs = taken(state, "window.pairs", (None, dimension))
     labels = taken(state, "window.labels", (len(pairs), 2), 0.0, 1.0, unknown=True)
     if len(pairs) > room or np.isnan(labels[:, 1]).any():
-        raise ValueError("window.labels are not those of a window")
+        raise ValueError("the window has too many pairs, or window.labels lacks a weight")
     return pairs, labels[:, 0], labels[:, 1]
