@@ -59,7 +59,7 @@ def legible(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Keep the beginning and the end, and say how much went: the end of a trajectory is often what solved it."""
+    """Keep the beginning and the end, and say how much was cut: the end of a trajectory often holds what solved the task."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3

@@ -1,1 +1,1 @@
-"""The nouns: plain frozen values that every floor above may use."""
+"""The terms of the library as plain, immutable values, which all other packages may use."""

@@ -1,7 +1,7 @@
-"""Nobody is inside a calculation of ours while the process forks.
+"""Keeps the process from forking while one of its threads calculates with numpy.
 
-OpenBLAS ends its threads when a process forks, and a thread that waits for them at that moment waits for ever, in the parent.
-It uses threads for large products, and with older versions of numpy for small matrices as well.
+OpenBLAS ends its worker threads when a process forks. A thread of the parent that waits for them at that moment waits forever.
+OpenBLAS uses threads for large products, and with older versions of numpy for small matrices as well.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import threading
 import time
 from collections.abc import Generator
 
-_PATIENCE = 1.0  # seconds that somebody waits for a thread that is about to fork
+_PATIENCE = 1.0  # seconds for which a calculation waits while another thread is about to fork
 
 
 class _Gate:
-    """Who is inside, and whether anybody may enter."""
+    """Counts the threads that calculate, and can be shut so that no other thread begins."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._inside: dict[int, int] = {}  # how deep, by thread
+        self._inside: dict[int, int] = {}  # thread id -> how deeply its calculations are nested
         self._shut = False
 
     def enter(self, thread: int) -> None:
@@ -53,7 +53,7 @@ _gate = _Gate()
 
 @contextlib.contextmanager
 def calculating() -> Generator[None, None, None]:
-    """Keep the process from forking inside the block, for as long as a fork has patience.
+    """Keep the process from forking while the block runs, or at least delay the fork until its deadline.
 
     >>> with calculating():
     ...     1 + 1
@@ -64,21 +64,21 @@ def calculating() -> Generator[None, None, None]:
     try:
         yield
     finally:
-        if gate is _gate:  # not in a child that was forked in here: it has another one
+        if gate is _gate:  # False in a child process that was forked inside the block, which has a new gate
             gate.leave(thread)
 
 
 def pause(deadline: float) -> None:
-    """Let nobody calculate, and wait for those who do, but for no longer than to a moment of the monotonic clock."""
+    """Let no new calculation begin, and wait for those that run, but not beyond ``deadline`` (of the monotonic clock)."""
     _gate.shut(deadline)
 
 
 def resume() -> None:
-    """Let everybody calculate again."""
+    """Let calculations begin again."""
     _gate.open()
 
 
 def start_anew() -> None:
-    """Forget, in a forked child, who was calculating in the parent."""
-    global _gate  # noqa: PLW0603 - its locks may be held by threads that are not here
+    """Forget, in a forked child process, which threads were calculating in the parent."""
+    global _gate  # noqa: PLW0603 - threads that do not exist in the child may hold its locks
     _gate = _Gate()

@@ -1,4 +1,4 @@
-"""What is remembered: a task, its verified solution, and what is known about them."""
+"""Cases: a stored task, its verified solution, and what is known about them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Case:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredCase:
-    """A case that was not verified for so long that it went, and that can still be brought back."""
+    """A case that expired because it was not verified for the memory's ``ttl``; it can still be brought back."""
 
     id: str
     namespace: str
     query: str
     solution: Solution
     expired_at: float  # by the wall clock
-    seconds_left: float  # of running time, until it is deleted for good
+    seconds_left: float  # running time of the memory until the case is deleted for good

@@ -1,4 +1,4 @@
-"""Under which text is a case found? Its task, and what else tells good cases from bad."""
+"""The text that is embedded to find a case: its task, alone or with the tool calls that solved it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cascade_memory.domain.validation import MAX_QUERY_CHARS
 from cascade_memory.visible import shortened
 
 CaseText: TypeAlias = "Callable[[str, Solution], str]"
-_MAX_CHARS = 2_000  # of tool calls: an embedder reads no more
+_MAX_CHARS = 2_000  # limit for the tool calls: embedding models ignore what comes after that
 
 
 def task_alone(query: str, solution: Solution) -> str:  # noqa: ARG001 - the signature of a CaseText
-    """Return the task: what a memory does unless it is told otherwise."""
+    """Return the task alone: the default."""
     return query
 
 

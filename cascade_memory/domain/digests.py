@@ -1,4 +1,4 @@
-"""Short names of texts: equal for equal texts, and nobody finds two that share one."""
+"""Hashes of texts: equal texts have equal hashes, and nobody can find two texts with the same hash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 
 
 def digest(text: str) -> str:
-    """Return 32 hexadecimal digits.
+    """Hash parts of text to 32 hexadecimal digits.
 
     >>> digest("press reset") == digest("press reset"), len(digest(""))
     (True, 32)
@@ -17,5 +17,5 @@ def digest(text: str) -> str:
 
 
 def pair_key(query: str, solution: Solution) -> str:
-    """Return what is equal for the same query with the same solution."""
+    """Hash a query together with its solution, to recognise the same pair again."""
     return digest(f"{query}\x00{type(solution).__name__}\x00{solution_text(solution)}")

@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 
 from cascade_memory.visible import visible
 
-_NAMED = 5  # namespaces, where one was mistyped
+_NAMED = 5  # how many namespaces a message about a mistyped one lists
 
 
 def number(value: float | None) -> str:
-    """Return three digits, or a dash for what is not known.
+    """Format a number with three decimals, or as a dash if it is unknown.
 
     >>> number(0.51234), number(float("nan"))
     ('0.512', '–')
@@ -23,7 +23,7 @@ def number(value: float | None) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    r"""Return one line of at most ``width`` characters.
+    r"""Shorten a text to one line of at most ``width`` characters.
 
     >>> shorten("heat   the\ncup", 8)
     'heat th…'
@@ -33,7 +33,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> str:
-    """Return a small table in which every text is escaped: cases are written by strangers.
+    """Build a small HTML table in which every text is escaped, since the texts of cases cannot be trusted.
 
     >>> html_table("t", ["a"], [["<b>"]])
     '<div><strong>t</strong><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table></div>'
@@ -46,7 +46,7 @@ def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *
 
 
 def no_namespace(name: str, names: Collection[str]) -> str:
-    """Say that there is no such namespace, and which there are; the most alike first.
+    """Build the message that there is no such namespace; it lists existing ones, the most similar names first.
 
     >>> print(no_namespace("defualt", ["tenant-1", "default"]))
     there is no namespace 'defualt' yet; there are 'default', 'tenant-1'

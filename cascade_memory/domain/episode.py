@@ -1,4 +1,4 @@
-"""One task from query to reward."""
+"""Episodes: one task from query to reward."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge")  # everyone
 
 
 def check_source(source: object) -> str:
-    """Return who gives a reward.
+    """Check the source of a reward: who or what gave it.
 
     >>> check_source("human")
     'human'
@@ -35,7 +35,7 @@ def check_source(source: object) -> str:
 def fingerprint(
     episode_id: str, query: str, solution: Solution | None, reward: float | None, metadata: Mapping[str, MetadataValue]
 ) -> str:
-    """Return what stands for the content of an episode, short enough to be read out.
+    """Hash the content of an episode to a code that is short enough to be read out.
 
     >>> fingerprint("e", "6 * 7", "42", 1.0, {"user": "ann"}) == fingerprint("e", "6 * 7", "42", 1.0, {"user": "bob"})
     False
@@ -53,11 +53,11 @@ def fingerprint(
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """An episode as the ledger knows it; what ``reward_fn`` and ``memory.pending()`` see.
+    """An episode as the ledger knows it: ``reward_fn`` receives it, and ``memory.pending()`` returns such episodes.
 
-    ``status`` is the ledger's word, or ``"error"`` when ``reward_fn`` is asked about a run that raised. ``solution`` is what
-    was rewarded, or what the run ended with while nobody has judged it; ``ended`` says how it ended ("ok", "error",
-    "interrupted" while it waits for somebody, or None).
+    ``status`` is the status in the ledger, or ``"error"`` if ``reward_fn`` is called for a run that raised. ``solution`` is the
+    solution that was rewarded; before there is a reward, it is what the run ended with. ``ended`` says how the run ended:
+    "ok", "error", "interrupted" (it waits for a person) or None (it has not ended).
     """
 
     id: str
@@ -74,14 +74,14 @@ class Episode:
     cases: tuple[str, ...] = ()  # ids of the cases that were shown
     thread_id: str | None = None
     ended: str | None = None
-    reported: Solution | None = None  # what its agent says solved it, as long as nobody has confirmed that
+    reported: Solution | None = None  # the solution that the agent itself reported, until somebody else confirms it
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
 
     @property
     def fingerprint(self) -> str:
-        """What stands for an episode's content: another one as soon as query, solution, reward or metadata is another.
+        """A short code for the episode's content: it changes as soon as query, solution, reward or metadata changes.
 
-        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms what was seen, and nothing else.
+        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms exactly the content that was seen.
 
         >>> import dataclasses
         >>> seen = Episode(id="e", namespace="default", query="6 * 7", status="settled", solution="42", reward=1.0)
@@ -92,17 +92,17 @@ class Episode:
 
     @property
     def under_way(self) -> bool:
-        """True while its run has not ended, or waits for somebody; what its agent reports of it meanwhile ends nothing."""
+        """Whether the run may still go on: it has not ended, it waits for a person, or only the agent itself gave a reward."""
         return (self.status == "open" and self.ended in (None, "interrupted")) or self.has_only_agents_word
 
     @property
     def has_only_agents_word(self) -> bool:
-        """True where nobody but the agent itself has said how it went."""
+        """Whether the only reward so far comes from the agent itself."""
         return self.status == "settled" and self.source == "agent"
 
     @property
     def answer(self) -> str:
-        """The final answer as text: of a trajectory its answer, else the solution itself; empty without one.
+        """The final answer as text: the answer of a trajectory, otherwise the solution itself; empty if there is none.
 
         >>> Episode(id="e", namespace="default", query="6 * 7", status="open", solution="42").answer
         '42'

@@ -1,4 +1,4 @@
-"""How much of what is shown is decided by chance, so that what memory is worth can be measured."""
+"""Settings for when a recall shows nothing, or a case that was drawn at random: by abstaining, holding out and exploring."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cascade_memory.domain.validation import check_share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposure:
-    """May a recall return nothing; which share of episodes runs without memory; which share of choices explores."""
+    """Whether a recall may abstain, which share of episodes runs without memory, and which share of choices is random."""
 
     abstain: bool = True
     holdout: float = 0.0
     explore: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no share."""
+        """Refuse shares that are not from 0 to below 1."""
         check_share(self.holdout, "holdout")
         check_share(self.explore, "explore")
 
     def arm_of(self, episode_id: str) -> str:
-        """Return the arm of a new episode: the same one in every process, whatever was recalled before.
+        """Choose the arm of a new episode by its id: every process chooses the same one, whatever was recalled before.
 
         >>> arms = [Exposure(holdout=0.2).arm_of(f"episode {i}") for i in range(1000)]
         >>> 150 < arms.count("holdout") < 250

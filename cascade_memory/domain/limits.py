@@ -7,20 +7,20 @@ from datetime import timedelta
 
 from cascade_memory.domain.validation import check_k, check_seconds
 
-MOST_REPORTED = 1_000  # episodes of a namespace that have nobody's word but their agent's
-MOST_REPORTED_BYTES = 32 * 2**20  # of their text
+MOST_REPORTED = 1_000  # episodes of a namespace whose only reward comes from the agent itself
+MOST_REPORTED_BYTES = 32 * 2**20  # limit for the text of those episodes
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """At most so many cases, none of them last verified longer ago than so many seconds; None: no such limit."""
+    """The largest number of cases, and the seconds since its last verification after which a case expires; None: no limit."""
 
     max_cases: int | None = None
     ttl: float | None = None
 
     @classmethod
     def of(cls, max_cases: int | None, ttl: float | timedelta | None) -> Limits | None:
-        """Check both; None when nothing is limited.
+        """Check both limits; return None if there is neither.
 
         >>> Limits.of(1000, timedelta(days=30))
         Limits(max_cases=1000, ttl=2592000.0)

@@ -1,4 +1,4 @@
-"""How long the code that runs now may wait for a lock: a recall has a deadline, a reward would rather wait than fail."""
+"""How long the running code may wait for a lock: a recall has a deadline, while a reward would rather wait than fail."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Generator
 from contextvars import ContextVar
 
-_until: ContextVar[float | None] = ContextVar("cascade_memory_patience", default=None)  # by the monotonic clock
+_until: ContextVar[float | None] = ContextVar("cascade_memory_patience", default=None)  # a time of the monotonic clock
 
 
 @contextlib.contextmanager
 def patience(seconds: float | None) -> Generator[None, None, None]:
-    """Let the code inside wait for so long at most, all its waits together; None: as long as it likes.
+    """Limit how long the code inside the block may wait, all its waits together; None: no limit.
 
     >>> with patience(0.0):
     ...     seconds_left()
@@ -31,6 +31,6 @@ def patience_ends() -> float | None:
 
 
 def seconds_left() -> float | None:
-    """Return for how long the running code may still wait; None: nobody has said."""
+    """Return for how many seconds the running code may still wait; None: there is no limit."""
     until = _until.get()
     return None if until is None else max(0.0, until - time.monotonic())

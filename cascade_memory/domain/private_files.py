@@ -1,6 +1,6 @@
-"""Files and folders that their owner alone may read, and plain files opened without following a link.
+"""Files and folders that only their owner may read, and opening of plain files without following links.
 
-The process's umask is left alone: it belongs to the host.
+The umask of the process stays as it is: it belongs to the host application.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for the owner alone; one that is there keeps its mode.
+    """Make a folder and its missing parents, accessible only to the owner; an existing folder keeps its mode.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "a" / "b"
@@ -28,33 +28,33 @@ def make_folder(path: Path) -> None:
     for one in reversed(missing):
         one.mkdir(mode=FOLDER, exist_ok=True)
     if not path.is_dir():
-        raise NotADirectoryError(f"{path} is no folder")
+        raise NotADirectoryError(f"{path} is not a folder")
 
 
 def create_file(path: Path) -> None:
-    """Make an empty file for the owner alone; one that is there keeps what it holds."""
-    if not os.path.lexists(path):  # a full disk refuses to create even what is there
+    """Make an empty file that only the owner may access; an existing file keeps its content."""
+    if not os.path.lexists(path):  # on a full disk, O_CREAT fails even for an existing file
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
 
 
 def open_private(path: Path, mode: str) -> IO[Any]:
-    """Open a file for writing; if it is new, it is the owner's alone."""
+    """Open a file for writing; if it is new, only the owner may access it."""
     encoding = None if "b" in mode else "utf-8"
     return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags, FILE))
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a file for reading, unless it is a link, a pipe, a device or a folder: those are no file of ours."""
+    """Open a file for reading; refuse links, pipes, devices and folders, which this library never writes."""
     handle = os.open(path, os.O_RDONLY | _PLAIN)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(f"{path} is no plain file")
+        raise OSError(f"{path} is not a plain file")
     return os.fdopen(handle, "rb")
 
 
 def is_plain(path: Path) -> bool:
-    """Say whether there is a file under this name that is neither a link nor anything else than a file.
+    """Say whether a path is an existing plain file: not a link, a folder, a pipe or a device.
 
     >>> is_plain(Path("/nowhere"))
     False
@@ -66,7 +66,7 @@ def is_plain(path: Path) -> bool:
 
 
 def make_private(path: Path) -> None:
-    """Take everybody else's rights to a file or folder away, where that is ours to do; links are left alone."""
+    """Remove everybody else's rights to a file or folder if it is ours; links are left alone."""
     with contextlib.suppress(OSError):
         mode = path.lstat().st_mode
         if mode & 0o077 and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

@@ -10,7 +10,7 @@ _LABEL = re.compile(r"^[ \t]*(Thought|Action Input|Action|Observation|Final Answ
 
 
 def is_react(text: str) -> bool:
-    r"""Say whether a text has actions written the ReAct way.
+    r"""Say whether a text contains actions in the ReAct format.
 
     >>> is_react("Thought: look first\nAction: look"), is_react("It is 42.")
     (True, False)
@@ -20,7 +20,7 @@ def is_react(text: str) -> bool:
 
 
 def read_react(text: str) -> Trajectory | None:
-    r"""Return the steps of a transcript, or None when there are none.
+    r"""Parse a transcript into its steps; None if it has no steps.
 
     >>> text = "Thought: I need the key.\nAction: search\nAction Input: key\nObservation: on the shelf\nFinal Answer: shelf"
     >>> walk = read_react(text)
@@ -50,7 +50,7 @@ def read_react(text: str) -> Trajectory | None:
 
 
 def thought_of(text: str) -> str:
-    r"""Return what a model wrote before it acted.
+    r"""Extract the thought that a model wrote before its action.
 
     >>> thought_of("Thought: I need the key.\nAction: search")
     'I need the key.'
@@ -64,5 +64,5 @@ def thought_of(text: str) -> str:
 def _parts(text: str) -> list[tuple[str, str]]:
     found = list(_LABEL.finditer(text))
     ends = [*(match.start() for match in found[1:]), len(text)]
-    pairs = zip(found, ends, strict=False)  # one end too many when nothing was found
+    pairs = zip(found, ends, strict=False)  # if no label was found, ``ends`` has one entry too many
     return [(match.group(1), text[match.end() : end].strip()) for match, end in pairs]

@@ -10,16 +10,16 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.visible import shown_visibly, visible
 
-_NOTABLE = -0.05  # of a record: what moves less is not told
+_NOTABLE = -0.05  # a record with a smaller effect than this is not mentioned
 
 
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledCase:
-    """A case that was chosen, with what the ranker thought of it.
+    """A case that was chosen, with the ranker's predictions for it.
 
-    ``utility`` is the predicted success when this case is shown (nan when the ranker predicts none), ``uncertainty`` how
-    unsure the ranker is of its place, ``score`` what the order was made of.
+    ``utility`` is the predicted success if this case is shown (nan if the ranker does not predict it), ``uncertainty`` says how
+    unsure the ranker is about the case, and the cases are ordered by ``score``.
     """
 
     id: str
@@ -37,8 +37,9 @@ class RecalledCase:
 class Candidate:
     """A case that was considered.
 
-    ``tried`` and ``succeeded`` are its record: how often its solution was shown for tasks like this one, each counted as far as
-    it is alike, and how often that went well. They are looked up where they may decide, and 0 elsewhere.
+    ``tried`` and ``succeeded`` are the record of its solution: how often it was shown for tasks like this one, weighted by how
+    similar those tasks are, and how often that went well. A record is looked up only if it may change the choice; otherwise
+    both are 0.
     """
 
     id: str
@@ -52,12 +53,12 @@ class Candidate:
     contributions: tuple[float, ...] = ()  # what each feature adds to the value
     tried: float = 0.0
     succeeded: float = 0.0
-    record: float = 0.0  # what its record adds to the value: nothing, or less
+    record: float = 0.0  # what its record adds to the value: zero or less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why these cases and in this order; prints as a table, and as HTML in a notebook."""
+    """Why these cases were chosen, and in this order; it prints as a table, and in a notebook as HTML."""
 
     candidates: tuple[Candidate, ...]
     abstained: bool
@@ -69,7 +70,7 @@ class Explanation:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Say, for each candidate that left its place in the similarity order, from where to where and what moved it."""
+        """Say for each candidate that moved up from its place in the similarity order where it moved to, and why."""
         by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
         moved: list[str] = []
         for place, i in enumerate(by_score[:5]):
@@ -79,7 +80,7 @@ class Explanation:
         return tuple(moved)
 
     def _reason(self, i: int, passed: Sequence[int]) -> str:
-        """Say in which signals candidate i is ahead of those that it passed."""
+        """Name the signals in which candidate i is better than those that it passed."""
         if not passed:
             return ""
         ahead: list[tuple[float, str]] = []
@@ -91,7 +92,7 @@ class Explanation:
 
     @property
     def records(self) -> tuple[str, ...]:
-        """Say of each candidate that its own record has set back what that record is."""
+        """Describe the record of each candidate that was pushed back by its record."""
         back = sorted((one for one in self.candidates if one.record <= _NOTABLE), key=lambda one: one.record)
         return tuple(
             f"{shorten(one.query, 40)!r}: shown {_times(one.tried)} for tasks like this one, "
@@ -133,11 +134,11 @@ class Explanation:
         return f"chosen by {self.policy} from {len(self.candidates)} candidates; {behind}"
 
     def __repr__(self) -> str:
-        """Return one line; ``print`` shows the table."""
+        """Summarise in one line; ``print`` shows the table."""
         return f"Explanation({self.summary})"
 
     def __str__(self) -> str:
-        """Return a plain-text table."""
+        """Format as a plain-text table."""
         head = ["", "similarity", "utility", "uncertainty", "score", "query"]
         rows = [head, *self._rows()] if self.candidates else []
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))] if rows else []
@@ -158,18 +159,18 @@ class Recall:
     namespace: str
     query: str
     cases: tuple[RecalledCase, ...]
-    abstained: bool  # cases were found, and none was expected to help
-    arm: str = "live"  # or "holdout": drawn to run without memory, whatever it knows
-    error: str | None = None  # what failed: finding cases, or, where there are some, writing down that they are shown
+    abstained: bool  # cases were found, but none was expected to help
+    arm: str = "live"  # or "holdout": this episode was drawn to run without memory
+    error: str | None = None  # the failure, if any: with ``cases``, recording the recall failed; without, finding cases did
     template: Callable[[Sequence[RecalledCase]], str]
-    explainer: Callable[[], Explanation]  # most recalls are never explained: the table is made when asked for
+    explainer: Callable[[], Explanation]  # most recalls are never explained, so the table is built only when it is needed
 
     def render(self, template: Callable[[Sequence[RecalledCase]], str] | None = None) -> str:
-        """Return the cases as fenced text to put before a task; empty when there are none."""
+        """Render the cases as fenced text to put before a task; the text is empty if there are none."""
         return (template or self.template)(self.cases)
 
     def explain(self) -> Explanation:
-        """Return why these cases were chosen."""
+        """Explain why these cases were chosen."""
         return self.explainer()
 
     def __len__(self) -> int:
@@ -177,7 +178,7 @@ class Recall:
         return len(self.cases)
 
     def __repr__(self) -> str:
-        """Return one short line: the cases themselves may be long, and are not to be trusted."""
+        """Summarise in one short line, without the cases: these may be long and cannot be trusted."""
         found, error = f"{len(self.cases)} cases", visible(self.error or "")
         state = found if self.error is None else f"{found}, unrecorded: {error}" if self.cases else f"failed: {error}"
         return f"Recall({state}, episode_id={visible(repr(self.episode_id))})"
@@ -191,7 +192,7 @@ class Recall:
         title = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
         notes = [why.summary, f"episode {self.episode_id}"]
         if self.error is not None:
-            notes.insert(0, f"recall {'was not written down' if self.cases else 'failed'}: {self.error}")
+            notes.insert(0, f"recall {'was not recorded' if self.cases else 'failed'}: {self.error}")
         return html_table(title, ("query", "solution", "similarity", "utility"), rows, notes=notes)
 
 

@@ -1,4 +1,4 @@
-"""How recalling is offered to agents that decide themselves when to ask."""
+"""Name and description of the recall tool, for agents that decide themselves when to recall."""
 
 from __future__ import annotations
 

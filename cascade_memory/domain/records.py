@@ -1,4 +1,4 @@
-"""What goes into the ledger and what comes back out of it."""
+"""The records that are written to the ledger and read from it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cascade_memory.domain.validation import MetadataValue
 
 Vector = NDArray[np.float32]
 
-# Why a reward above 0 made no case: it lies below retain_at, came without a solution, or from whom retain_from leaves out.
+# Why a reward above 0 stored no case: it is below retain_at, has no solution, or retain_from excludes its source.
 Unkept: TypeAlias = Literal["below", "solution", "source"]
 
 
 class Column(IntEnum):
-    """The columns of ``RecallRecord.numbers``. Ledgers are written in this order: a new column goes to the end."""
+    """The columns of ``RecallRecord.numbers``. Existing ledgers have this order, so add new columns at the end."""
 
     SIMILARITY = 0
     VALUE = 1
@@ -32,25 +32,25 @@ class Column(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Opinion:
-    """What a shadow policy would have made of a slate, and what it needs to learn from what was shown instead."""
+    """What a shadow policy would have chosen from a slate, and what it needs to learn from the choice that was shown."""
 
     policy: str
-    places: NDArray[np.float32]  # (n,) 1 for what it would have shown first, 0 for what it would not have shown
+    places: NDArray[np.float32]  # (n,) 1 for the case it would have shown first, 0 for a case it would not have shown
     propensity: NDArray[np.float32]  # (n,)
-    features: NDArray[np.float32]  # (n, d) as its own encoder sees the candidates
-    context: NDArray[np.float32]  # about the cases that the live policy chose
+    features: NDArray[np.float32]  # (n, d), from the shadow's own encoder
+    context: NDArray[np.float32]  # the shadow's context for the cases that the live policy chose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecallRecord:
-    """One recall, complete enough to learn from it later, in another process, with another policy."""
+    """One recall, with everything that is needed to learn from it later, even in another process or with another policy."""
 
     id: str
-    episode_id: str | None  # None: a search, which belongs to no episode
+    episode_id: str | None  # None for a search, which belongs to no episode
     namespace: int
     query: str
     vector: Vector
-    kind: str  # "recall", or "search": plain similarity, never learned from
+    kind: str  # "recall", or "search": plain similarity, from which nothing is learned
     k: int
     at: float
     policy: str
@@ -65,16 +65,16 @@ class RecallRecord:
     baseline: float
     context: NDArray[np.float32]
     arm: str = "live"
-    holdout: float = 0.0  # the probability with which a new episode was to be held out
+    holdout: float = 0.0  # the probability with which a new episode was held out at that time
     thread: str | None = None
     shadow: Opinion | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])  # of the episode
-    opens_episode: bool = False  # with an id that nobody else knows yet
+    opens_episode: bool = False  # the recall begins a new episode, whose id nobody else knows yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewCase:
-    """A case about to be stored."""
+    """A case that is about to be stored."""
 
     id: str
     namespace: int
@@ -87,7 +87,7 @@ class NewCase:
     source: str = "host"
     episode_id: str | None = None
     created_at: float = 0.0
-    novelty: float = 1.0  # how little the neighbours knew of it; 1 where nobody looked
+    novelty: float = 1.0  # 0 if all neighbours have the same solution; 1 if none has, or if this was not checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,21 +106,21 @@ class CaseRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Unsettled:
-    """What must be known of an episode to settle it."""
+    """What the memory must know about an episode to settle it."""
 
     key: int
     namespace: int
     query: str
     vector: Vector
-    solution: Solution | None  # what was rewarded before, or what the run ended with, if that was noted
+    solution: Solution | None  # the solution that was rewarded before, or that the run ended with, if known
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
     similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
-    agents_words: bool = False  # nobody but the agent says that this solved it
+    agents_words: bool = False  # only the agent itself says that this solution is right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settlement:
-    """An outcome about to be recorded: everything that must become true at once, or not at all."""
+    """An outcome that is about to be recorded: all of it is written in one transaction."""
 
     episode_id: str
     namespace: int
@@ -133,15 +133,15 @@ class Settlement:
     agreement: Mapping[int, NDArray[np.float32]]  # recall key -> hindsight labels
     overwrite: bool
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
-    agents_words: bool = False  # the solution is what the agent reported, and nobody has confirmed it
+    agents_words: bool = False  # the solution was reported by the agent itself, and nobody has confirmed it
     confirms: str | None = None  # the fingerprint that the episode must have
-    waits: bool = False  # for somebody else's word: counts against what a namespace may hold of such
+    waits: bool = False  # it waits to be confirmed; a namespace may hold only a limited number of such episodes
     unkept: Unkept | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What recording an outcome did."""
+    """The result of recording an outcome."""
 
     episode_id: str
     changed: bool
@@ -150,73 +150,73 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the ledger's log: what happened to which row."""
+    """One entry of the ledger's log: what happened to which row."""
 
     seq: int
     namespace: int
     kind: str
     ref: int
-    id: str | None = None  # of a case that is gone
+    id: str | None = None  # the id of the case, if it was removed
 
     @property
     def adds_case(self) -> bool:
-        """True where a case came, whose key is ``ref``."""
+        """Whether a case was added; its key is ``ref``."""
         return self.kind == CASE_ADDED
 
     @property
     def takes_case(self) -> bool:
-        """True where a case went, for whichever reason."""
+        """Whether a case was removed, for any reason."""
         return self.kind in GONE
 
     @property
     def makes_room(self) -> bool:
-        """True where a case went for its age, or to make room for others: what it taught was true."""
+        """Whether a case was removed for its age or to make room; what was learned from it stays valid."""
         return self.kind in (EVICTED, EXPIRED)
 
     @property
     def forgets(self) -> bool:
-        """True where somebody had something forgotten: it must not live on in anything that was made of it."""
+        """Whether a user removed something: it must not live on in anything that was computed from it."""
         return self.kind in (CASE_REMOVED, FORGOTTEN)
 
     @property
     def takes_outcomes_back(self) -> bool:
-        """True where outcomes that were learned from are not there any more."""
+        """Whether outcomes were removed from which something may have been learned."""
         return self.kind in (WITHDRAWN, FORGOTTEN)
 
     @property
     def forgets_outcomes(self) -> bool:
-        """True where outcomes are not there any more since somebody had them forgotten."""
+        """Whether outcomes were removed because a user had them forgotten."""
         return self.kind == FORGOTTEN
 
     @property
     def empties_namespace(self) -> bool:
-        """True where everything of a namespace went."""
+        """Whether everything in a namespace was removed."""
         return self.kind == FORGOTTEN and not self.ref
 
     @property
     def settles(self) -> bool:
-        """True where an episode got its outcome, whose key is ``ref``."""
+        """Whether an episode got its outcome; the key of the episode is ``ref``."""
         return self.kind == SETTLED
 
     @property
     def closes(self) -> bool:
-        """True where an episode, whose key is ``ref``, was closed without an outcome."""
+        """Whether an episode was closed without an outcome; the key of the episode is ``ref``."""
         return self.kind == CLOSED
 
     @property
     def retells_case(self) -> bool:
-        """True where the metadata of a case changed, or how often it was verified."""
+        """Whether the metadata of a case changed, or the count of its verifications."""
         return self.kind == RETOLD
 
     @property
     def purges(self) -> bool:
-        """True where no copy may keep a byte of what went before."""
+        """Whether a purge happened: no copy may keep a byte of what was removed before it."""
         return self.kind == PURGED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:
-    """What one look at the age of cases has done, and in how many seconds there is something to do again."""
+    """The result of one check for expired cases; the next check is due in ``look_again`` seconds."""
 
     expired: int
     deleted: int
@@ -235,4 +235,4 @@ CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED, WITHDRAWN, CLOSED, 
     "forgotten",
     "purged",
 )
-GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case is not there any more, for whichever reason
+GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case was removed, for any reason

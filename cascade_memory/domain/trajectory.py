@@ -28,7 +28,7 @@ class Step:
     thought: str = ""
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    failed: bool = False  # the tool raised, or said so
+    failed: bool = False  # the tool raised, or reported an error
 
     def __post_init__(self) -> None:
         if self.tool is not None:
@@ -46,7 +46,7 @@ class Step:
             raise InvalidInput("a step needs an action, a tool or a thought")
 
     def as_text(self) -> str:
-        """Render the step as the lines that an agent would have read."""
+        """Render the step as an agent would have seen it."""
         lines = [f"({self.thought})"] if self.thought else []
         if self.action:
             lines.append(f"> {self.action}")
@@ -114,7 +114,7 @@ def _plain(step: Step) -> dict[str, Any]:
 def capped(
     trajectory: Trajectory, *, max_field_chars: int = 8_000, max_steps: int = 100, max_chars: int = 400_000
 ) -> Trajectory:
-    r"""Return a trajectory that is short enough to keep. What is cut says so; the beginning and the end stay.
+    r"""Shorten a trajectory so that it can be stored. The beginning and the end stay; a note says how much was cut.
 
     >>> capped(Trajectory([Step(action="look", observation="x" * 100)]), max_field_chars=40).steps[0].observation
     'xxxxxxxxxxxxxxxxxxxxxxxxxx\n[... 60 characters cut ...]\nxxxxxxxxxxxxxx'
@@ -143,7 +143,7 @@ Solution: TypeAlias = "str | Trajectory"
 
 
 def check_solution(solution: object) -> Solution:
-    """Return a solution as text or as a ``Trajectory``; a sequence of steps becomes a trajectory.
+    """Check a solution: a text or a ``Trajectory``; a sequence of steps is turned into a trajectory.
 
     >>> check_solution([Step(action="look")]).steps[0].action
     'look'
@@ -157,14 +157,14 @@ def check_solution(solution: object) -> Solution:
 
 
 def solution_text(solution: Solution) -> str:
-    """Return a solution as the text that is shown and compared."""
+    """Render a solution as the text that is shown and compared."""
     return solution if isinstance(solution, str) else solution.as_text()
 
 
 def gist(solution: Solution, chars: int) -> str:
-    r"""Return what solutions are told apart by: the beginning of a text; of a trajectory what was done, without what was seen.
+    r"""Reduce a solution to the part that distinguishes it: the beginning of a text, or the actions of a trajectory.
 
-    Of much that was done it is the first and the last: where it led is seen at the end.
+    Observations are left out. If the actions are too long, the first and the last of them stay, since the end shows the result.
 
     >>> gist(Trajectory([Step(action="go to sink", observation="A sink. You see a cup."), Step(action="clean cup")]), 100)
     'go to sink\nclean cup'

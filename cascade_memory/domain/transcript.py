@@ -1,4 +1,4 @@
-"""What an agent did, as a solution that is short enough to keep and free of what the memory itself showed."""
+"""Turns what an agent did into a solution that is short enough to store and does not quote the memory's own cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWER_KEYS = ("output", "answer", "result", "response", "text", "output_text",
 
 
 def made(steps: Sequence[Step], answer: str) -> Solution | None:
-    """Return steps and answer as a solution short enough to keep.
+    """Make a solution from steps and an answer, shortened so that it can be stored.
 
     >>> made([], "42"), made([], "")
     ('42', None)
@@ -30,7 +30,7 @@ def made(steps: Sequence[Step], answer: str) -> Solution | None:
 
 
 def tool_step(name: str, arguments: object, *, observation: str, thought: str = "", failed: bool = False) -> Step:
-    """Return a tool call as a step, whatever its arguments are made of.
+    """Make a step from a tool call, with arguments of any type.
 
     >>> tool_step("search", {"q": "Turing"}, observation="born in 1912").action
     'search({"q": "Turing"})'
@@ -51,7 +51,7 @@ def tool_step(name: str, arguments: object, *, observation: str, thought: str = 
 
 
 def is_rendered(text: str) -> bool:
-    r"""Say whether what a tool returned is, or quotes, what this memory shows of its cases.
+    r"""Say whether a text that a tool returned is, or quotes, cases that this memory rendered.
 
     >>> is_rendered("Task: heat the cup\nSolution:\nmicrowave it"), is_rendered("The solution: microwave it")
     (True, False)
@@ -63,13 +63,13 @@ def is_rendered(text: str) -> bool:
 
 
 def answer_among(fields: Mapping[str, Any]) -> list[Any]:
-    """Return the values of a result under the names that an answer usually has, the likeliest first."""
+    """Find the values in a result whose keys usually hold the answer, the most likely first."""
     return [fields[key] for key in _ANSWER_KEYS if key in fields]
 
 
 def as_json(value: object) -> str:
-    """Return anything as JSON: what JSON does not know becomes text."""
-    dump = getattr(value, "model_dump_json", None)  # pydantic's
+    """Convert any value to JSON; values of unknown types become text."""
+    dump = getattr(value, "model_dump_json", None)  # a pydantic model has this method
     try:
         return str(dump()) if callable(dump) else json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
     except Exception:  # noqa: BLE001 - circular, too deep, or objects that cannot even be printed

@@ -1,4 +1,4 @@
-"""What may enter the memory. Everything that comes from outside passes here once, before any state is touched."""
+"""Validation of input: everything that comes from outside is checked here once, before any state changes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MAX_QUERY_CHARS = 100_000
 MAX_SOLUTION_CHARS = 1_000_000
 MAX_NAMESPACE_CHARS = 256
 MAX_ID_CHARS = 256
-RESERVED_PREFIX = "cascade_"  # our own keys beside the user's in Chroma
+RESERVED_PREFIX = "cascade_"  # the prefix of our own metadata keys in Chroma, beside the user's keys
 _INT64 = 2**63
 
-# What an empty text should have been.
+# Hints for error messages: what to pass instead of an empty text.
 _WANTED = {
     "query": "the text of the task",
     "solution": "what solved the task, or None where nothing is known",
@@ -31,14 +31,14 @@ _WANTED = {
     "case_id": "the id of a case",
 }
 
-# Tab, line feed and carriage return are text; the other control characters corrupt terminals, logs and prompts.
+# Tab, line feed and carriage return are allowed; the other control characters corrupt terminals, logs and prompts.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _CONTROL_BYTES = bytes(number for number in range(128) if _CONTROL.match(chr(number)))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str) -> str:
-    r"""Drop what the memory refuses: control characters (terminal colours among them) and lone surrogates.
+    r"""Drop characters that the memory refuses: control characters (including terminal colours) and lone surrogates.
 
     >>> clean_text("a\x1b[31m red\x00 word")
     'a red word'
@@ -48,7 +48,7 @@ def clean_text(text: str) -> str:
 
 
 def check_text(value: object, name: str, limit: int, *, allow_empty: bool = False) -> str:
-    """Return ``value`` if it is text that can be stored, embedded and shown.
+    """Check that ``value`` is text that can be stored, embedded and shown.
 
     >>> check_text("heat the cup", "query", 100)
     'heat the cup'
@@ -58,7 +58,7 @@ def check_text(value: object, name: str, limit: int, *, allow_empty: bool = Fals
     if not allow_empty and not value.strip():
         raise InvalidInput(f"{name} is empty; pass {_WANTED.get(name, 'some text')}")
     if len(value) > limit:
-        raise InvalidInput(f"{name} has {len(value):,} characters, at most {limit:,} are kept; shorten it first")
+        raise InvalidInput(f"{name} has {len(value):,} characters, at most {limit:,} are allowed; shorten it first")
     if _looks_plain(value):
         return value
     if found := _CONTROL.search(value):
@@ -75,23 +75,24 @@ def check_text(value: object, name: str, limit: int, *, allow_empty: bool = Fals
 
 
 def _looks_plain(text: str) -> bool:
-    """Say whether the expressions above find nothing for sure: they take 20 ms for a million characters, this takes one."""
+    """Quickly rule out that a text needs the regular expressions above: they take 20 ms per million characters, this 1 ms."""
     if text.isascii() and text.isprintable():
         return True
     try:
         raw = text.encode()
     except UnicodeEncodeError:
         return False
-    return b"\xc2" not in raw and len(raw.translate(None, _CONTROL_BYTES)) == len(raw)  # C2 begins the second half of them
+    # In UTF-8, the control characters from 0x80 on begin with the byte C2.
+    return b"\xc2" not in raw and len(raw.translate(None, _CONTROL_BYTES)) == len(raw)
 
 
 def check_query(query: object) -> str:
-    """Return the text of a task, or say why it cannot be one."""
+    """Check the text of a task."""
     return check_text(query, "query", MAX_QUERY_CHARS)
 
 
 def check_namespace(namespace: object) -> str:
-    """Return a namespace. Any non-empty text will do: it is never used as a file or collection name.
+    """Check a namespace. Any non-empty text will do: it is never used as a file or collection name.
 
     >>> check_namespace("tenants/42: Zoë")
     'tenants/42: Zoë'
@@ -100,12 +101,12 @@ def check_namespace(namespace: object) -> str:
 
 
 def check_id(value: object, name: str) -> str:
-    """Return the id of an episode or a case as text (a ``uuid.UUID`` is taken as well)."""
+    """Check the id of an episode or a case, and return it as text (a ``uuid.UUID`` is accepted as well)."""
     return check_text(str(value) if isinstance(value, UUID) else value, name, MAX_ID_CHARS)
 
 
 def check_k(k: object, name: str = "k") -> int:
-    """Return how many cases are wanted.
+    """Check how many cases are asked for.
 
     >>> check_k(3)
     3
@@ -116,7 +117,7 @@ def check_k(k: object, name: str = "k") -> int:
 
 
 def check_reward(value: object, name: str = "reward") -> float:
-    """Return a reward, or what is measured like one, as a float in [0, 1]; booleans count as 0 and 1.
+    """Check a reward, or another number in [0, 1], and return it as a float; booleans count as 0 and 1.
 
     >>> check_reward(True)
     1.0
@@ -139,7 +140,7 @@ def check_reward(value: object, name: str = "reward") -> float:
 
 
 def check_share(value: object, name: str) -> float:
-    """Return a share of something left to chance: from 0 (never) to below 1.
+    """Check a probability such as ``holdout``: from 0 (never) to below 1.
 
     >>> check_share(0.05, "holdout")
     0.05
@@ -150,13 +151,13 @@ def check_share(value: object, name: str) -> float:
 
 
 def check_callable(value: object, name: str) -> None:
-    """Refuse what cannot be called; None is fine."""
+    """Refuse a value that cannot be called; None is allowed."""
     if value is not None and not callable(value):
         raise InvalidInput(f"{name} must be a function, not {type(value).__name__}")
 
 
 def check_seconds(value: object, name: str = "older_than") -> float:
-    """Return a duration in seconds.
+    """Check a duration, and return it in seconds.
 
     >>> check_seconds(timedelta(minutes=1))
     60.0
@@ -168,7 +169,7 @@ def check_seconds(value: object, name: str = "older_than") -> float:
 
 
 def check_duration(value: object, name: str) -> float:
-    """Return a duration above zero, in seconds.
+    """Check a duration above zero, and return it in seconds.
 
     >>> check_duration(0.5, "deadline")
     0.5
@@ -180,7 +181,7 @@ def check_duration(value: object, name: str) -> float:
 
 
 def check_metadata(metadata: object) -> dict[str, MetadataValue]:
-    """Return a copy of ``metadata`` if Chroma, JSON and SQLite can all hold it without changing it.
+    """Check that Chroma, JSON and SQLite can all store ``metadata`` without changing it, and return a copy.
 
     >>> check_metadata({"tool": "search", "steps": 4})
     {'tool': 'search', 'steps': 4}
