@@ -1,1 +1,1 @@
-"""What people look at: report, lift, the off-policy log, statistics and plots."""
+"""Results for people to look at: report, lift, off-policy log, statistics and plots."""

@@ -1,4 +1,4 @@
-"""From settled episodes to a report."""
+"""Computes a report from settled episodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BINS = 10
 
 
 def report_of(judged: Sequence[Judged], opened: Mapping[str, int], namespace: str | None) -> Report:
-    """Return what these episodes say; ``opened`` counts the episodes of each arm where chance decided, judged or not."""
+    """Compute the report; ``opened`` counts the episodes that were assigned to each arm at random, judged or not."""
     rewards = [one.lesson.reward for one in judged]
     with_memory = [one for one in judged if one.arm == "live"]
     drawn = [one for one in judged if one.holdout > 0.0]
@@ -48,12 +48,12 @@ def _arm(drawn: Sequence[Judged], opened: Mapping[str, int], name: str) -> Arm:
 
 
 def _lift(drawn: Sequence[Judged]) -> Interval | None:
-    """Return by how much episodes with memory did better than those that were held out.
+    """Estimate by how much episodes with memory did better than held-out ones.
 
-    An episode in which the memory chose to show nothing counts as one with memory: what it knew made the difference between it
-    and the others, chance did not. Only episodes that were drawn with the same probability are compared with each other, since
-    whoever changes the share does so at some time, and other times have other tasks and another memory; the differences are
-    then averaged by how many episodes they stand for.
+    An episode in which the memory abstained counts as one with memory: abstaining depends on the task, so such episodes are not
+    comparable with the randomly held-out ones. Only episodes with the same holdout probability are compared with each other:
+    when the user changes ``holdout``, the tasks and the memory may have changed as well. The differences are then averaged,
+    weighted by their numbers of episodes.
     """
     parts: list[tuple[float, Interval]] = []
     for share in sorted({one.holdout for one in drawn}):
@@ -76,7 +76,7 @@ def _coverage(judged: Sequence[Judged]) -> Coverage:
 
 
 def _is_compared(one: Judged) -> bool:
-    """Say whether it is known which of the candidates had the verified solution."""
+    """Say whether it is known which candidates have the verified solution."""
     agreement = one.lesson.agreement
     return one.whole and agreement is not None and len(agreement) > 0 and not bool(np.isnan(agreement).any())
 
@@ -119,7 +119,7 @@ def _calibration(judged: Sequence[Judged]) -> Calibration | None:
 
 
 def _prediction(one: Judged) -> float:
-    """Return what was expected of what was shown, a case or none; nan where nothing was."""
+    """Return the predicted success of what was shown, a case or none; nan if there was no prediction."""
     if not one.lesson.shown:
         return one.baseline
     first = _first(one)
@@ -130,7 +130,7 @@ def _prediction(one: Judged) -> float:
 
 
 def _shadow(judged: Sequence[Judged]) -> ShadowReport | None:
-    """Report on the shadow that watched last."""
+    """Report on the shadow that was used last."""
     watched = [one for one in judged if one.shadow is not None and one.whole]
     if not watched:
         return None
@@ -152,7 +152,7 @@ def _shadow(judged: Sequence[Judged]) -> ShadowReport | None:
 
 
 def _wished(one: Judged) -> int | None:
-    """Return what the shadow would have shown first; None is nothing."""
+    """Return the place of the candidate that the shadow would have shown first; None if it would have shown nothing."""
     places = np.flatnonzero(one.shadow_places == 1.0)
     return int(places[0]) if len(places) else None
 

@@ -1,4 +1,4 @@
-"""Success and regret over episodes, as a picture."""
+"""Plots success and regret over episodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cascade_memory.errors import InvalidInput, MissingExtra
 
 
 def plot_rewards(rewards: Sequence[tuple[float, bool]], *, window: int) -> Any:
-    """Draw the running success with and without a case, and the rewards missed so far; return the figure."""
+    """Draw the moving average of success with and without a case, and the regret (rewards missed so far); return the figure."""
     if not rewards:
         raise InvalidInput("there is nothing to plot yet: no episode was rewarded")
     try:
@@ -35,7 +35,7 @@ def plot_rewards(rewards: Sequence[tuple[float, bool]], *, window: int) -> Any:
 
 
 def running_mean(values: np.ndarray[Any, Any], window: int) -> np.ndarray[Any, Any]:
-    """Return the mean of the last ``window`` values at each step (of fewer at the beginning).
+    """Compute the mean of the last ``window`` values at each step (of fewer at the beginning).
 
     >>> running_mean(np.array([0.0, 1.0, 1.0]), 2)
     array([0. , 0.5, 1. ])

@@ -1,4 +1,4 @@
-"""What ``memory.report()`` says: is the memory worth having, and may its predictions be believed?"""
+"""The result of ``memory.report()``: how much the memory helps, and how good its predictions are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.domain.display import html_table, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """The episodes that chance put in one arm: how many were opened and judged, and their mean reward."""
+    """The episodes that were assigned to one arm at random: how many were opened and judged, and their mean reward."""
 
     opened: int
     judged: int
@@ -25,7 +25,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """Episodes of which about the same success was predicted."""
+    """Episodes with about the same predicted success; ``came`` is their mean reward."""
 
     predicted: float
     came: float
@@ -34,7 +34,11 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Predicted success against what came: ``brier`` is the mean squared error, ``error`` the mean distance over bins."""
+    """Predicted success against the observed rewards.
+
+    ``predicted`` and ``came`` are their means, ``brier`` is the mean squared error, and ``error`` the mean distance between
+    prediction and reward over the bins.
+    """
 
     predictions: int
     predicted: float
@@ -46,14 +50,18 @@ class Calibration:
     def __str__(self) -> str:
         """Return one line."""
         return (
-            f"{number(self.predicted)} predicted, {number(self.came)} came; "
+            f"{number(self.predicted)} predicted, {number(self.came)} observed; "
             f"Brier {number(self.brier)}, calibration error {number(self.error)} over {self.predictions:,} episodes"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Of the solved episodes whose solution could be compared: in how many a candidate, and the one chosen, had it."""
+    """How often the verified solution was among the stored cases.
+
+    ``solved`` counts the solved episodes whose solution could be compared; in ``stored`` of them some candidate had that
+    solution, in ``chosen`` of them the chosen case had it.
+    """
 
     solved: int
     stored: int
@@ -62,16 +70,17 @@ class Coverage:
     def __str__(self) -> str:
         """Return one line."""
         solved = f"{self.solved:,} solved episodes"
-        return f"a candidate had the solution in {self.stored:,} of {solved}, the one chosen in {self.chosen:,}"
+        return f"a candidate had the solution in {self.stored:,} of {solved}, the chosen case in {self.chosen:,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowReport:
-    """What the shadow would have done: how often the same, how often right, and what that would have given, if that is known.
+    """What the shadow would have done: how often the same as the ranker, how often right, and the estimated mean reward.
 
-    ``watched`` counts the episodes in which it had an opinion, ``recalls`` those of them with memory. ``fitting`` and
-    ``live_fitting`` count the solved episodes in which the shadow's first choice, and the one of the ranker,
-    had the verified solution, of ``compared``.
+    ``watched`` counts the episodes in which the shadow made a choice, ``recalls`` those of them with memory, ``same`` those
+    in which both made the same choice. ``compared`` counts the solved episodes in which some candidate had the verified
+    solution; ``fitting`` and ``live_fitting`` count those of them in which the first choice of the shadow, or of the ranker,
+    had it. ``value`` is the estimate of the mean reward with the shadow's choices.
     """
 
     policy: str
@@ -85,23 +94,26 @@ class ShadowReport:
 
     @staticmethod
     def _bounds(value: Estimates) -> str:
-        never = f"{100 * value.uncovered:.0f} % of its choices could not have been made"
-        return f"{never}; between {number(value.bounds.low)} and {number(value.bounds.high)}, and explore=0.1 tells more"
+        never = f"the ranker could never have made {100 * value.uncovered:.0f} % of these choices"
+        bounds = f"it lies between {number(value.bounds.low)} and {number(value.bounds.high)}"
+        return f"{never}; {bounds}; explore=0.1 would narrow this"
 
     def lines(self) -> list[str]:
-        """Return what there is to say."""
-        said = [f"{self.policy}: the same choice in {_share(self.same, self.recalls)} of {self.recalls:,} episodes"]
+        """Describe the results in lines of text."""
+        same = _share(self.same, self.recalls)
+        said = [f"{self.policy}: the same choice as the ranker in {same} of {self.recalls:,} episodes"]
         if self.compared:
             said.append(
-                f"where a candidate had the solution ({self.compared:,} solved episodes) it would have shown one in "
-                f"{_share(self.fitting, self.compared)}, the ranker chose one in {_share(self.live_fitting, self.compared)}"
+                f"where a candidate had the solution ({self.compared:,} solved episodes), it would have shown a right case in "
+                f"{_share(self.fitting, self.compared)}, and the ranker showed one in "
+                f"{_share(self.live_fitting, self.compared)}"
             )
         if self.value is None:
-            said.append("what it would have given: not known without an episode of one recall of at most one case")
+            said.append("its mean reward is not known: that needs episodes with one recall of at most one case")
         elif (level := self.value.robust or self.value.normalised) is not None:
-            said.append(f"would have given {_level(level)}")
+            said.append(f"its mean reward would have been {_level(level)}")
         else:
-            said.append(f"what it would have given is not identified: {self._bounds(self.value)}")
+            said.append(f"its mean reward cannot be estimated: {self._bounds(self.value)}")
         if self.value is not None:
             said[-1] += self._of_how_many(self.value)
         return said
@@ -109,16 +121,17 @@ class ShadowReport:
     def _of_how_many(self, value: Estimates) -> str:
         if value.episodes >= self.watched:
             return ""
-        of_one_choice = "of one recall of at most one case, none of whose candidates was forgotten"
-        return f" (from {value.episodes:,} of {self.watched:,} episodes, held out ones among them: those {of_one_choice})"
+        of_one_choice = "those with one recall of at most one case and no forgotten candidate"
+        return f" (from {value.episodes:,} of {self.watched:,} episodes, including held-out ones: {of_one_choice})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What the judged episodes say. Prints as lines, and as a table in a notebook.
+    """Results from the judged episodes. It prints as lines, and in a notebook as a table.
 
-    ``success`` is over all of them; ``live`` and ``holdout`` are the arms that chance put episodes in, whatever was shown there
-    in the end; ``lift`` is by how much the live one is ahead, with its 95 % interval.
+    ``success`` is the mean reward of all of them; ``live`` and ``holdout`` are the arms to which episodes were assigned at
+    random, whatever was shown in the end; ``lift`` is the mean reward of the live arm minus that of the other, with its 95 %
+    interval.
     """
 
     namespace: str | None
@@ -132,36 +145,36 @@ class Report:
     coverage: Coverage
     calibration: Calibration | None
     shadow: ShadowReport | None
-    with_choice: int = 0  # episodes in which there was a case to choose
+    with_choice: int = 0  # episodes in which there was at least one candidate
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Convert to plain values, ready for JSON."""
         return {**asdict(self), "notes": list(self.notes)}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Say what cannot be said, and what would change that."""
+        """Name the results that are not known, and say what would change that."""
         said: list[str] = []
         if not self.episodes:
-            return ("no episode was judged yet: reward() does that",)
+            return ("no episode has been judged yet; reward() judges one",)
         if self.lift is None:
             said.append(self._why_no_lift())
         if self.calibration is None:
-            unpredicted = "the ranker in charge predicted no success (ranker='light' does)"
-            nothing = "no episode that was judged had a case to choose from"
+            unpredicted = "the ranker does not predict success (ranker='light' does)"
+            nothing = "no judged episode had a case to choose from"
             said.append(f"calibration is not known: {unpredicted if self.with_choice else nothing}")
         if not self.coverage.solved:
-            said.append("coverage is not known: no success came with a solution that could be compared")
+            said.append("coverage is not known: no success had a solution that could be compared")
         return tuple(said)
 
     def _why_no_lift(self) -> str:
         if not self.live.opened + self.holdout.opened:
             return "lift is not known: no episode ran without memory; set holdout=0.05"
-        arm = "was held out" if not self.holdout.judged else "ran with memory beside those that were held out"
-        return f"lift is not known: no episode that {arm} has been judged yet"
+        arm = "held-out episode" if not self.holdout.judged else "episode with memory, opened while holdout was set,"
+        return f"lift is not known: no {arm} has been judged yet"
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a table shows."""
+        """List the rows of the table, each with a name and a value."""
         found = [
             ("namespace", self.namespace if self.namespace is not None else "all"),
             ("episodes", f"{self.episodes:,} judged, mean reward {_level(self.success)}"),
@@ -181,17 +194,17 @@ class Report:
         return found
 
     def __repr__(self) -> str:
-        """Return one line; ``print`` shows all."""
+        """Summarise in one line; ``print`` shows everything."""
         lift = "unknown" if self.lift is None else str(self.lift)
         return f"Report({self.episodes:,} episodes, lift {lift})"
 
     def __str__(self) -> str:
-        """Return lines of text; numbers in brackets are 95 % intervals."""
+        """Format as lines of text; numbers in brackets are 95 % intervals."""
         return "\n".join([*(f"{name:<12}{value}" for name, value in self.rows()), *self.notes])
 
     def _repr_html_(self) -> str:
         bins = self.calibration.bins if self.calibration is not None else ()
-        curve = [f"predicted {number(one.predicted)}, came {number(one.came)} in {one.episodes:,} episodes" for one in bins]
+        curve = [f"{number(one.predicted)} predicted, {number(one.came)} observed in {one.episodes:,} episodes" for one in bins]
         return html_table("memory report", ("", ""), [list(row) for row in self.rows()], notes=[*self.notes, *curve])
 
 

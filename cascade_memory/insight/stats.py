@@ -1,4 +1,4 @@
-"""What people look at: counts, health, and their tables."""
+"""Counts, health and the receipt of ``forget``, with their tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.visible import shown_visibly, visible
 _UNKEPT = {
     "below": "below retain_at",
     "solution": "without a solution",
-    "source": "by somebody whom retain_from leaves out",
+    "source": "from a source that retain_from excludes",
 }
 
 
@@ -33,13 +33,13 @@ class Stats:
     recalls: int
     shown: int
     rewards: int
-    mean_reward: float | None  # None: of no rewards there is none
+    mean_reward: float | None  # None if there are no rewards
     policy: str
     policy_version: int
     embedder: str
-    unkept: Mapping[str, int] = field(default_factory=dict[str, int])  # rewards above 0 that made no case, by why
-    exists: bool = True  # False: a namespace that nothing was ever stored in
-    namespaces: tuple[str, ...] = ()  # those that there are, for whom asked for one that there is not
+    unkept: Mapping[str, int] = field(default_factory=dict[str, int])  # rewards above 0 that stored no case, by reason
+    exists: bool = True  # False if nothing was ever stored in the namespace
+    namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -70,7 +70,7 @@ class Stats:
 
     def _why_unkept(self) -> str:
         causes = ", ".join(f"{count:,} {_UNKEPT[why]}" for why, count in self.unkept.items() if count)
-        return f"{sum(self.unkept.values()):,} of the rewards made no case ({causes})"
+        return f"{sum(self.unkept.values()):,} of the rewards stored no case ({causes})"
 
     def __str__(self) -> str:
         """Return a plain-text table."""
@@ -83,7 +83,7 @@ class Stats:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Is anything wrong? ``ok`` is False when something failed without an exception reaching anybody."""
+    """The state of a memory. ``ok`` is False if something failed without raising an exception in the caller."""
 
     ok: bool
     failures: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -124,8 +124,8 @@ class Health:
 class Receipt:
     """What ``forget`` deleted.
 
-    ``purged`` says that no file of the memory holds a byte of it any more; ``stale`` names what may still know of it, and what
-    to do about that.
+    ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
+    hold some of it, and says what to do about them.
     """
 
     cases: int = 0
@@ -136,7 +136,7 @@ class Receipt:
     stale: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return the counts in words."""
+        """Describe the counts in words."""
         return f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is learned in one namespace: encoder and policy, replaced as a whole whenever they are made anew."""
+"""The learner of one namespace: it keeps the encoder and the policy up to date with the ledger's log."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cascade_memory.snapshots import Snapshot, SnapshotStore
 
 _SNAPSHOT_EVERY = 256  # outcomes
 _COMPACT_EVERY = 64  # outcomes
-_COMPACT_BATCHES = 4  # of as many episodes each: a memory that was never compacted catches up
-_FORGET_EVICTED = 4_096  # cases: what was evicted may live on in a statistic for so long; it was true
+_COMPACT_BATCHES = 4  # of _COMPACT_EVERY episodes each, so that a memory that was never compacted catches up
+_FORGET_EVICTED = 4_096  # evicted cases after which the encoder's statistics are counted again; until then they stay valid
 _log = logging.getLogger(__name__)
 
 
 class Learner:
-    """Learns from the log of one namespace, one thread at a time. Recall reads ``encoder`` and ``policy`` whenever it likes."""
+    """Learns from the log of one namespace, one thread at a time. Recalls may read ``encoder`` and ``policy`` at any time."""
 
     def __init__(
         self,
@@ -37,39 +37,39 @@ class Learner:
     ) -> None:
         self._name, self._namespace_id, self._ledger, self._snapshots = name, namespace_id, ledger, snapshots
         self._trainer = trainer_for(ranker, encoder, ledger)
-        self._known = 0  # the last outcome that the policy was made from as a whole: up to here the log has no news
+        self._known = 0  # the last outcome in the policy's last rebuild: the policy knows all outcomes up to it
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
-        self._keep = keep  # snapshots: not of a process that leaves outcomes out
-        self._rebuild_due = self._encoder_rebuild_due = False  # true until it has succeeded
+        self._keep = keep  # whether to write snapshots: a process that does not learn from all outcomes must not
+        self._rebuild_due = self._encoder_rebuild_due = False  # once set, they stay true until a rebuild has succeeded
 
     @property
     def now(self) -> tuple[PairEncoder, Policy]:
-        """Encoder and policy that fit each other."""
+        """The present encoder and policy, which belong together."""
         return self._trainer.now
 
     @property
     def encoder(self) -> PairEncoder:
-        """The encoder as it is now."""
+        """The present encoder."""
         return self.now[0]
 
     @property
     def policy(self) -> Policy:
-        """The policy as it is now."""
+        """The present policy."""
         return self.now[1]
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
-        """Take over what was learned up to a line of the log: from a snapshot and what came after it, or from the ledger.
+        """Restore the learned state up to an entry of the log: from a snapshot and later outcomes, or from the ledger alone.
 
-        Where that fails, the namespace is served as if nothing had been learned, and learning afresh is tried again.
+        If this fails, recalls are served by an untrained ranker, and a rebuild is tried again later.
         """
         self._seq = seq
         try:
             self._load(seq, changes_after)
-        except Exception as error:  # noqa: BLE001 - recalls need the cases, and can do without what was learned
-            _log.warning("what was learned in namespace %r could not be loaded (%r)", self._name, error)
+        except Exception as error:  # noqa: BLE001 - recalls work without learned state
+            _log.warning("the learned state of namespace %r could not be loaded (%r)", self._name, error)
             self._rebuild_due = True
 
     def _load(self, seq: int, changes_after: Callable[[int], list[Change]]) -> None:
@@ -86,29 +86,29 @@ class Learner:
         if not needs_rebuild(later):
             self._trainer.expect(self._news(later))
         elif self._trainer.takes_long:
-            self._rebuild_due = True  # whoever opens a namespace does not wait for it
+            self._rebuild_due = True  # opening a namespace must not wait for it
         else:
             self._rebuild()
 
     def _usable(self, seq: int) -> Snapshot | None:
-        """Take over the newest snapshot that fits, and return it; those that do not go."""
+        """Load and return the newest snapshot that is valid here; delete those that are not."""
         name, encoder = self.policy.name, self.encoder.identity
         last = self._ledger.lessons.last_outcome()
         while (snapshot := self._snapshots.latest(self._namespace_id, policy=name, encoder=encoder, until=seq)) is not None:
             try:
                 if snapshot.known > last:
-                    raise ValueError("it knows of outcomes that there never were")  # noqa: TRY301 - handled like all the rest
+                    raise ValueError("it has learned from outcomes that are not in the ledger")  # noqa: TRY301 - handled below
                 self._trainer.take(snapshot.state, snapshot.weights)
-            except Exception as error:  # noqa: BLE001 - of another version, say; the ledger knows everything that it knew
-                _log.warning("a snapshot of namespace %r does not fit (%r); taking an older one", self._name, error)
+            except Exception as error:  # noqa: BLE001 - of another version, for example; the ledger can replace it
+                _log.warning("a snapshot of namespace %r cannot be used (%r); trying an older one", self._name, error)
                 self._snapshots.remove(snapshot)
-                seq = snapshot.seq - 1  # also where it cannot be deleted
+                seq = snapshot.seq - 1  # do not find it again, even if it cannot be deleted
             else:
                 return snapshot
         return None
 
     def _refit(self) -> None:
-        """Learn everything from the beginning: from the bounded window of what the ledger has."""
+        """Learn everything from the beginning, from the last ``WINDOW`` outcomes in the ledger."""
         self._known = self._ledger.lessons.last_outcome()
         history = self._history()
         self._trainer.refit(history)
@@ -118,14 +118,14 @@ class Learner:
         return self._ledger.lessons.history(self._namespace_id, WINDOW, until=self._known)
 
     def _rebuild(self) -> None:
-        """Learn again what the ledger still has, since something was taken back. Recalls go on as before meanwhile."""
+        """Learn again from what the ledger still has, since outcomes were withdrawn or forgotten. Meanwhile recalls go on."""
         self._rebuild_due = True
         self._known = self._ledger.lessons.last_outcome()
         self._trainer.rebuild(self._history())
         self._rebuild_due = False
 
     def refit(self) -> None:
-        """Learn everything again, the encoder from its pretrained weights on."""
+        """Learn everything again; a trained encoder starts from its pretrained weights."""
         self._snapshots.drop(self._namespace_id)
         self._refit()
         self._since_snapshot += 1
@@ -141,16 +141,16 @@ class Learner:
         seq: int,
         cases: int,
     ) -> None:
-        """Bring encoder and policy up to date with lines of the log and with new cases.
+        """Bring encoder and policy up to date with entries of the log and with new cases.
 
-        ``remaining`` yields all cases that are left, ``cases`` of them, for an encoder that must forget some.
+        ``remaining`` yields all ``cases`` cases that are left, for an encoder that must forget the others.
         """
         self._evicted += sum(change.makes_room for change in todo)
         forgotten = any(change.forgets for change in todo)
         self._encoder_rebuild_due = self._encoder_rebuild_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
         self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
         if self._rebuild_due or forgotten:
-            self._snapshots.drop(self._namespace_id)  # they know what must be forgotten
+            self._snapshots.drop(self._namespace_id)  # they contain what must be forgotten
         if self._encoder_rebuild_due:
             self._rebuild_encoder(remaining())
         else:
@@ -165,7 +165,7 @@ class Learner:
         else:
             try:
                 self._trainer.learn(self._news(todo))
-            finally:  # what failed has been learned as far as it could be, or waits
+            finally:  # also after a failure: what was learned stays learned, and the rest waits
                 waiting = self._trainer.waiting_since
                 self._seq = seq if waiting is None else max(waiting - 1, 0)
         if rebuilds or self._since_snapshot >= _SNAPSHOT_EVERY:
@@ -177,26 +177,26 @@ class Learner:
         return [change for change in changes if not change.settles or change.ref > self._known]
 
     def rebuild_soon(self) -> None:
-        """Count all cases anew, and learn all outcomes again, with the next lessons."""
+        """Build the statistics of the encoder again, and learn all outcomes again, with the next call of ``learn``."""
         self._encoder_rebuild_due = self._rebuild_due = True
 
     def _rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Count all remaining cases in a new encoder: what was forgotten must not live on in a statistic."""
+        """Build a new encoder from the remaining cases: forgotten cases must not live on in its statistics."""
         self._trainer.rebuild_encoder(remaining)
         self._evicted, self._encoder_rebuild_due = 0, False
 
     @property
     def due(self) -> bool:
-        """True while something that has to be learned afresh has not been."""
+        """Whether a rebuild is due that has not succeeded yet."""
         return self._rebuild_due or self._encoder_rebuild_due
 
     @property
     def waiting(self) -> bool:
-        """True while some of what was handed to ``learn`` is not learned yet: training takes its time."""
+        """Whether some of what was passed to ``learn`` has not been learned yet, since training takes time."""
         return self._trainer.waiting_since is not None
 
     def rebuild(self) -> None:
-        """Learn afresh, since what this leans on has changed."""
+        """Learn again from the ledger, since the shared weights have changed, which are the prior of this policy."""
         self._rebuild_due = True
         self._rebuild()
         self._since_snapshot += 1
@@ -208,9 +208,11 @@ class Learner:
                 return
 
     def save(self) -> None:
-        """Write a snapshot of the policy, if it learned anything since the last one.
+        """Write a snapshot if anything was learned since the last one.
 
-        Not if something was taken back meanwhile that this process has not read of: it must not come back.
+        None is written if another process has meanwhile withdrawn or forgotten outcomes, and this one has not read that in
+        the log
+        yet: a snapshot would bring them back.
         """
         repeating = self._trainer.waiting_since == 0
         may = self._keep and not repeating and not self._ledger.lessons.took_back(self._namespace_id, self._seq)
@@ -218,7 +220,7 @@ class Learner:
             policy = self.policy
             state, weights = self._trainer.state()
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
-            # Before the file: into a folder that has another ledger by now it must not go.
+            # This fails if the folder has another ledger by now. So it comes first: then no file is written there.
             self._ledger.facts.note_event("trained", self._namespace_id, about)
             self._snapshots.save(
                 Snapshot(
@@ -234,14 +236,14 @@ class Learner:
             self._since_snapshot = 0
 
     def close(self) -> None:
-        """Save, and compact what a short session has left."""
+        """Save, and compact what a short session has added."""
         self.save()
         self._compact()
 
     def stale(self) -> tuple[str, ...]:
-        """Say what forgetting cannot reach: weights that were fitted to more than can be refitted here."""
+        """Name what ``forget`` cannot clean: the weights of a trained encoder, until they are fitted again."""
         fitted = getattr(self.encoder, "fitted_outcomes", 0)
         if not fitted:
             return ()
-        weights = f"the weights of {self.encoder.identity} in {self._name!r}, fitted to {fitted:,} outcomes"
+        weights = f"the weights of {self.encoder.identity} in {self._name!r}, which were fitted to {fitted:,} outcomes"
         return (f"{weights}: memory.refit() fits them again",)

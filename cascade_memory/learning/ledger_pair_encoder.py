@@ -1,4 +1,4 @@
-"""A trainable encoder as Algorithm 1 sees it: pairs are named by recall and case, their texts stand in the ledger."""
+"""Adapts a trainable encoder for Algorithm 1, which names pairs by (recall, case); their texts are read from the ledger."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cascade_memory.ports.policy import Feedback, Floats
 
 
 class LedgerPairEncoder:
-    """Looks the texts of pairs up and hands them to the encoder."""
+    """Looks up the texts of pairs and passes them to the encoder."""
 
     def __init__(self, encoder: TrainableEncoder, ledger: Ledger, loss: str) -> None:
         self.encoder, self._ledger, self._loss = encoder, ledger, loss
 
     def features(self, refs: Sequence[Ref]) -> Floats:
-        """Return one row per pair; nan where the recall or the case was deleted."""
+        """Encode each pair as one row; the row is nan if the recall or the case was deleted."""
         pairs = pairs_of(refs, self._ledger)
         known = [place for place, pair in enumerate(pairs) if pair is not None]
         rows = np.full((len(refs), len(self.encoder.head)), np.nan)
@@ -28,7 +28,7 @@ class LedgerPairEncoder:
         return rows
 
     def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[LedgerPairEncoder, Floats]:
-        """Return an encoder that has taken one step on these pairs, and the head."""
+        """Train one step on these pairs; return the new encoder and the head."""
         pairs = pairs_of([ref for ref, _, _ in lessons], self._ledger)
         known = [(pair, label, weight) for pair, (_, label, weight) in zip(pairs, lessons, strict=True) if pair is not None]
         if not known:
@@ -40,7 +40,7 @@ class LedgerPairEncoder:
 
 
 def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
-    """Return the texts of pairs; None for those that are gone."""
+    """Look up the texts of pairs; None for pairs that were deleted."""
     queries = {recall: ledger.lessons.asked(recall) for recall in {recall for recall, _ in refs}}
     cases = ledger.candidates(np.array(sorted({case for _, case in refs}), np.int64))
     found: list[Pair | None] = []
@@ -51,15 +51,15 @@ def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
 
 
 def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
-    """Return the pairs that an outcome is about."""
+    """Return the pairs of an outcome's chosen cases."""
     asked = ledger.lessons.asked(outcome.key)
-    if asked is None or len(asked[1]) != len(outcome.slate):  # a candidate was forgotten since: the places are others now
+    if asked is None or len(asked[1]) != len(outcome.slate):  # a candidate was forgotten, so the places no longer match
         return []
     return [(outcome.key, int(asked[1][place])) for place in outcome.chosen]
 
 
 def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
-    """Return the most similar candidates that were not chosen, labelled by whether they agree with the verified solution."""
+    """Label the most similar candidates that were not chosen by whether they have the verified solution."""
     asked = ledger.lessons.asked(outcome.key) if most and outcome.agreement is not None else None
     if asked is None or outcome.agreement is None or len(asked[1]) != len(outcome.slate):
         return []

@@ -1,4 +1,4 @@
-"""What ranks the candidates of a recall: a pair encoder, and a policy that learns from outcomes."""
+"""A ranker orders the candidates of a recall: it is a pair encoder with a policy that learns from outcomes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.ports.pair_encoder import PairEncoder
 from cascade_memory.ports.policy import Feedback, Policy
 
-Lookup = Callable[[NDArray[np.int64]], NDArray[np.float32]]  # vectors of case keys
+Lookup = Callable[[NDArray[np.int64]], NDArray[np.float32]]  # case keys -> their vectors
 
 
 class Shared(Protocol):
-    """What the policies of all namespaces lean on."""
+    """Weights that the policies of all namespaces share as the mean of their prior."""
 
     def update(self, feedback: Sequence[Feedback]) -> None:
         """Learn from outcomes."""
@@ -30,18 +30,18 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranker:
-    """A pair encoder and a policy, made anew for each namespace.
+    """A recipe for a pair encoder and a policy; each namespace gets its own.
 
-    ``encoder(dimension, lookup)`` gets the length of a vector and a way to look up the vectors of stored cases;
-    ``policy()`` gets nothing. ``features`` names the encoder's columns for ``explain()``. With ``newest`` the
-    candidates are the newest cases instead of the most similar ones.
+    ``encoder(dimension, lookup)`` creates an encoder, given the length of the vectors and a function that looks up the
+    vectors of stored cases; ``policy()`` creates a policy. ``features`` names the encoder's columns for ``explain()``. With
+    ``newest``, the candidates are the newest cases instead of the most similar ones.
     """
 
     name: str
     encoder: Callable[[int, Lookup], PairEncoder]
     policy: Callable[[], Policy]
     features: tuple[str, ...] = ()
-    shared: Shared | None = None  # what its policies lean on in every namespace of a folder
+    shared: Shared | None = None  # weights that the policies of a folder share as the mean of their prior
     newest: bool = False
-    training: Schedule | None = None  # of an encoder that learns, under a NeuralLinLogUCB
-    writes_features: bool = True  # with each recall; an encoder whose features can be had again from the texts need not
+    training: Schedule | None = None  # of an encoder that is trained, with a NeuralLinLogUCB as its head
+    writes_features: bool = True  # with each recall; False if they can be computed again from the texts

@@ -1,4 +1,4 @@
-"""A second ranker that sees every slate and learns from every outcome, and never shows anything to anybody."""
+"""The shadow: a second ranker that sees every slate and learns from every outcome, but whose choice is never shown."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NONE = np.zeros(0, np.float32)
 
 
 class Shadow:
-    """Learns what the live policy's choices led to, as its own encoder saw the candidates.
+    """Learns from the outcomes of the live policy's choices, with the features of its own encoder.
 
-    It keeps no snapshot: whoever opens the folder lets it learn again from the bounded window of the ledger.
+    It has no snapshot: when a folder is opened, it learns again from the last ``WINDOW`` outcomes in the ledger.
     """
 
     def __init__(
@@ -34,16 +34,16 @@ class Shadow:
     ) -> None:
         self._ranker, self._namespace_id, self._ledger = ranker, namespace_id, ledger
         self._encoder, self.policy = encoder, ranker.policy()
-        self._known = 0  # the last outcome that the policy was made from as a whole
+        self._known = 0  # the last outcome in the policy's last rebuild
         self._note_failure = note_failure
 
     def opinion(
         self, asked: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int
     ) -> Opinion | None:
-        """Say what it would have shown of these candidates, where ``live`` was chosen; None if it cannot."""
+        """Say what the shadow would have shown of these candidates, where ``live`` was chosen; None if the shadow fails."""
         try:
             return self._opinion(asked, recalled, live, k, abstain=abstain, seed=seed)
-        except Exception as error:  # noqa: BLE001 - it only watches, and must not cost the recall
+        except Exception as error:  # noqa: BLE001 - a failing shadow must not fail the recall
             self._note_failure("shadow", error)
             return None
 
@@ -68,11 +68,11 @@ class Shadow:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def retain(self, rows: Candidates) -> None:
-        """Let the encoder know of new cases."""
+        """Pass new cases to the encoder."""
         self._encoder.retain(rows)
 
     def rebuild(self) -> None:
-        """Learn again what the ledger has; opinions go on as before meanwhile."""
+        """Learn again from the ledger; meanwhile the old policy gives its opinions."""
         try:
             self._rebuild()
         except Exception as error:  # noqa: BLE001 - as above
@@ -85,7 +85,7 @@ class Shadow:
         self.policy, self._known = policy, known
 
     def learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
-        """Follow lines of the log, and new cases; ``remaining`` are all cases, for an encoder that must forget some."""
+        """Learn from entries of the log and new cases; ``remaining`` are all cases, for an encoder that must forget some."""
         try:
             self._learn(todo, new, remaining)
         except Exception as error:  # noqa: BLE001 - as above

@@ -1,4 +1,4 @@
-"""What is learned across namespaces, where that was asked for: the weights of the ranking head alone."""
+"""Learning across namespaces (``policy_scope="shared"``): only the weights of the ranking head are shared."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cascade_memory.domain.records import Change
 from cascade_memory.learning.ranker import Shared
 from cascade_memory.ports.ledger import Ledger
 
-_WINDOW = 1_024  # outcomes of all namespaces that the weights are made from afresh
+_WINDOW = 1_024  # outcomes of all namespaces from which a rebuild learns the weights
 
 
 class SharedHead:
-    """Feeds every outcome of the ledger to the shared weights, whether its namespace is loaded here or not."""
+    """Passes every outcome in the ledger to the shared weights, whether its namespace is loaded in this process or not."""
 
     def __init__(self, shared: Shared, ledger: Ledger, *, outcomes: bool) -> None:
         self._shared, self._ledger, self._outcomes = shared, ledger, outcomes
@@ -27,14 +27,14 @@ class SharedHead:
         self.rebuild()
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Note what there is to learn; without ``outcomes`` only what was taken back."""
+        """Note what there is to learn; with ``outcomes=False``, only outcomes that were withdrawn or forgotten."""
         news = [change for change in changes if change.seq > self.seq and (self._outcomes or change.takes_outcomes_back)]
         with self._noting:
             self._todo += news
             self.seq = max(self.seq, changes[-1].seq)
 
     def learn(self) -> bool:
-        """Learn what was noted; return True if something was taken back, so that everybody who leaned on it starts afresh."""
+        """Learn what was noted; return True if the weights were rebuilt, so that the policies based on them rebuild as well."""
         with self._learning, calculating():
             with self._noting:
                 todo, self._todo = self._todo, []

@@ -1,4 +1,4 @@
-"""How one namespace learns: the policy alone, or the policy and the encoder below it."""
+"""How one namespace learns: only the policy, or the policy and its encoder."""
 
 from __future__ import annotations
 
@@ -17,58 +17,58 @@ from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
 
-_ATTEMPTS = 3  # to encode the pairs of one outcome
+_ATTEMPTS = 3  # attempts to encode the pairs of one outcome
 
 
 class Trainer(Protocol):
-    """Learns from lines of the log, one thread at a time."""
+    """Learns from entries of the log, one thread at a time."""
 
     @property
     def now(self) -> tuple[PairEncoder, Policy]:
-        """Encoder and policy that fit each other: to be read together."""
+        """The present encoder and policy, which belong together: read both at once."""
         ...
 
     @property
     def waiting_since(self) -> int | None:
-        """The first line that is not learned yet; 0 while older outcomes are repeated, None when all is learned."""
+        """The first entry that is not learned yet; 0 while older outcomes are learned again, None if all is learned."""
         ...
 
     @property
     def takes_long(self) -> bool:
-        """True where learning afresh may take seconds or more."""
+        """Whether a rebuild may take seconds or more."""
         ...
 
     def expect(self, changes: Sequence[Change]) -> None:
-        """Learn from lines of the log: at once where that is quick, else later."""
+        """Learn from entries of the log: at once if that is quick, otherwise in later calls of ``learn``."""
         ...
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn from lines of the log, or some of them: what takes long waits for the next call, of no lines if need be."""
+        """Learn from entries of the log, or some of them: slow ones wait for the next call, which may pass no entries."""
         ...
 
     def refit(self, history: Sequence[Feedback]) -> None:
-        """Learn all of these, from the beginning: there was no snapshot to go on from."""
+        """Learn everything from the beginning, from these outcomes; a trained encoder starts from its pretrained weights."""
         ...
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Learn these, oldest first, and nothing else that was learned before."""
+        """Drop what the policy has learned, and learn again from these outcomes, oldest first."""
         ...
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Let the encoder know of these cases alone."""
+        """Build the encoder's statistics again, from these cases alone."""
         ...
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
-        """Return what was learned as arrays, and what writes the encoder's weights, if it has learned any."""
+        """Export what was learned as arrays, and a function that writes the encoder's weights (None if it has none)."""
         ...
 
     def take(self, state: State, weights: Path | None) -> None:
-        """Take over what ``state`` returned."""
+        """Load what ``state`` returned."""
         ...
 
 
 def trainer_for(ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> Trainer:
-    """Return the way in which a ranker learns."""
+    """Choose the trainer for a ranker."""
     if ranker.training is None:
         return PolicyTrainer(ranker, encoder, ledger)
     return NeuralTrainer(ranker, cast("TrainableEncoder", encoder), ledger, ranker.training)
@@ -82,7 +82,7 @@ def _rebuilt(encoder: PairEncoder, remaining: Iterable[Candidates]) -> PairEncod
 
 
 class PolicyTrainer:
-    """The policy learns on features that stay as they are."""
+    """Trains the policy alone; the encoder's features are fixed."""
 
     waiting_since = None
     takes_long = False
@@ -92,13 +92,13 @@ class PolicyTrainer:
         self.now: tuple[PairEncoder, Policy] = (encoder, ranker.policy())
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn from all of them."""
+        """Learn from all these entries."""
         learn(changes, ledger=self._ledger, policy=self.now[1])
 
     expect = learn
 
     def refit(self, history: Sequence[Feedback]) -> None:
-        """Learn afresh in another policy, while recalls go on with this one."""
+        """Train a new policy from the beginning, while recalls still use the old one."""
         policy = self._ranker.policy()
         policy.rebuild(history)
         self.now = (self.now[0], policy)
@@ -106,28 +106,28 @@ class PolicyTrainer:
     rebuild = refit
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Count the remaining cases in another encoder."""
+        """Replace the encoder by one that knows only the remaining cases."""
         self.now = (_rebuilt(self.now[0], remaining), self.now[1])
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
-        """Return the policy's state."""
+        """Export the policy's state."""
         return self.now[1].state_dict(), None
 
     def take(self, state: State, weights: Path | None) -> None:
-        """Take over a policy's state."""
+        """Load a policy's state."""
         del weights
         self.now[1].load_state_dict(state)
 
 
 class NeuralTrainer:
-    """Head and encoder learn together; a call returns after each step of the encoder, which may take seconds."""
+    """Trains head and encoder; ``learn`` returns after each step of the encoder, which may take seconds."""
 
     takes_long = True
 
     def __init__(self, ranker: Ranker, encoder: TrainableEncoder, ledger: Ledger, schedule: Schedule) -> None:
         self._ranker, self._ledger, self._schedule = ranker, ledger, schedule
         self._waiting: deque[Feedback | Change] = deque()
-        self._attempts = 0  # to learn what waits first
+        self._attempts = 0  # failed attempts to learn the first waiting entry
         policy = self._fresh_head()
         self._bandit = NeuralBandit(LedgerPairEncoder(encoder, ledger, policy.loss), policy, schedule)
         self.now = self._published()
@@ -145,25 +145,25 @@ class NeuralTrainer:
 
     @property
     def waiting_since(self) -> int | None:
-        """The first line that is not learned yet."""
+        """The first entry that is not learned yet."""
         if not self._waiting:
             return None
         first = self._waiting[0]
         return first.seq if isinstance(first, Change) else 0
 
     def expect(self, changes: Sequence[Change]) -> None:
-        """Let them wait."""
+        """Queue these entries."""
         self._waiting += changes
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn what waits, these lines last, until the encoder has taken a step."""
+        """Learn the waiting entries, then these, until the encoder has taken a step."""
         self._waiting += changes
         failure: Exception | None = None
         while self._waiting:
             item = self._waiting.popleft()
             try:
                 trained = self._learn(item)
-            except Exception as error:  # noqa: BLE001 - one bad entry must not cost the rest; raised below
+            except Exception as error:  # noqa: BLE001 - the state is published first; raised below
                 failure, trained = error, True
             if trained:
                 break
@@ -181,10 +181,10 @@ class NeuralTrainer:
         return self._teach(item, outcomes)
 
     def _teach(self, item: Feedback | Change, outcomes: Sequence[Feedback]) -> bool:
-        """Learn outcomes; if their pairs cannot be encoded, nothing of them, and they wait for another try."""
+        """Learn the outcomes of an entry; if their pairs cannot be encoded, learn none of them and retry the entry later."""
         refs = [chosen_refs(outcome, self._ledger) for outcome in outcomes]
         try:
-            self._bandit.now[0].features([ref for of_one in refs for ref in of_one])  # which are remembered
+            self._bandit.now[0].features([ref for of_one in refs for ref in of_one])  # the encoder caches them
         except Exception:
             self._attempts += 1
             if self._attempts < _ATTEMPTS:
@@ -200,7 +200,7 @@ class NeuralTrainer:
         return trained
 
     def refit(self, history: Sequence[Feedback]) -> None:
-        """Begin again with the pretrained encoder; ``learn`` repeats the lessons."""
+        """Begin again with the pretrained encoder; later calls of ``learn`` go through the history."""
         self._begin(self._encoder.untrained())
         self._waiting = deque(history)
 
@@ -211,9 +211,9 @@ class NeuralTrainer:
         self.now = self._published()
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Make the head afresh from what remains; the encoder cannot unlearn, and stays.
+        """Learn the head again from what remains; the encoder cannot unlearn and stays as it is.
 
-        Unless it was on its way from the beginning: then it begins again.
+        Exception: if a refit is still running, it begins again.
         """
         if self.waiting_since == 0:
             self.refit(history)
@@ -224,18 +224,18 @@ class NeuralTrainer:
         self.now = self._published()
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Let the encoder forget which pairs it has seen."""
+        """Replace the encoder by one that knows only the remaining cases."""
         trainee, policy = self._bandit.now
         encoder = cast("TrainableEncoder", _rebuilt(cast("LedgerPairEncoder", trainee).encoder, remaining))
         self._bandit.now = (LedgerPairEncoder(encoder, self._ledger, policy.loss), policy)
         self.now = self._published()
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
-        """Return head, A and schedule as arrays; the encoder writes its own weights."""
+        """Export the head, A and the schedule as arrays; the encoder writes its own weights."""
         return self._bandit.state_dict(), self._encoder.save if self._bandit.steps else None
 
     def take(self, state: State, weights: Path | None) -> None:
-        """Take over arrays and weights."""
+        """Load arrays and weights."""
         self._begin(self._encoder.untrained() if weights is None else self._encoder.loaded(weights))
         self._bandit.load_state_dict(state)
         self.now = self._published()

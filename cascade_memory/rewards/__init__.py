@@ -1,4 +1,4 @@
-"""Ready-made ``reward_fn``s: each looks at an ``Episode`` and returns 1.0, 0.0, or None where it cannot tell.
+"""Ready-made ``reward_fn``s: each looks at an ``Episode`` and returns 1.0, 0.0, or None if it cannot judge the episode.
 
 memory = CascadeMemory("./memory", reward_fn=rewards.contains({"What is 6 * 7?": "42"}))
 """

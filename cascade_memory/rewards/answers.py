@@ -1,4 +1,4 @@
-"""Rewards that compare the final answer with what was expected."""
+"""Rewards that compare the final answer with an expected one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from cascade_memory.domain.episode import Episode
 from cascade_memory.errors import InvalidInput
 
-Expected: TypeAlias = "Mapping[str, str] | Callable[[Episode], str | None]"  # by query; None: not known
+Expected: TypeAlias = "Mapping[str, str] | Callable[[Episode], str | None]"  # by query; None: unknown
 Reward: TypeAlias = "Callable[[Episode], float | None]"
 
 

@@ -1,4 +1,4 @@
-"""A reward from the exit status of a command: the test suite of what the agent wrote, say."""
+"""A reward from the exit status of a command, for example of the tests of the code that the agent wrote."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.errors import InvalidInput
 
 
-class command_succeeds:  # noqa: N801 - used like a function, as its neighbours are
-    """Reward a run after which a command exits with status 0. The answer is given to it on standard input.
+class command_succeeds:  # noqa: N801 - it is used like a function, as the other rewards are
+    """Reward a run if a command then exits with status 0. The command receives the answer on standard input.
 
-    The command is a list (no shell sees it), or a function of the episode that returns one. If it cannot be started, or takes
-    longer than ``timeout`` seconds, that says nothing about the agent: it raises, so the episode stays pending, and the
-    failure is counted in ``memory.health()``.
+    The command is a list of words (it is run without a shell), or a function of the episode that returns one. A command that
+    cannot be started, or takes longer than ``timeout`` seconds, says nothing about the agent. Then an exception is raised, the
+    episode stays pending, and the failure is counted in ``memory.health()``.
 
     >>> import sys
     >>> reward = command_succeeds([sys.executable, "-c", "import sys; sys.exit(sys.stdin.read() != '42')"])
@@ -37,7 +37,7 @@ class command_succeeds:  # noqa: N801 - used like a function, as its neighbours 
         self._command, self._cwd, self._timeout = command, cwd, timeout
 
     def __call__(self, episode: Episode) -> float | None:
-        """Run the command."""
+        """Run the command and judge its exit status."""
         if episode.status == "error":
             return None
         command = self._command(episode) if callable(self._command) else self._command

@@ -1,4 +1,4 @@
-"""A reward for answers that are JSON of the right form."""
+"""A reward for answers that are JSON and follow a schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FENCED = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 
 
 def valid_json(schema: Mapping[str, Any]) -> Callable[[Episode], float | None]:
-    """Reward an answer that is JSON and fits a JSON schema (``Model.model_json_schema()`` of a pydantic model, say).
+    """Reward an answer that is JSON and follows a JSON schema, for example ``Model.model_json_schema()`` of a pydantic model.
 
     >>> reward = valid_json({"type": "object", "required": ["city"]})
     >>> [reward(Episode(id="e", namespace="n", query="q", status="open", solution=s)) for s in ('{"city": "Ulm"}', "Ulm")]

@@ -1,4 +1,4 @@
-"""A reward for runs in which everything that was tried worked."""
+"""A reward for runs in which every tool call worked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cascade_memory.domain.trajectory import Trajectory
 
 
 def no_tool_failed(episode: Episode) -> float | None:
-    """Reward a trajectory in which no tool failed; None where no tool was called.
+    """Reward a trajectory in which no tool failed; None if no tool was called.
 
     >>> from cascade_memory.domain.trajectory import Step
     >>> walk = Trajectory([Step(tool="search", observation="no such index", failed=True)])

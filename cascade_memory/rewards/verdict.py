@@ -1,4 +1,4 @@
-"""How a language model is asked whether a task was solved, and how its verdict is read."""
+"""Asks a language model whether a task was solved, and reads its verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERDICT = r"[\s*_`]*VERDICT{sign}[\s*_`]*:[\s*_`]*(unknown|[01](?:\.\d+)?|\.\d+
 
 
 class Question(NamedTuple):
-    """An instruction, what is to be judged between fences that it cannot close, and the sign of a verdict on it."""
+    """The instruction for a judge, the fenced text that it judges, and the word that its verdict must contain (or "")."""
 
     instruction: str
     body: str
@@ -28,9 +28,10 @@ class Question(NamedTuple):
 
 
 def verdict_question(criteria: str, task: str, work: str, *, right: str | None = None, signed: bool = False) -> Question:
-    """Return what a judge is asked. ``right`` is a right answer, where one is known.
+    """Build the question for a judge. ``right`` is a right answer, if one is known.
 
-    A signed verdict names a word that nobody who wrote the work could know: the work cannot hold it, not even to be repeated.
+    A signed verdict contains a secret word. The author of the work could not know it, so the work cannot contain a valid
+    verdict that the judge might repeat.
     """
     task, work = legible(shortened(task, _MAX_CHARS)), legible(shortened(work, _MAX_CHARS))
     known = "" if right is None else f"A right answer:\n{shortened(right, _MAX_CHARS)}\n\n"
@@ -47,7 +48,7 @@ def _word(text: str) -> str:
 
 
 def verdict_in(text: str, sign: str = "") -> float | None:
-    """Return the number in a verdict; None unless there is exactly one, in the last line, with its sign.
+    """Read the number in a verdict; None unless there is exactly one verdict, in the last line and with the right sign.
 
     >>> verdict_in("VERDICT: 0.5"), verdict_in("VERDICT: unknown"), verdict_in("VERDICT: 7"), verdict_in("9 of 10")
     (0.5, None, None, None)

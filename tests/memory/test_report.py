@@ -184,7 +184,7 @@ def test_an_agent_s_own_word_is_no_measurement():
 
 def test_it_says_in_words_what_cannot_be_said():
     with CascadeMemory(embedder="hashing", ranker="similarity", learn="inline") as memory:
-        assert str(memory.report()).endswith("no episode was judged yet: reward() does that")
+        assert str(memory.report()).endswith("no episode has been judged yet; reward() judges one")
         memory.reward(memory.recall("q").episode_id, 1.0)
         said = str(memory.report())
         assert "no episode ran without memory; set holdout=0.05" in said
@@ -194,7 +194,7 @@ def test_it_says_in_words_what_cannot_be_said():
         assert memory.report(everywhere=True).episodes == 1
     with CascadeMemory(embedder="hashing", holdout=0.5, learn="inline") as memory:
         _reward(memory, "live", 1.0)
-        assert "no episode that was held out has been judged yet" in str(memory.report())
+        assert "no held-out episode has been judged yet" in str(memory.report())
 
 
 def test_calibration_compares_what_was_predicted_of_what_was_shown():
@@ -228,7 +228,7 @@ def test_the_shadow_is_compared_and_judged_where_chance_allows():
     assert report.shadow.value.normalised is not None
     assert report.holdout.success is not None
     assert report.shadow.value.normalised.estimate == pytest.approx(report.holdout.success.estimate, abs=1e-6)
-    assert "would have given" in str(report)
+    assert "its mean reward would have been" in str(report)
     twin, _ = _stream(1, 40, ranker="similarity", shadow="similarity")
     assert twin.shadow is not None
     assert twin.shadow.same == twin.shadow.recalls == 40
@@ -249,7 +249,7 @@ def test_the_shadow_s_value_says_how_many_episodes_it_comes_from():
     assert (shadow.value.episodes, shadow.watched) == (20, 40)
     assert shadow.recalls < 40
     said = "\n".join(shadow.lines())
-    assert "(from 20 of 40 episodes, held out ones among them: those of one recall of at most one case" in said
+    assert "(from 20 of 40 episodes, including held-out ones: those with one recall of at most one case" in said
 
 
 def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):
