@@ -1,1 +1,1 @@
-"""The only place that picks adapters."""
+"""Puts a memory together from its parts: the only package that chooses implementations of the ports."""

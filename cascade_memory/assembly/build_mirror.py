@@ -1,4 +1,4 @@
-"""The child process that feeds a new Chroma folder from a ledger and prints the last case key and the folder's seal."""
+"""The child process that fills a new Chroma folder from a ledger. It prints the last case key and the folder's seal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BATCH = 2_000
 
 
 def build(ledger_path: Path, target: Path) -> tuple[int, str]:
-    """Feed every case there is; return the greatest key, and the seal of what was made."""
-    target.mkdir(mode=0o700)  # what stands there already is somebody else's
+    """Copy all cases into a new Chroma folder; return the greatest case key and the seal of the folder."""
+    target.mkdir(mode=0o700)  # fails if it exists: then another process made it
     ledger, mirror = SQLiteLedger(ledger_path), ChromaFolder(target)
     key = 0
     while rows := ledger.cases.after(key, _BATCH):
@@ -30,7 +30,7 @@ def build(ledger_path: Path, target: Path) -> tuple[int, str]:
 
 
 def _die_with(parent: int) -> None:
-    """End when the parent has ended, also when another child of it keeps its end of the pipe open."""
+    """End this process when the parent has ended, even if another child of the parent keeps the pipe open."""
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)
@@ -42,7 +42,7 @@ def _die_with_pipe() -> None:
 
 
 def main() -> None:
-    """Build, as long as the parent lives."""
+    """Build the folder; stop if the parent process ends."""
     threading.Thread(target=_die_with_pipe, daemon=True).start()
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     key, seal = build(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""``CascadeMemory``: a memory with its parts picked."""
+"""``CascadeMemory``: the class that users create; it chooses the parts of the memory."""
 
 from __future__ import annotations
 
@@ -61,47 +61,48 @@ class CascadeMemory(Memory):
         case_text: CaseText | None = None,
         deadline: float | timedelta | None = 2.0,
     ) -> None:
-        """Open a folder (made if it is not there), or a memory in RAM without one.
+        """Open a memory in a folder, which is created if it does not exist, or in RAM if there is no path.
 
         Args:
-            path: The folder. Opening the same one twice in a process gives the same engine.
-            embedder: "auto" is what wrote the folder, else all-MiniLM-L6-v2 from the extra "local"; or any object with
-                ``identity``, ``dimension`` and ``embed(texts)``.
+            path: The folder. Handles on the same folder in one process share one engine.
+            embedder: "auto" is the embedder that the folder was written with, or all-MiniLM-L6-v2 from the extra "local" for
+                a new folder; or any object with ``identity``, ``dimension`` and ``embed(texts)``.
             ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
-            k: How many cases a recall returns at most.
-            namespace: Whose cases these are; namespaces share nothing.
-            reward_fn: Asked at the end of a ``with memory.episode(...)`` block that was not rewarded inside.
-            learn: On a thread of its own, within ``reward`` (reproducible), or not at all.
-            abstain: Return no case when none is expected to help; False restores the paper's rule.
-            holdout: The share of episodes that run without memory, drawn by their ids, so that ``report()`` can say what memory
-                is worth; 0.05, say.
-            explore: The share of recalls in which chance decides between the best four cases and none, with its probabilities
-                written down, so that another policy can be judged by what happened; 0.1, say.
-            shadow: A second ranker, named as in ``ranker``: it sees the same candidates, learns from the same outcomes, and is
-                never followed. ``report()`` compares the two.
-            matcher: When do two solutions agree? "exact" (after normalisation), a function ``(verified, stored)``, a
-                ``SolutionMatcher``, or None where solutions cannot be compared.
+            k: The largest number of cases that a recall returns.
+            namespace: A name that says whose cases these are; namespaces do not share cases.
+            reward_fn: Judges the episode at the end of a ``with memory.episode(...)`` block in which it was not rewarded.
+            learn: "background" learns on a thread of its own, "inline" within ``reward`` (reproducible), "off" not at all.
+            abstain: Return no case if none is expected to help; False always shows a case, as the paper does.
+            holdout: The share of episodes that run without memory, such as 0.05, so that ``report()`` can measure how much the
+                memory helps. The id of an episode decides whether it is held out.
+            explore: The share of recalls, such as 0.1, that show one of the best four cases, or none, at random. The
+                probabilities are stored, so that other policies can be evaluated on these recalls.
+            shadow: A second ranker, named as in ``ranker``. It sees the same candidates and learns from the same outcomes, but
+                its choice is never shown. ``report()`` compares the two.
+            matcher: Decides whether two solutions agree: "exact" (after normalisation), a function ``(verified, stored)``, a
+                ``SolutionMatcher``, or None if solutions cannot be compared.
             template: Turns recalled cases into text; see ``Recall.render``.
-            retain_at: The reward from which on a solution becomes a case.
-            retain_from: Whose rewards may do that.
-            candidates: How many nearest cases the ranker chooses among (K in the paper).
-            max_cases: How many cases a namespace may hold; what taught least and was right least goes first.
-            ttl: Cases that were not verified for so long (seconds, or a timedelta) are not recalled any more, and go; see
-                ``expired`` and ``bring_back``.
-            chroma: The address of a Chroma server ("http://host:8000") that takes the place of the folder's own Chroma: any
-                number of processes can then search it, and its writes do not hold this one up.
-            policy_scope: "shared" lets all namespaces of a folder learn together what ranking is about (seven weights, never
-                cases, words or clusters), so that a new one does not begin at zero.
-            credit: Which of several shown cases a reward speaks of: "matched" are those that agree with the verified solution
-                (the first one where nothing tells), "all" is the paper's rule, "first" the best one, or a function of the
-                outcome that returns positions.
-            ranker_options: For a ranker that is named by a string, such as ``{"alpha": 0}``; a wrong one is refused with a list
-                of those it takes.
-            case_text: Turns a task and its solution into the text under which the case is kept and found; the task alone if
-                not given. ``cascade_memory.with_tool_calls`` adds the tools that were called.
-            deadline: How long a recall may take (seconds, or a timedelta), whatever hangs: then it fails open, without cases.
-                The embedder is asked on a thread of the memory's own. Loading a model or a namespace for the first time does
-                not count. None: as long as it takes, on the caller's thread.
+            retain_at: The smallest reward with which a solution is stored as a case.
+            retain_from: The sources of rewards whose solutions are stored as cases.
+            candidates: The number of nearest cases among which the ranker chooses (K in the paper).
+            max_cases: The largest number of cases in a namespace. If there are more, those are evicted first that added least
+                that was new and were right least often.
+            ttl: Cases that were not verified for this time (seconds, or a timedelta) expire: they are no longer recalled, and
+                are deleted later; see ``expired`` and ``bring_back``.
+            chroma: The address of a Chroma server ("http://host:8000") to use instead of a Chroma database in the folder. Any
+                number of processes can then search it, and this process does not wait for its writes.
+            policy_scope: With "shared", the namespaces of a folder learn seven ranking weights together (but share no cases,
+                words or clusters), so that a new namespace does not begin with an untrained ranker.
+            credit: To which of several shown cases a reward is attributed: "matched" to those that agree with the verified
+                solution (or the first one, if none is known to agree), "all" to all, as in the paper, "first" to the best one;
+                or a function of the outcome that returns positions.
+            ranker_options: Options of a ranker that is named by a string, such as ``{"alpha": 0}``. An unknown option raises an
+                error that lists the possible ones.
+            case_text: Turns a task and its solution into the text that is embedded to find the case; by default the task
+                alone. ``cascade_memory.with_tool_calls`` adds the tools that were called.
+            deadline: The longest time that a recall may take (seconds, or a timedelta). After it the recall fails open, without
+                cases, whatever hangs. Queries are then embedded on a separate thread. The time for loading a model or a
+                namespace does not count. None: no limit, and queries are embedded on the caller's thread.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = folder.Settings(

@@ -1,4 +1,4 @@
-"""Which embedder opens a folder?"""
+"""Chooses the embedder for a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cascade_memory.ports.embedder import Embedder
 
 
 class StoredVectors:
-    """Stands in for whatever wrote a folder when nothing will be embedded: to look, export and forget, no model is needed."""
+    """Takes the place of a folder's embedder where nothing is embedded: reading, exporting and forgetting need no model."""
 
     def __init__(self, identity: str, dimension: int) -> None:
         self.identity, self.dimension = identity, dimension
@@ -29,9 +29,9 @@ class StoredVectors:
 
 
 def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -> Embedder:
-    """Return the embedder the user passed; for ``"auto"``, the one that wrote the folder, else all-MiniLM-L6-v2.
+    """Return the embedder that the user chose; "auto" is the one that wrote the folder, or all-MiniLM-L6-v2 for a new folder.
 
-    ``stored`` is the (identity, dimension) that the folder names.
+    ``stored`` is the (identity, dimension) of the embedder that wrote the folder.
 
     >>> resolve_embedder("hashing", None).identity
     'hashing-1:384'

@@ -1,4 +1,4 @@
-"""Opening a folder: once per process, whoever asks."""
+"""Opens folders. A process opens each folder once, and all handles on it share the engine."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from cascade_memory.visible import visible
 CHROMA, LOCK = "chroma", "owner.lock"
 RESTORING = f"{LEDGER}.restoring"
 _IDENTITY = "identity"
-_STUCK = 1.0  # seconds for closing a folder in which somebody else has been writing for too long already
+_STUCK = 1.0  # seconds that closing may wait, if another process has already been writing for too long
 
 Matcher = SolutionMatcher | Callable[[Any, Any], "float | bool | None"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What distinguishes one engine from another; two handles on one folder must agree on it."""
+    """The settings of an engine; all handles on one folder must have the same."""
 
     embedder: str | Embedder
     ranker: str | Ranker
@@ -68,7 +68,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """An engine and the handles on it. One that was dropped without being closed, by a notebook cell run twice, is none."""
+    """An engine and its handles. The references are weak: a handle may be lost unclosed, when a notebook cell is run twice."""
 
     engine: Engine
     settings: Settings
@@ -80,18 +80,18 @@ _opening = threading.RLock()
 
 
 def check_there(path: str | os.PathLike[str]) -> Path:
-    """Return the folder of a memory, or say that there is none: a mistyped path must not become a new one."""
+    """Return the folder of an existing memory; raise if there is none, since a mistyped path must not create a new memory."""
     root = Path(path).expanduser()
     if not (root / LEDGER).is_file():
-        raise InvalidInput(f"there is no memory in {str(path)!r}; CascadeMemory({str(path)!r}) would make one")
+        raise InvalidInput(f"there is no memory in {str(path)!r}; CascadeMemory({str(path)!r}) would create one")
     return root
 
 
 def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: object) -> Engine:
-    """Return the engine of a folder for a handle: opened at first use and shared from then on; in RAM a new one."""
+    """Return the engine of a folder for a handle, and open it if necessary. Without a path, return a new engine in RAM."""
     _check(settings)
     if path is None and settings.chroma is not None:
-        raise InvalidInput("chroma= needs a path: a memory in RAM is searched in RAM")
+        raise InvalidInput("chroma= needs a path: a memory in RAM does not use Chroma")
     if path is None:
         return _assemble(None, settings)
     folder = _folder(path)
@@ -116,23 +116,23 @@ def _folder(path: object) -> Path:
 
 
 def is_open(path: Path) -> bool:
-    """Say whether this process has a folder open."""
+    """Say whether this process has the folder open."""
     return os.path.realpath(path) in _open
 
 
 def release(engine: Engine, holder: object) -> None:
-    """Give a handle back; the last one closes the engine."""
+    """Release a handle; the last one closes the engine."""
     if engine.parts.ledger.path is None:
         engine.close()
         return
     waits: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
-        try:  # it may take its time: others want to open their folders meanwhile
-            engine.recording.wait_for()  # do not close yet: somebody may take this engine up again before the lock below
+        try:  # wait outside the lock, so that other threads can open their folders meanwhile
+            engine.recording.wait_for()  # do not close yet: another thread may acquire this engine before the lock is taken
         except StoreBusy:
             waits = patience(_STUCK)
     with _opening, waits:
-        for key, known in list(_open.items()):  # not by the path: it may be relative, and the working directory another by now
+        for key, known in list(_open.items()):  # search by engine: a relative path is useless if the working directory changed
             if known.engine is engine:
                 known.holders.discard(holder)
                 if not known.holders:
@@ -140,7 +140,7 @@ def release(engine: Engine, holder: object) -> None:
 
 
 def _is_lost(engine: Engine) -> bool:
-    """Say whether the folder is not this engine's any more: whoever opens it now means what stands there now."""
+    """Say whether the folder was replaced or deleted under this engine; opening the path then means the folder there now."""
     try:
         engine.parts.ledger.check()
     except StoreError:
@@ -154,13 +154,13 @@ def _close(key: str) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Save what was learned and leave Chroma clean, without the time that feeding the rest of it would take."""
+    """Save what was learned and close Chroma cleanly, but do not spend time on feeding it the remaining cases."""
     for known in list(_open.values()):
         known.engine.close(feed=False)
 
 
 def _forget_after_fork() -> None:
-    globals()["_opening"] = threading.RLock()  # the parent's may have been held
+    globals()["_opening"] = threading.RLock()  # a thread of the parent may have held the old one
     _open.clear()
 
 
@@ -232,7 +232,7 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
     folder = Path(os.path.abspath(folder))  # the working directory may change
     server = settings.chroma
     if server is not None and parts.ledger.read_only is not None and parts.ledger.facts.get(_IDENTITY) is None:
-        server = None  # nothing was ever fed there, nor can it be: not in somebody's name that is forgotten again
+        server = None  # a read-only ledger without an identity never fed a server, and cannot store an identity to do so
     mirror = ChromaFolder(folder / CHROMA) if server is None else ChromaServer(server, _identity(parts.ledger))
     engine: Engine | None = None
 
@@ -264,12 +264,12 @@ def _on_disk(folder: Path, parts: Parts, settings: Settings) -> Engine:
         limits=settings.limits,
     )
     if mirror.shared and engine.feeder is not None and engine.feeder.owner:
-        ChromaFolder(folder / CHROMA).discard()  # a copy that a command, or a time before the server, has left
+        ChromaFolder(folder / CHROMA).discard()  # left by a command, or from before the server was used
     return engine
 
 
 def _elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
-    """Name the Chroma servers that were fed by this memory, and are not told anything as it is opened now."""
+    """Name the Chroma servers that this memory has fed, but is not connected to now."""
     servers = [key.removeprefix(MIRROR) for key in ledger.facts.names(f"{MIRROR}:")]
     return tuple(
         f"the collections on the Chroma server at {visible(one[1:])}: open the memory with chroma= that address, "
@@ -280,17 +280,17 @@ def _elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
 
 
 def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
-    """Remove what a purge must not leave; say what it leaves to others."""
+    """Delete files that a purge must not leave behind; name those that the user has to delete."""
     for file in [folder / RESTORING, *(folder / SNAPSHOTS).glob("*.part")]:
         file.unlink(missing_ok=True)
-    if not own_chroma:  # of the time before there was a server
+    if not own_chroma:  # a Chroma folder from before the server was used
         ChromaFolder(folder / CHROMA).discard()
     kept = sorted(file.name for file in folder.glob(f"{LEDGER}*.damaged-*"))
-    return (f"{', '.join(kept)}, which a restore has kept: delete it",) if kept else ()
+    return (f"{', '.join(kept)}, which a restore kept: delete it",) if kept else ()
 
 
 def _identity(ledger: Ledger) -> str:
-    """Return what tells this memory's collections from others on the same Chroma server."""
+    """Return an id that distinguishes this memory's collections from others on the same Chroma server."""
     known = ledger.facts.get(_IDENTITY)
     if known is None:
         ledger.facts.set(_IDENTITY, known := uuid.uuid4().hex[:12])
@@ -298,18 +298,19 @@ def _identity(ledger: Ledger) -> str:
 
 
 def ledger_path(folder: Path) -> Path:
-    """Make a memory's folder, if it is not there, and return where its ledger belongs."""
+    """Make a memory's folder if it does not exist, and return the path of its ledger."""
     try:
         make_folder(folder)
     except OSError as error:
-        raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a place that can be written") from error
+        raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a path that can be written") from error
     path = folder / LEDGER
-    if (folder / SNAPSHOTS).is_symlink():  # nothing is written, or deleted, in a place that somebody else may have named
+    if (folder / SNAPSHOTS).is_symlink():  # never write or delete where somebody else may have pointed a link
         raise StoreCorrupt(
-            f"{folder / SNAPSHOTS} is a link; remove it: it is made anew. To keep a memory elsewhere, name that folder"
+            f"{folder / SNAPSHOTS} is a link; remove it, and it will be made again as a folder. "
+            "To keep a memory elsewhere, open it with the path of that folder"
         )
     if path.exists() and not path.is_file():
-        raise StoreCorrupt(f"{path} is no file; move it away, or choose another folder")
+        raise StoreCorrupt(f"{path} is not a file; move it away, or choose another folder")
     make_private(folder / LOCK)
     lost = not path.exists() or path.stat().st_size == 0
     if lost and (folder / RESTORING).exists():
@@ -322,14 +323,14 @@ def ledger_path(folder: Path) -> Path:
 
 
 def _is_direct(embedder: Embedder, settings: Settings) -> bool:
-    """Say whether a recall calls nothing that could hang: no model, no object of the user's."""
+    """Say whether a recall calls nothing that could hang: neither a model nor an object of the user's."""
     rankers = (settings.ranker, settings.shadow or "auto")
     return type(embedder) is HashingEmbedder and all(one in ("auto", "light", "similarity", "random") for one in rankers)
 
 
 def _matcher(matcher: Matcher | str) -> SolutionMatcher:
     if matcher is None or matcher == "exact":
-        return ExactMatcher()  # without hindsight it still tells equal solutions from different ones
+        return ExactMatcher()  # with matcher=None there is no hindsight, but equal solutions must still be recognised
     if hasattr(matcher, "agreement") and hasattr(matcher, "key"):
         return matcher  # type: ignore[return-value]
     if callable(matcher):

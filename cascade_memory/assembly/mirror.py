@@ -1,4 +1,4 @@
-"""Chroma as mirror and as bulk index, and its rebuilding in a process of its own."""
+"""Chroma as a mirror of the cases and as a search index, and its rebuilding in a child process."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from cascade_memory.ports.ledger import Ledger
 from cascade_memory.stores.chroma import unfinished
 from cascade_memory.stores.folder_files import remove
 
-# With "-m" a file in whoever's working directory could take the place of a module; like this, imports are the parent's.
+# With "-m", a file in the working directory could replace a module. With "-c", imports use the parent's sys.path.
 _PROGRAM = """
 import os, sys
 sys.path[:] = sys.argv[3:]
 if hasattr(os, "nice"):
-    os.nice(5)  # the agent comes first, from the imports on
+    os.nice(5)  # the agent has priority, from the imports on
 from cascade_memory.assembly.build_mirror import main
 main()
 """
-# Each of Chroma's many threads would keep what it freed: 400 MB for a ledger of 1 GB, not 270 (glibc; others do not read this).
+# Each of Chroma's threads would keep the memory it freed: 400 MB for a ledger of 1 GB instead of 270. Only glibc reads this.
 _LITTLE_MEMORY = {"MALLOC_ARENA_MAX": "1"}
 
 
 class MirrorBulk:
-    """The mirror as the bulk index of one namespace: asked for ids, answers with case keys."""
+    """Uses the mirror as the search index of one namespace; it translates the mirror's ids to case keys."""
 
     def __init__(self, namespace: str, mirror: CaseMirror, ledger: Ledger, covered: Callable[[], int]) -> None:
         self._namespace, self._mirror, self._ledger, self._covered = namespace, mirror, ledger, covered
 
     @property
     def covered(self) -> int:
-        """The greatest key that the mirror holds for sure."""
+        """The greatest key up to which the mirror certainly holds all cases."""
         return self._covered()
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        """Return the keys of about the k nearest."""
+        """Find the keys of the k nearest cases, approximately."""
         ids = self._mirror.nearest_ids(self._namespace, vector, k)
         return np.array(sorted(self._ledger.cases.keys_of(ids)), np.int64)
 
 
 class ChildBuild:
-    """A child process that feeds a new mirror from the ledger, in a folder beside the place where it will stand.
+    """A child process that fills a new mirror from the ledger, in a temporary folder beside the final one.
 
-    It dies with its parent: its standard input is a pipe that closes when the parent is gone, however it went.
+    It ends with its parent: its standard input is a pipe that closes when the parent ends, even if the parent is killed.
     """
 
     def __init__(self, ledger: Path, target: Path) -> None:
@@ -70,7 +70,7 @@ class ChildBuild:
         return self._process.poll()
 
     def finish(self) -> tuple[int, str]:
-        """Put the finished mirror in place; return the greatest case key it holds, and its seal."""
+        """Move the finished mirror to its final place; return the greatest case key in it, and its seal."""
         assert self._process.stdout is not None
         with self._process:
             key, seal = self._process.stdout.read().split()
@@ -79,7 +79,7 @@ class ChildBuild:
         return int(key), seal
 
     def abandon(self) -> None:
-        """Stop it and remove what it left."""
+        """Kill the process and remove its files."""
         with self._process:
             self._process.kill()
         remove(self._unfinished)

@@ -1,4 +1,4 @@
-"""Who owns a folder."""
+"""The lock that decides which process owns a folder."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _held: weakref.WeakSet[OwnerLock] = weakref.WeakSet()
 
 
 class OwnerLock:
-    """A lock by the operating system: the kernel frees it when its holder dies, and nothing stale can stay behind.
+    """A lock by the operating system: the kernel frees it when the process dies, so no stale lock can be left behind.
 
-    Not a library's: those fall back to a lock file where the system cannot lock, and a lock file outlives a killed process.
+    Lock libraries are not used: where the system cannot lock, they fall back to a lock file, which outlives a killed process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,14 +37,14 @@ class OwnerLock:
         self._handle: int | None = None
 
     def try_acquire(self) -> bool:
-        """Take it if it is free; say whether it is held now. Refuse a file system on which that would mean nothing."""
+        """Take the lock if it is free; return whether it is held now. Raise if the file system ignores locks."""
         if self._handle is not None:
             return True
         handle = self._taken()
         if handle is None:
             return False
         second = self._taken()
-        if second is not None:  # granted twice
+        if second is not None:  # granted a second time: the file system ignores locks
             os.close(second)
             os.close(handle)
             raise self._refusal()
@@ -53,14 +53,14 @@ class OwnerLock:
         return True
 
     def _taken(self) -> int | None:
-        """Return an open file that has the lock, or None if somebody else has it."""
+        """Open the file and lock it; return its handle, or None if another process holds the lock."""
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), FILE)
         except OSError as error:
             raise StoreUnwritable(f"cannot open {self._path}: {error}; check its permissions, or remove it") from error
         try:
             _lock(handle)
-        except (BlockingIOError, PermissionError):  # the latter is what Windows says
+        except (BlockingIOError, PermissionError):  # Windows raises the latter
             os.close(handle)
             return None
         except OSError as error:
@@ -70,7 +70,7 @@ class OwnerLock:
 
     def _refusal(self) -> StoreError:
         return StoreError(
-            f"the file system of {self._path} does not keep locks, as many network shares do not: two processes would damage "
+            f"the file system of {self._path} does not support locks, like many network shares: two processes would damage "
             "each other's files. Move the memory to a local disk"
         )
 
@@ -82,7 +82,7 @@ class OwnerLock:
 
 
 def _let_go_in_child() -> None:
-    """A forked child has the parent's open files, and with them its locks: it must not keep them when the parent dies."""
+    """Close inherited lock files in a forked child, which would otherwise keep the locks after the parent's end."""
     for lock in list(_held):
         with contextlib.suppress(OSError):
             lock.release()

@@ -1,4 +1,4 @@
-"""What a ranker that is named by a string may be given, and whether what was given is of that kind."""
+"""Checks ``ranker_options``: the names and types of the options of a ranker that is named by a string."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN = frozenset(
 
 
 def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
-    """Return a copy of the options if one of ``takers`` has a parameter of each name and kind.
+    """Check that one of ``takers`` has a parameter with the name and type of each option; return a copy of the options.
 
     >>> from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
     >>> check_ranker_options("neural-linlogucb", {"alpha": 0}, (NeuralLinLogUCB,))
@@ -32,7 +32,7 @@ def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[...,
         if name not in taken:
             close = difflib.get_close_matches(str(name), taken, n=1)
             meant = f" (did you mean {close[0]!r}?)" if close else ""
-            takes = ", ".join(taken) if taken else "none at all"
+            takes = ", ".join(taken) if taken else "no options"
             raise InvalidInput(f"the ranker {ranker!r} takes no option {name!r}{meant}; it takes {takes}")
         if not _fits(value, taken[name]):
             raise InvalidInput(f"ranker_options: {name!r} must be {_in_words(taken[name])}, not {value!r}")
@@ -42,7 +42,7 @@ def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[...,
 def _parameters(taker: Callable[..., Any]) -> dict[str, Any]:
     made: Any = taker.__init__ if inspect.isclass(taker) else taker
     theirs = {name: one for name, one in inspect.signature(taker).parameters.items() if name not in _OWN}
-    # One by one: the annotations of those that are not for the user need not be known where they are written.
+    # Hints are resolved one by one: those of parameters that are not for the user may name types that are not imported there.
     return {name: eval(str(one.annotation), made.__globals__) for name, one in theirs.items()}
 
 

@@ -1,4 +1,4 @@
-"""The rankers that ship, by name."""
+"""The built-in rankers, by name."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Lookup, Ranker
 from cascade_memory.ports.policy import Policy
 
-END_WEIGHT = COSINE_WEIGHT  # of what first paragraphs share, and of what last ones do, before any reward
-# The weights of FEATURES before any reward: the order of the cosine where the query has one paragraph.
+END_WEIGHT = COSINE_WEIGHT  # of the signals "opening" and "closing" before any reward
+# The weights of FEATURES before any reward: for a query of one paragraph they order the candidates by cosine.
 START = np.array([COSINE_WEIGHT if name == "similarity" else END_WEIGHT if name in ENDS else 0.0 for name in FEATURES])
 
 
@@ -45,9 +45,9 @@ def _recency(dimension: int, lookup: Lookup) -> RecencyEncoder:
 
 
 def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ranker:
-    """Return the default: the light encoder, a ranking head with hindsight, and abstaining.
+    """Make the default ranker: the light encoder, a ranking head with hindsight, and abstaining.
 
-    With ``shared``, the heads of all namespaces of a folder are shrunk to one that learns from all of them.
+    With ``shared``, one more head learns from all namespaces of a folder; its weights are the mean of the others' prior.
     """
     policy = functools.partial(LightPolicy, len(FEATURES), hindsight=hindsight, start=START, **options)
     weights = SharedWeights(policy) if shared else None
@@ -66,32 +66,32 @@ def _on_light_features(name: str, policy: Callable[[], Policy]) -> Ranker:
 
 
 def untrained() -> Ranker:
-    """Return the order in which the default starts, for ever; like "similarity" it always shows a case."""
+    """Make a ranker that always orders as the default does before any reward; like "similarity", it always shows a case."""
     return _on_light_features("untrained", lambda: FrozenHead(START))
 
 
 def neural_linlogucb(**options: Any) -> Ranker:
-    """Return the paper's bandit on the light features; it starts in the order of the default. ``alpha=0`` is greedy."""
+    """Make the paper's bandit on the light features, with the initial weights of the default. ``alpha=0`` is greedy."""
     return _on_light_features("neural-linlogucb", lambda: NeuralLinLogUCB(START.copy(), **options))
 
 
 def linlogucb(**options: Any) -> Ranker:
-    """Return LinLogUCB on the light features."""
+    """Make LinLogUCB on the light features."""
     return _on_light_features("linlogucb", lambda: LinLogUCB(len(FEATURES), **options))
 
 
 def neural_logucb(**options: Any) -> Ranker:
-    """Return NeuralLogUCB on the light features."""
+    """Make NeuralLogUCB on the light features."""
     return _on_light_features("neural-logucb", lambda: NeuralLogUCB(len(FEATURES), **options))
 
 
 def neural_linucb(**options: Any) -> Ranker:
-    """Return Neural-LinUCB on the light features: here its encoder is not trained."""
+    """Make Neural-LinUCB on the light features, which are not trained."""
     return _on_light_features("neural-linucb", lambda: NeuralLinUCB(START.copy(), **options))
 
 
 def thompson(**options: Any) -> Ranker:
-    """Return Thompson sampling on the light features."""
+    """Make Thompson sampling on the light features."""
     return _on_light_features("thompson", lambda: ThompsonSampling(START.copy(), **options))
 
 
@@ -108,19 +108,19 @@ def cross_encoder(
     pair_text: PairText = query_and_case_query,
     **options: Any,
 ) -> Ranker:
-    """Return the paper's ranker: a Hugging Face reranker that is trained online, under a linear head that explores.
+    """Make the paper's ranker: a Hugging Face reranker that is trained online, with a linear head that explores.
 
     Args:
         model: A folder, or a name on the Hugging Face hub, of a sequence classifier with one label.
         bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit.rivals``.
         schedule: When and how the encoder is trained.
-        trained: False is NP-CBR: the pretrained reranker as it comes, and nothing is learned.
-        encoder_learning_rate: Of AdamW; the paper chooses it from 1e-6, 3e-6, 1e-5 and 2e-5.
-        device: "cuda", "cpu", ...; None takes CUDA where there is one.
-        half: Compute in bfloat16; None does so on CUDA. Processors with AMX gain as well (three times as fast here).
-        max_tokens: Longer pairs are cut.
-        pair_text: What the reranker reads; by default the two tasks, as in the paper.
-        options: Of the bandit.
+        trained: False is the paper's NP-CBR: the pretrained reranker, unchanged; nothing is learned.
+        encoder_learning_rate: The learning rate of AdamW; the paper chooses it from 1e-6, 3e-6, 1e-5 and 2e-5.
+        device: "cuda", "cpu", ...; None takes CUDA if it is available.
+        half: Compute in bfloat16; None does so on CUDA. Processors with AMX also gain (three times as fast in our measurement).
+        max_tokens: The largest length of a pair; longer pairs are cut.
+        pair_text: Builds the texts that the reranker reads; by default the two tasks, as in the paper.
+        options: Options of the bandit.
     """
     options.setdefault("learning_rate", encoder_learning_rate)  # the paper has one eta for both
     loading = threading.Lock()
@@ -146,24 +146,24 @@ def cross_encoder(
 
 
 def similarity() -> Ranker:
-    """Return the off-switch: plain cosine order, nothing learned."""
+    """Make a ranker that orders by cosine and learns nothing."""
     return Ranker(name="similarity", encoder=_cosine_only, policy=SimilarityPolicy)
 
 
 def uniform() -> Ranker:
-    """Return a control: candidates drawn at random."""
+    """Make a control for experiments, which draws candidates at random."""
     return Ranker(name="random", encoder=_cosine_only, policy=UniformPolicy)
 
 
 def zero_shot() -> Ranker:
-    """Return the arm without memory: all is written down, nothing is shown."""
+    """Make the baseline without memory: recalls are logged, but no case is shown."""
     return Ranker(name="zero-shot", encoder=_cosine_only, policy=ShowNothing)
 
 
 def latest() -> Ranker:
-    """Return in-context reinforcement learning: the last k cases, whatever the task.
+    """Make a ranker that shows the last k cases, whatever the task is: in-context reinforcement learning (ICRL).
 
-    As it is, with successes only, that is ICRLPlus; with ``retain_at=0``, so that failures are kept too, ICRL.
+    If only successes are stored, as by default, this is ICRLPlus; with ``retain_at=0`` failures are stored too: ICRL.
     """
     return Ranker(name="latest", encoder=_recency, policy=lambda: FrozenHead(np.ones(1)), newest=True)
 
@@ -202,7 +202,7 @@ def resolve_ranker(
     credit: str | Credit = "matched",
     options: Mapping[str, Any] | None = None,
 ) -> Ranker:
-    """Return the ranker that the user asked for.
+    """Return the ranker that the user chose.
 
     >>> resolve_ranker("similarity", hindsight=True).name
     'similarity'
@@ -235,7 +235,7 @@ def resolve_ranker(
 
 
 def _try_out(ranker: Ranker) -> None:
-    """Make a policy now: what an option makes impossible would otherwise come to light in a recall, which fails open."""
+    """Create a policy now, so that impossible options raise an error here; a recall would hide it by failing open."""
     try:
         ranker.policy()
     except Exception as error:
@@ -243,25 +243,25 @@ def _try_out(ranker: Ranker) -> None:
 
 
 def _check_made(ranker: Ranker, credit: str | Credit, options: Mapping[str, Any] | None) -> None:
-    """Refuse what comes too late for a ranker that was made already: it would be ignored."""
+    """Refuse ``credit`` and ``ranker_options`` beside a ``Ranker`` object, which would ignore them."""
     late = [name for name, given in (("credit", credit != "matched"), ("ranker_options", options is not None)) if given]
     if late:
         raise InvalidInput(
-            f"{late[0]}= goes with a ranker named by a string; {ranker.name!r} was made already: say it there, "
-            "such as cascade_memory.assembly.rankers.light(credit=...)"
+            f"{late[0]}= goes with a ranker named by a string, but {ranker.name!r} is a Ranker object: set it when you create "
+            "that, such as with cascade_memory.assembly.rankers.light(credit=...)"
         )
 
 
 def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str | Credit = "matched") -> Ranker | None:
-    """Return the ranker that is to watch: one that is quick, and chooses among what is similar."""
+    """Return the shadow ranker; refuse rankers that are slow or do not choose among the most similar cases."""
     if shadow is None:
         return None
-    made = isinstance(shadow, Ranker)  # then whose credit this is was said there
+    made = isinstance(shadow, Ranker)  # such an object was created with its own credit function
     ranker = resolve_ranker(shadow, hindsight=hindsight, credit="matched" if made else credit)
     if ranker.newest or ranker.shared is not None or not ranker.writes_features:
         raise InvalidInput(
-            f"{ranker.name!r} cannot be a shadow, which sees the candidates of the ranker at every recall and must not keep it "
-            "waiting; take one that reads no texts, such as 'light', 'similarity' or 'neural-linlogucb'"
+            f"{ranker.name!r} cannot be a shadow: a shadow scores the ranker's candidates at every recall and must be fast. "
+            "Choose one that needs no texts, such as 'light', 'similarity' or 'neural-linlogucb'"
         )
     return ranker
 
@@ -271,7 +271,7 @@ def _names_a_model(ranker: object) -> bool:
 
 
 def resolve_credit(credit: str | Credit) -> Credit:
-    """Return the function that says which of several chosen cases a reward speaks of.
+    """Return the function that attributes a reward to some of the chosen cases.
 
     >>> resolve_credit("all").__name__
     'credit_all'

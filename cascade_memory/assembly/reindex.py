@@ -1,4 +1,4 @@
-"""Moving a folder to another embedder."""
+"""Moves a folder to another embedder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from cascade_memory.memory.progress import progress_bar
 from cascade_memory.ports.embedder import Embedder
 
 _BATCH = 64
-_ROUNDS = 10  # over what was written during the round before; after them writers wait
+_ROUNDS = 10  # each embeds what was written during the round before; after the last round, writers wait
 
 
 def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress: bool | None = None) -> int:
-    """Embed every stored query anew, all or nothing; return the number of cases.
+    """Embed all stored queries again, either all of them or none; return the number of cases.
 
-    The folder must not be open anywhere: who has it open all the same, or opens it before this is done, is refused afterwards
-    until they open it again. Chroma is fed anew at the next opening; what was learned is learned anew from the logged features.
+    The folder must not be open anywhere. A process that has it open nevertheless, or opens it before this is done, gets errors
+    afterwards until it opens the folder again. At the next opening, Chroma is filled again, and the ranker learns again from
+    the logged features.
     """
     root = folder.check_there(path)
     lock = OwnerLock(root / folder.LOCK)
@@ -46,7 +47,7 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
 
         for _ in range(_ROUNDS):
             before = len(known)
-            if len(embed(ledger.maintenance.query_texts())) - before <= _BATCH:  # the rest is done while writers wait
+            if len(embed(ledger.maintenance.query_texts())) - before <= _BATCH:  # writers may wait for the few that remain
                 break
         cases = ledger.maintenance.replace_vectors(embed, named(chosen))
         shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""From a backup to a memory again."""
+"""Restores a memory from a backup."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cascade_memory.snapshots import copy_snapshots
 
 
 def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False) -> dict[str, int]:
-    """Put a backup back in place; return what it holds. Nothing is removed before the copy was read from end to end.
+    """Restore a backup into a folder; return what it holds. Nothing is removed before the backup was read completely.
 
     Args:
-        backup: What ``CascadeMemory.backup`` made.
+        backup: The folder that ``CascadeMemory.backup`` wrote.
         path: The folder of the memory; it must not be open anywhere.
-        replace: Take the place of the memory that is there. A damaged ledger is kept beside the restored one.
+        replace: Replace an existing memory. A damaged ledger is kept beside the restored one.
 
     >>> import tempfile
     >>> from cascade_memory import CascadeMemory
@@ -43,7 +43,7 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
     if target.exists() and not replace:
         raise InvalidInput(
             f"there is a memory in {str(path)!r} already; "
-            "replace=True (on the command line --replace) puts the backup in its place"
+            "replace=True (on the command line --replace) replaces it by the backup"
         )
     for place in (source, root):
         check_plain(place / folder.LEDGER)
@@ -60,23 +60,24 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
     except StoreError:
         raise
     except OSError as error:
-        raise StoreUnwritable(f"cannot restore to {root}: {error}; repeat it when there is room") from error
+        raise StoreUnwritable(f"cannot restore to {root}: {error}; repeat it when there is enough space") from error
     return held
 
 
 def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
     target, unfinished = root / folder.LEDGER, root / folder.RESTORING
     sound = _let_go_of(target)
-    _remove(root / folder.SNAPSHOTS)  # learned from another ledger, and can be learned from it again
+    _remove(root / folder.SNAPSHOTS)  # they belong to the old ledger; the learned state can be computed again
     if sound:
-        # Within SQLite's own locks, and wholly or not at all: a file put in its place could meet somebody who just opened it.
+        # SQLite copies under its own locks, completely or not at all. Replacing the file would break a process that just
+        # opened it.
         put_copy(source / folder.LEDGER, target)
         make_private(target)
     else:
         unfinished.unlink(missing_ok=True)
         put_copy(source / folder.LEDGER, unfinished)
         if verified(unfinished) != held:
-            raise StoreCorrupt(f"{unfinished} is not what was copied; nothing was replaced")
+            raise StoreCorrupt(f"{unfinished} differs from the backup it was copied from; nothing was replaced")
         if target.exists():
             raise StoreError(f"somebody has made a new memory in {root} meanwhile; close it everywhere, and repeat this")
         sync_to_disk(unfinished)
@@ -87,16 +88,16 @@ def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
 
 
 def _remove(place: Path) -> None:
-    """Remove a folder, or the link that stands in its place."""
+    """Remove a folder, or the link or file at its path."""
     if place.is_symlink() or place.is_file():
         place.unlink()
     shutil.rmtree(place, ignore_errors=True)
 
 
 def _let_go_of(ledger: Path) -> bool:
-    """See whether anybody has a ledger open that is about to be replaced; return whether it is one that can be written over.
+    """Check that no process has the old ledger open; return whether it is sound, so that it can be overwritten in place.
 
-    One that cannot be read is moved aside, for whoever wants to look.
+    A damaged ledger is moved aside, so that somebody can still examine it.
     """
     if not ledger.exists():
         return False

@@ -1,4 +1,4 @@
-"""Learned state on disk: complete or not there, never half, never a pickle."""
+"""Learned state on disk: a snapshot is written completely or not at all, and is never a pickle."""
 
 from cascade_memory.snapshots.names import copy_snapshots
 from cascade_memory.snapshots.store import Snapshot, SnapshotStore

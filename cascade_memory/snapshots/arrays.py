@@ -1,4 +1,4 @@
-"""Arrays in a file, read without trusting it: numbers come back, and never more of them than the file has bytes for."""
+"""Arrays in an untrusted file: reading returns only numbers, and never needs more memory than the size of the file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Floats]) -> None:
-    """Write numpy's own format, not compressed."""
+    """Write the arrays in numpy's format, uncompressed."""
     np.savez(file, **cast("dict[str, Any]", dict(arrays)))
 
 
 def read_arrays(path: Path) -> dict[str, Floats]:
-    """Return the arrays of a file. Raises what the many readers below raise: whatever it is, the file cannot be read."""
+    """Read the arrays of a file. Damaged files may raise any exception, since zip, numpy and JSON readers are involved."""
     with open_plain(path) as opened:
         content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
@@ -35,7 +35,7 @@ def read_arrays(path: Path) -> dict[str, Floats]:
         members = archive.infolist()
         if len(members) > _MOST_ARRAYS:
             raise ValueError(f"it holds {len(members):,} arrays")
-        # A compressed one can grow to any size; ours never are.
+        # A compressed array could grow to any size. We never compress.
         if any(one.compress_type != zipfile.ZIP_STORED for one in members) or sum(one.file_size for one in members) > len(
             content
         ):
@@ -48,7 +48,7 @@ def _array(content: bytes) -> Floats:
     shape, fortran, dtype = _READERS[npy.read_magic(stream)](stream)
     data = memoryview(content)[stream.tell() :]
     if dtype.kind not in "fiu" or dtype.hasobject:
-        raise ValueError(f"an array of {dtype} is no array of numbers")
+        raise ValueError(f"an array of {dtype} is not an array of numbers")
     items = 1
     for side in shape:
         items *= int(side)
@@ -59,7 +59,7 @@ def _array(content: bytes) -> Floats:
 
 
 def digest(arrays: Mapping[str, Floats]) -> str:
-    """Return what changes with any bit of any array, its name, its kind and its shape included.
+    """Hash arrays with their names, types and shapes.
 
     >>> digest({"a": np.zeros(2)}) == digest({"a": np.zeros(2)}), digest({"a": np.zeros(2)}) == digest({"a": np.zeros((2, 1))})
     (True, False)

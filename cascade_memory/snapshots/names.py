@@ -1,4 +1,4 @@
-"""How the files of snapshots are called. Nothing else in their folder is read, copied or deleted."""
+"""Names of the files of snapshots. Files with other names in their folder are not read, copied or deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNFINISHED = re.compile(r"(policy-\d+-\d{16}|encoder-\d+-\d{16}-[0-9a-f]{8})\.\
 
 
 def state_name(namespace: int, seq: int) -> str:
-    """Return the name of the file of what was learned up to a line of the log.
+    """Name the file with the policy's state after an entry of the log.
 
     >>> state_name(1, 7)
     'policy-1-0000000000000007.npz'
@@ -24,12 +24,12 @@ def state_name(namespace: int, seq: int) -> str:
 
 
 def weights_name(namespace: int, seq: int, nonce: str) -> str:
-    """Return the name of the file of an encoder's weights."""
+    """Name the file with an encoder's weights."""
     return f"encoder-{namespace}-{seq:016d}-{nonce}.safetensors"
 
 
 def of_state(name: str) -> tuple[int, int] | None:
-    """Return (namespace, line) of what was learned; None for any other name.
+    """Parse the name of a state file to (namespace, entry of the log); None for any other name.
 
     >>> of_state("policy-1-0000000000000007.npz"), of_state("../policy-1-0000000000000007.npz")
     ((1, 7), None)
@@ -38,12 +38,12 @@ def of_state(name: str) -> tuple[int, int] | None:
 
 
 def of_weights(name: str) -> tuple[int, int] | None:
-    """Return (namespace, line) of an encoder's weights; None for any other name."""
+    """Parse the name of a weights file to (namespace, entry of the log); None for any other name."""
     return _numbers(_WEIGHTS, name)
 
 
 def is_unfinished(name: str) -> bool:
-    """Say whether a file of this name is one that was being written."""
+    """Say whether this is the name of an unfinished file."""
     return _UNFINISHED.fullmatch(name) is not None
 
 
@@ -53,7 +53,7 @@ def _numbers(pattern: re.Pattern[str], name: str) -> tuple[int, int] | None:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the plain files of a folder; none where there is no folder, or a link to one."""
+    """List the plain files in a folder; none if the folder does not exist or is a link."""
     try:
         return [] if folder.is_symlink() else [folder / name for name in os.listdir(folder) if is_plain(folder / name)]
     except OSError:
@@ -61,7 +61,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def copy_snapshots(source: Path, target: Path) -> None:
-    """Copy the snapshots of a folder into a new one: plain files under our names, and nothing through a link."""
+    """Copy the snapshots of a folder into a new one: only plain files with names of snapshots, and no links."""
     wanted = [file for file in files_in(source) if of_state(file.name) or of_weights(file.name)]
     if not wanted:
         return
@@ -70,6 +70,6 @@ def copy_snapshots(source: Path, target: Path) -> None:
         try:
             opened = open_plain(file)
         except FileNotFoundError:
-            continue  # replaced by a newer one at this moment
+            continue  # it was just deleted, since a newer snapshot replaced it
         with opened, open_private(target / file.name, "xb") as copy:
             shutil.copyfileobj(opened, copy, 2**20)

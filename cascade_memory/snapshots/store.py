@@ -22,17 +22,18 @@ from cascade_memory.snapshots.arrays import digest, read_arrays, write_arrays
 from cascade_memory.snapshots.names import files_in, is_unfinished, of_state, of_weights, state_name, weights_name
 
 _KEEP = 2
-_WRITING = 60.0  # seconds that writing one may take
+_WRITING = 60.0  # seconds that writing a file may take; younger files may be unfinished
 _MANIFEST = "manifest"
-_MOST_CHARS = 1_000  # of the name of a policy or an encoder
+_MOST_CHARS = 1_000  # limit for the name of a policy or an encoder
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The learned state of one namespace after line ``seq`` of the ledger's log, and of outcomes up to the key ``known``.
+    """The learned state of one namespace after entry ``seq`` of the ledger's log, with all outcomes up to the key ``known``.
 
-    The two differ when all was learned afresh from the ledger while the log went on: lines about known outcomes are no news.
+    A rebuild reads outcomes from the ledger while the log grows, so ``known`` may be ahead of ``seq``. Later log entries about
+    outcomes up to ``known`` must not be learned twice.
     """
 
     namespace: int
@@ -41,29 +42,29 @@ class Snapshot:
     policy: str
     encoder: str
     state: Mapping[str, Floats]
-    weights: Path | None = None  # of an encoder that was trained
+    weights: Path | None = None  # the file with the weights of a trained encoder
 
 
 class SnapshotStore:
-    """A folder of snapshots. ``path=None`` keeps none: a memory in RAM has nothing to come back to.
+    """A folder of snapshots. With ``path=None``, for a memory in RAM, nothing is written.
 
-    Snapshots may have come from elsewhere, with a backup. What cannot be read, or does not say what its name says, is none.
+    Snapshots may come from elsewhere, with a backup. A file that cannot be read, or does not match its name, is ignored.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         if path is not None and not path.is_symlink():
             for file in (path, *files_in(path)):
-                make_private(file)  # an earlier version left them to be read by anybody
+                make_private(file)  # an earlier version let anybody read them
 
     def save(self, snapshot: Snapshot, write_weights: Callable[[Path], None] | None = None) -> None:
-        """Write a snapshot: under another name first, on disk before it gets its own. Older ones beyond the last go.
+        """Write a snapshot, and delete old ones. It is synced to disk under a temporary name and then renamed.
 
-        The encoder's weights come first: a snapshot that names them has them.
+        The encoder's weights are written first, so that a snapshot never names weights that do not exist.
         """
         if self.path is None:
             return
-        nonce = uuid.uuid4().hex[:8]  # another process may be writing weights of its own for the same line
+        nonce = uuid.uuid4().hex[:8]  # another process may be writing weights for the same log entry
         weights = self.path / weights_name(snapshot.namespace, snapshot.seq, nonce)
         manifest = {
             "namespace": snapshot.namespace,
@@ -75,7 +76,7 @@ class SnapshotStore:
             "digest": digest(snapshot.state),
         }
         target = self.path / state_name(snapshot.namespace, snapshot.seq)
-        unfinished = target.with_suffix(f".{os.getpid()}.part")  # another process may be writing the same
+        unfinished = target.with_suffix(f".{os.getpid()}.part")  # another process may be writing the same snapshot
         try:
             make_folder(self.path)
             if write_weights is not None:
@@ -93,11 +94,11 @@ class SnapshotStore:
             raise StoreUnwritable(f"cannot write {target}: {error}") from error
         for old in self._files(snapshot.namespace)[_KEEP:]:
             _delete(old)
-        for old in self._unnamed(snapshot.namespace):  # by those that are left
+        for old in self._unnamed(snapshot.namespace):  # weights that none of the remaining snapshots names
             _delete(old)
 
     def _unnamed(self, namespace: int) -> list[Path]:
-        """Return weights that no snapshot names, but for those that another process may be about to name."""
+        """List the weights that no snapshot names, except those that another process may be about to name."""
         files = self._weights(namespace)
         if not files:
             return []
@@ -112,9 +113,9 @@ class SnapshotStore:
         ]
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
-        """Return the newest readable snapshot of this policy on this encoder, not newer than a line of the log, or None."""
+        """Find the newest readable snapshot of this policy and encoder, not after the log entry ``until``."""
         for file in self._files(namespace):
-            # A later one was learned from another ledger: somebody has put back an old copy of this one.
+            # A later one was learned from another ledger: somebody has restored an old copy of this ledger.
             if (of_state(file.name) or (0, 0))[1] > until:
                 continue
             found = self.read(file)
@@ -123,7 +124,7 @@ class SnapshotStore:
         return None
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Delete a snapshot that nobody can use; nothing but files of this folder under names of ours, whatever it says."""
+        """Delete an unusable snapshot. Only files in this folder with names of snapshots are deleted, whatever it names."""
         if self.path is None:
             return
         _delete(self.path / state_name(snapshot.namespace, snapshot.seq))
@@ -131,7 +132,7 @@ class SnapshotStore:
             _delete(self.path / snapshot.weights.name)
 
     def unusable(self) -> list[Path]:
-        """Return the files that no opening could use: damaged ones, and what a death in the middle of writing has left."""
+        """List the files that cannot be used: damaged ones, and those left by a process that died while writing."""
         if self.path is None:
             return []
         files = files_in(self.path)
@@ -140,19 +141,19 @@ class SnapshotStore:
 
     @staticmethod
     def read(file: Path) -> Snapshot | None:
-        """Return what a file holds; None, and a line in the log, where that is no snapshot of ours."""
+        """Read a snapshot; log a warning and return None if the file is not a valid one."""
         try:
             arrays = read_arrays(file)
             manifest = json.loads(arrays.pop(_MANIFEST).tobytes())
             return _checked(file, manifest, arrays)
-        except Exception as error:  # noqa: BLE001 - zip, numpy's header and JSON fail in any way on bytes that were not meant
-            _log.warning("snapshot %s is unreadable (%s); taking an older one", file, error)
+        except Exception as error:  # noqa: BLE001 - zip, numpy and JSON readers can raise anything on damaged bytes
+            _log.warning("snapshot %s is unreadable (%s); trying an older one", file, error)
             return None
 
     def drop(self, namespace: int) -> None:
-        """Delete the snapshots of a namespace: they know what must be forgotten."""
+        """Delete the snapshots of a namespace: they contain what must be forgotten."""
         for file in [*self._files(namespace), *self._weights(namespace)]:
-            file.unlink(missing_ok=True)  # who asked must hear of it where that cannot be done
+            file.unlink(missing_ok=True)  # the caller must know if this fails, so errors are raised
 
     def _all(self) -> list[Path]:
         return [] if self.path is None else files_in(self.path)
@@ -161,23 +162,23 @@ class SnapshotStore:
         return [file for file in self._all() if (of_weights(file.name) or (0, 0))[0] == namespace]
 
     def _files(self, namespace: int) -> list[Path]:
-        """Return the files of a namespace, newest first."""
+        """List the files with the state of a namespace, newest first."""
         return sorted((file for file in self._all() if (of_state(file.name) or (0, 0))[0] == namespace), reverse=True)
 
 
 def _checked(file: Path, manifest: Any, state: dict[str, Floats]) -> Snapshot:
-    """Return a snapshot if its manifest is one, and is that of this file."""
+    """Build a snapshot; raise ``ValueError`` if the manifest is not valid or belongs to another file."""
     namespace, seq, known = manifest["namespace"], manifest["seq"], manifest.get("known", 0)
     if any(type(number) is not int for number in (namespace, seq, known)) or (namespace, seq) != of_state(file.name):
-        raise ValueError("its manifest is that of another file")
+        raise ValueError("its manifest belongs to another file")
     policy, encoder, weights = manifest["policy"], manifest["encoder"], manifest.get("weights")
     if not all(isinstance(text, str) and len(text) <= _MOST_CHARS for text in (policy, encoder)) or known < 0:
-        raise ValueError("its manifest says nothing that can be used")
-    # Those of before there were digests have none: what they say is still checked when it is taken over.
+        raise ValueError("its manifest is not valid")
+    # Snapshots of earlier versions have no digest; their arrays are still checked when they are loaded.
     if "digest" in manifest and manifest["digest"] != digest(state):
         raise ValueError("its content has changed since it was written")
     if weights is not None and not _is_ours(file, weights, (namespace, seq)):
-        raise ValueError(f"it names {weights!r}, which are no weights of its own")
+        raise ValueError(f"it names {weights!r}, which is not a file with its weights")
     return Snapshot(
         namespace=namespace,
         seq=seq,
@@ -194,13 +195,13 @@ def _is_ours(file: Path, weights: object, whose: tuple[int, int]) -> bool:
 
 
 def _delete(file: Path) -> None:
-    """Delete a file, if it can be: what stays is not taken for more than it is."""
+    """Delete a file if that is possible; a file that stays does no harm."""
     with contextlib.suppress(OSError):
         file.unlink(missing_ok=True)
 
 
 def _written(file: Path) -> float:
-    """Return when a file was written; now, where another process has just deleted it."""
+    """Return when a file was written, or the present time if another process has just deleted it."""
     try:
         return file.stat().st_mtime
     except OSError:

@@ -54,7 +54,7 @@ def test_a_model_s_options_are_the_encoder_s_and_the_bandit_s(tmp_path: Path):
         ("neural-linlogucb", "alpha=1", "ranker_options must be a mapping"),
         ("neural-logucb", {"width": 1.5}, "'width' must be a whole number"),
         ("light", {"exploration": 0.1}, "'exploration' must be a UpperConfidence or None"),
-        ("similarity", {"alpha": 0.1}, "the ranker 'similarity' takes no option 'alpha'; it takes none at all"),
+        ("similarity", {"alpha": 0.1}, "the ranker 'similarity' takes no option 'alpha'; it takes no options"),
     ],
 )
 def test_a_wrong_option_is_refused_with_those_that_there_are(ranker: str, options: object, words: str):
@@ -72,7 +72,9 @@ def test_every_ranker_takes_no_options_as_well(ranker: str):
 
 @pytest.mark.parametrize("given", [{"credit": "all"}, {"credit": lambda outcome: None}, {"ranker_options": {"alpha": 0}}])
 def test_what_comes_too_late_for_a_ranker_that_was_made_is_refused(given: dict):
-    with pytest.raises(InvalidInput, match=f"{next(iter(given))}= goes with a ranker named by a string; 'light' was made alr"):
+    with pytest.raises(
+        InvalidInput, match=f"{next(iter(given))}= goes with a ranker named by a string, but 'light' is a Ranker obj"
+    ):
         CascadeMemory(embedder="hashing", ranker=light(), **given)
     CascadeMemory(embedder="hashing", ranker=light(), shadow=neural_linlogucb()).close()
     CascadeMemory(embedder="hashing", ranker="light", shadow=neural_linlogucb(), credit="all").close()
