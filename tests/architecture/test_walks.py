@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
-    "a recall through the LangChain retriever": (51, 112),
-    "a reward through the handler": (50, 146),
-    "forget(purge=True)": (39, 160),
+    "a recall through the LangChain retriever": (48, 93),
+    "a reward through the handler": (51, 119),
+    "forget(purge=True)": (40, 161),
 }
 
 
