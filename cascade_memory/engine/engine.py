@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
@@ -20,7 +21,7 @@ from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept
+from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decide import Decider
@@ -32,8 +33,8 @@ from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
-from cascade_memory.engine.request import Judgement, RecallRequest, check_confirmed
-from cascade_memory.errors import EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.engine.request import Judgement, RecallRequest
+from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
@@ -187,8 +188,7 @@ class Engine:
         more = False
         if state.busy:
             try:
-                state.learn(outcomes=self.learning != "off")
-                more = state.waiting
+                more = state.learn(outcomes=self.learning != "off")
             except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
                 self.note_failure("learn", error)
         if state.overdue:
@@ -255,12 +255,9 @@ class Engine:
         entry = recall_record(request, vector, decision, state.namespace_id, with_features=parts.ranker.writes_features)
         found = recall_view(decision, request, parts.ledger, parts.ranker.features)
         left = attempt.show(found)
-        would_learn = failure is None and not request.search and self.learning != "off"
-
-        def written(key: int) -> None:
-            if choice is not None and entry.shown and would_learn:
-                state.learner.policy.expect(key, decision.selection.slate, choice)
-
+        written = None
+        if choice is not None and entry.shown and failure is None and not request.search and self.learning != "off":
+            written = functools.partial(state.learner.expect, slate=decision.selection.slate, choice=choice)
         unwritten = self.recording.write(entry, left, seq, written)
         return found if unwritten is None or request.search else unrecorded(found, unwritten)
 
@@ -271,7 +268,8 @@ class Engine:
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(said.episode_id, self.namespace_id(namespace))
-        check_confirmed(said, episode, ledger)
+        if said.confirms is not None:
+            self._check_confirmed(said, episode)
         unseen = said.solution is None and episode.agents_words and said.confirms is None
         if unseen and unkept is None and said.source in TRUSTED_SOURCES:
             raise InvalidInput(
@@ -321,6 +319,12 @@ class Engine:
         if settled.changed:  # the learner takes it in, or the next recall, whichever comes first
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
+
+    def _check_confirmed(self, said: Judgement, read: Unsettled) -> None:
+        """Refuse to confirm what is not on record, or is not what was just read of it."""
+        found = self.parts.ledger.episodes.one(said.episode_id)
+        if found is None or found.fingerprint != said.confirms or found.solution != read.solution:
+            raise ContentChanged.of(said.episode_id, str(said.confirms))
 
     def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something has still to be learned afresh."""

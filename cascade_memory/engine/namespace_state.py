@@ -174,8 +174,11 @@ class NamespaceState:
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def learn(self, *, outcomes: bool = True) -> None:
-        """Bring encoder and policy up to date; without ``outcomes`` only forget what is to be forgotten."""
+    def learn(self, *, outcomes: bool = True) -> bool:
+        """Bring encoder and policy up to date, and return whether there is more than one call does.
+
+        Without ``outcomes`` only forget what is to be forgotten.
+        """
         with self._learning, self._calculating():
             with self._noting:
                 todo, self._todo = self._todo, []
@@ -188,6 +191,7 @@ class NamespaceState:
             finally:
                 if self.shadow is not None:
                     self.shadow.learn(todo, new, self._scanned(until=last_key))
+        return self.waiting
 
     def rebuild_policy(self) -> None:
         """Learn again from the ledger: what is shared between namespaces has changed."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.domain.records import RecallRecord
@@ -20,12 +20,13 @@ MOST_LATE = 256  # recalls that wait to be written down: beyond, they are not
 CROWDED = 32  # of them: beyond, a recall waits for its deadline before it joins them
 _AT_ONCE = 1.0  # seconds that it is tried before the memory may have been closed
 WAITS = 30.0  # seconds for a recall to be written down, on behalf of its reward
+_Written: TypeAlias = "Callable[[int], object] | None"  # is handed the key of what is written down
 
 
 class _Late(NamedTuple):
     entry: RecallRecord
     seq: int  # the log when it was made: what was forgotten since must not come back
-    written: Callable[[int], object]
+    written: _Written
 
 
 class Recording:
@@ -45,7 +46,7 @@ class Recording:
         self._unopened: deque[str] = deque(maxlen=1024)
         self._untold: deque[tuple[str, str]] = deque(maxlen=1024)  # of those: of which nobody was told, and why
 
-    def write(self, entry: RecallRecord, most: float | None, seq: int, written: Callable[[int], object]) -> Exception | None:
+    def write(self, entry: RecallRecord, most: float | None, seq: int, written: _Written) -> Exception | None:
         """Write a recall down and hand its key to ``written``, after so many seconds at most; return why that will never be.
 
         ``seq`` is the last line of the log that it knows of.
@@ -66,10 +67,11 @@ class Recording:
         self._tell(written, key)
         return None
 
-    def _tell(self, written: Callable[[int], object], key: int) -> None:
+    def _tell(self, written: _Written, key: int) -> None:
         """Hand out the key of what is written down by now, whatever comes of that."""
         try:
-            written(key)
+            if written is not None:
+                written(key)
         except Exception as error:  # noqa: BLE001 - the cases are known, and so is the recall
             self._report("learn", error)
 

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.exposure import Exposure
-from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import ContentChanged
-from cascade_memory.ports.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +39,3 @@ class Judgement:
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
     overwrite: bool = False
     confirms: str | None = None  # the fingerprint of the episode as they saw it
-
-
-def check_confirmed(said: Judgement, read: Unsettled, ledger: Ledger) -> None:
-    """Refuse to confirm what is not on record, or what is not what was just read of it."""
-    if said.confirms is None:
-        return
-    found = ledger.episodes.one(said.episode_id)
-    if found is None or found.fingerprint != said.confirms or found.solution != read.solution:
-        raise ContentChanged.of(said.episode_id, said.confirms)

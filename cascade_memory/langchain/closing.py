@@ -78,7 +78,7 @@ class Closing:
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
         found = self._memory.get_episode(episode_id, namespace=namespace)
         if found is not None and found.under_way:
-            self._memory.end_read(found, solution=solution, status=status)
+            self._memory.end_episode(found, solution=solution, status=status)
 
     def _interrupt(self, episode_id: str, namespace: str | None) -> None:
         found = self._memory.get_episode(episode_id, namespace=namespace)

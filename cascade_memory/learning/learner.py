@@ -11,7 +11,7 @@ from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.trainer import trainer_for
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
-from cascade_memory.ports.policy import Feedback, Policy
+from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
 from cascade_memory.snapshots import Snapshot, SnapshotStore
 
 _SNAPSHOT_EVERY = 256  # outcomes
@@ -57,6 +57,10 @@ class Learner:
     def policy(self) -> Policy:
         """The present policy."""
         return self.now[1]
+
+    def expect(self, key: int, slate: Slate, choice: Choice) -> None:
+        """Tell the policy of a choice that was written down under a key: its reward is still to come."""
+        self.policy.expect(key, slate, choice)
 
     # -- starting ----------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from cascade_memory.ledger.rows import (
     metadata_if_readable,
     pack_floats,
     pack_metadata,
+    picked,
     unpack_floats,
     usable,
 )
@@ -181,15 +182,10 @@ def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown, in order, without repeats."""
     keys: dict[int, None] = {}
     rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
-    for shown in usable(rows, _shown):
+    for shown in usable(rows, picked):
         for key in shown.tolist():
             keys[key] = None
     return list(keys)
-
-
-def _shown(row: tuple[bytes, bytes]) -> NDArray[np.int64]:
-    candidates, chosen = int_arrays(*row)
-    return candidates[chosen]
 
 
 def count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:

@@ -67,6 +67,12 @@ def int_arrays(*blobs: bytes) -> tuple[NDArray[np.int64], ...]:
     return tuple(np.frombuffer(blob, "<i8").astype(np.int64) for blob in blobs)
 
 
+def picked(row: tuple[bytes, bytes]) -> NDArray[np.int64]:
+    """Return those of some numbers that stand at the places that the second blob names."""
+    numbers, places = int_arrays(*row)
+    return numbers[places]
+
+
 def float_arrays(*blobs: bytes) -> tuple[NDArray[np.float32], ...]:
     """Return ``unpack_floats`` of each."""
     return tuple(np.frombuffer(blob, "<f4").astype(np.float32) for blob in blobs)

@@ -146,9 +146,9 @@ class EpisodeVerbs(Handle):
         episode that is not open any more (a replay, an earlier verdict) is left alone.
         """
         episode = self._ending(episode_id, status, namespace)
-        return None if episode is None else self.end_read(episode, solution=solution, status=status)
+        return None if episode is None else self.end_episode(episode, solution=solution, status=status)
 
-    def end_read(
+    def end_episode(
         self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
     ) -> float | None:
         """Do what ``end`` does for an episode that was read a moment ago, and takes a verdict."""

@@ -94,7 +94,7 @@ def test_an_error_of_the_memory_never_reaches_the_agent(judged: CascadeMemory, m
     def broken(*_: Any, **__: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(judged.engine, "end", broken)
+    monkeypatch.setattr(judged.engine, "end_episode", broken)
     result = adding(judged).invoke(ask(), watched(judged))
     assert result["messages"][-1].text == "It is 5."
     assert judged.health().failures == {"callback": 1}
