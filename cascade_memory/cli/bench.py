@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import SUITES
+from cascade_memory.evaluation.bench.plan import MISLED, REUSED, SUITES, Suite
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.tasks.catalogue import Entry
@@ -58,22 +59,24 @@ def run(options: argparse.Namespace) -> int:
         return bench_own.run(options)
     # Not at the top: every command would pay for it, and a server on stdio is a process per call.
     from cascade_memory.evaluation.bench.human import HUMAN
+    from cascade_memory.evaluation.bench.methods import KNOWN
     from cascade_memory.evaluation.bench.rows import Rows
     from cascade_memory.evaluation.bench.runner import run as run_all
     from cascade_memory.evaluation.bench.stages import lacking
 
     folder = folder_of_data(options.data)
     suite = SUITES[options.suite]
-    methods = [*suite.methods, *HUMAN]
-    missing = sorted(set(options.tasks or ()) - set(suite.tasks)) + sorted(set(options.methods or ()) - set(methods))
-    if missing:
-        raise InvalidInput(f"the suite {options.suite!r} has no {missing[0]!r}; it has {', '.join([*suite.tasks, *methods])}")
+    methods = [*KNOWN, *HUMAN]
+    if missing := sorted(set(options.tasks or ()) - set(suite.tasks)):
+        raise InvalidInput(f"the suite {options.suite!r} has no {missing[0]!r}; it has {', '.join(suite.tasks)}")
+    if missing := sorted(set(options.methods or ()) - set(methods)):
+        raise InvalidInput(f"there is no {missing[0]!r}; there are {', '.join(methods)}")
     absent = {name: why for name in options.tasks or suite.tasks if (why := lacking(name, folder)) is not None}
     tasks = [name for name in options.tasks or suite.tasks if name not in absent]
     if not tasks:
         raise InvalidInput("; ".join(absent.values()))
     suite = replace(
-        suite,
+        _under_conditions(suite, options, tasks),
         tasks=tasks,
         methods=options.methods or suite.methods,
         seeds=suite.seeds if options.seeds is None else options.seeds,
@@ -93,6 +96,20 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence[str]) -> Suite:
+    """Return a suite with the conditions that were asked for, and its own where none were."""
+    from cascade_memory.evaluation.bench.conditions import rewards_named, wrong_cases_named
+
+    if options.misled and (reused := [name for name in tasks if name in REUSED]):
+        raise InvalidInput(f"--misled is about the SIMULATED solver, which does not play {reused[0]!r}: name other --tasks")
+    return replace(
+        suite,
+        rewards=[rewards_named(one) for one in options.rewards or suite.rewards],
+        wrong_cases=[wrong_cases_named(one) for one in options.wrong_cases or suite.wrong_cases],
+        misled=[None if one == MISLED else one for one in options.misled or suite.misled],
+    )
+
+
 def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
     """Refuse to compare rows that were made with another embedder."""
     from cascade_memory.evaluation.bench.stage import best_embedder
@@ -107,15 +124,9 @@ _WHO = {"simulated": "SIMULATED solver", "reuse": "REUSE agent", "reuse-map": "R
 
 
 def _print_success(rows: list[dict[str, Any]]) -> None:
-    """Print a table for each solver: their figures do not compare."""
-    from cascade_memory.evaluation.bench.summary import table
-
+    """Print the tables of each solver: figures of several do not compare."""
     for solver in dict.fromkeys(row["solver"] for row in rows):
-        its = [row for row in rows if row["solver"] == solver]
-        seeds = len({row["seed"] for row in its})
-        title = f"{_WHO[solver]}, no language model; {seeds} {'order' if seeds == 1 else 'orders'}; success in percent"
-        tasks = list(dict.fromkeys(row["task"] for row in its))
-        print_table(f"{title}; last: more than NP-CBR, 95 % interval", ["method", *tasks, "gain"], table(its))
+        bench_report.print_success(f"{_WHO[solver]}, no language model", [row for row in rows if row["solver"] == solver])
 
 
 def replay(options: argparse.Namespace) -> int:

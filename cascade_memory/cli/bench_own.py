@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cascade_memory.cli.bench_data import folder_of_data
-from cascade_memory.cli.bench_report import report_if_possible
-from cascade_memory.cli.tables import print_table
+from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SUITES
 
@@ -45,6 +44,9 @@ def is_asked_for(options: argparse.Namespace) -> bool:
     for one, other in needs.items():
         if getattr(options, one) not in (None, {}, False) and not getattr(options, other):
             raise InvalidInput(f"--{one.replace('_', '-')} goes with --{other}")
+    for one in ("wrong_cases", "misled"):
+        if getattr(options, one) and (options.model or options.stream):
+            raise InvalidInput(f"--{one.replace('_', '-')} goes without --model and without --stream")
     if options.stream and options.stream.resolve() == options.out.resolve():
         raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")
     return bool(options.model or options.stream)
@@ -53,7 +55,6 @@ def is_asked_for(options: argparse.Namespace) -> bool:
 def run(options: argparse.Namespace) -> int:
     """Play what was asked for, and print what came out."""
     from cascade_memory.evaluation.bench.measure import measure
-    from cascade_memory.evaluation.bench.summary import table
 
     suite = SUITES[options.suite]
     solver = _solver(options)
@@ -69,15 +70,14 @@ def run(options: argparse.Namespace) -> int:
         methods=options.methods or suite.methods,
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=limit if options.limit is None else options.limit,
+        rewards=options.rewards or suite.rewards,
         jobs=options.jobs,
         progress=False if options.json else None,
     )
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    who = f"model {solver.name}" if options.model else "SIMULATED solver"
-    title = f"{who}, success in percent; last column: more than NP-CBR over all tasks, 95 % interval"
-    print_table(title, ["method", *dict.fromkeys(row["task"] for row in rows), "gain"], table(rows))
+    print_success(f"model {solver.name}" if options.model else "SIMULATED solver", rows)
     if options.model:
         print(_spent(rows))
     print(f"rows: {options.out}")

@@ -6,6 +6,7 @@ import argparse
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput, MissingExtra
@@ -16,7 +17,7 @@ def report(options: argparse.Namespace) -> int:
     """Write the page."""
     from cascade_memory.evaluation.report.write import write_report
 
-    target = write_report(options.rows, options.out or beside(options.rows), options.tuning)
+    target = write_report(options.rows, options.out or beside(options.rows), options.tuning, options.against)
     print(json.dumps({"report": str(target)}) if options.json else f"report: {target}")
     return 0
 
@@ -38,6 +39,18 @@ def report_if_possible(rows: Path, folder: Path | None) -> None:
         print(f"report: {write_report(rows, folder or beside(rows))}")
     except (MissingExtra, InvalidInput, OSError) as why:
         print(f"no report: {why}; later: cascade-memory bench report {rows}")
+
+
+def print_success(who: str, rows: list[dict[str, Any]]) -> None:
+    """Print a table of one solver's rows for each of the conditions under which they were played."""
+    from cascade_memory.evaluation.bench.conditions import by_conditions
+    from cascade_memory.evaluation.bench.summary import table
+
+    for under, its in by_conditions(rows).items():
+        seeds = len({row["seed"] for row in its})
+        title = f"{who}{f'; {under}' if under else ''}; {seeds} {'order' if seeds == 1 else 'orders'}; success in percent"
+        tasks = list(dict.fromkeys(row["task"] for row in its))
+        print_table(f"{title}; last: more than NP-CBR, 95 % interval", ["method", *tasks, "gain"], table(its))
 
 
 def tune(options: argparse.Namespace, data: Path) -> int:

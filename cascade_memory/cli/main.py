@@ -105,6 +105,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text}")
+    return number
+
+
 def _bench(verbs: _Verbs) -> None:
     about = "measure on streams of tasks whether a memory helps, and which"
     bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
@@ -118,11 +125,18 @@ def _bench(verbs: _Verbs) -> None:
     games.add_argument("--seed", type=int, default=777, help="the same seed makes the same games")
     games.add_argument("--out", type=Path, required=True, metavar="DIR", help="their folder; of a bench, ROWS.work/games")
     run = _command(inner, "run", bench_verbs.run, "play streams with every method; goes on where it was stopped")
-    run.add_argument("--suite", choices=list(SUITES), default="quick", help="quick takes minutes, local takes hours")
+    run.add_argument("--suite", choices=list(SUITES), default="quick", help="quick takes minutes, the others hours")
     run.add_argument("--tasks", nargs="+", metavar="TASK", help="of the suite's")
-    run.add_argument("--methods", nargs="+", metavar="METHOD", help="of the suite's")
+    run.add_argument("--methods", nargs="+", metavar="METHOD", help="of any suite's")
     run.add_argument("--seeds", type=_positive, help="how many orders of each stream")
     run.add_argument("--limit", type=_positive, help="the first tasks of each stream only")
+    hard = run.add_argument_group("under harder conditions (several are played one beside the other)")
+    about = "how they arrive: clean, late=100 (tasks), missing=0.5, flipped=0.2 (shares); a name alone has that number"
+    hard.add_argument("--rewards", nargs="+", metavar="HOW", help=about)
+    about = "in the memory: clean (none), start=0.05, along=0.05 (of the tasks; start=500: so many cases)"
+    hard.add_argument("--wrong-cases", nargs="+", metavar="HOW", help=about)
+    about = "how much a wrong case spoils of what the SIMULATED solver would have got right (0.5)"
+    hard.add_argument("--misled", nargs="+", type=_share, metavar="P", help=about)
     run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="processes at once")
     run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="file of the rows")
     bench_own.add_options(run)
@@ -133,6 +147,8 @@ def _bench(verbs: _Verbs) -> None:
     report = _command(inner, "report", bench_report.report, "make a page of what was run: where memory helps, and where not")
     report.add_argument("rows", type=Path, help="the file that bench run wrote")
     report.add_argument("--out", type=Path, metavar="DIR", help="folder of the page; beside the rows if not given")
+    about = "compare with these as well as with zero-shot, NP-CBR and random"
+    report.add_argument("--against", nargs="+", default=(), metavar="METHOD", help=about)
     report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune, to be shown as well")
     tune = _command(inner, "tune", bench_verbs.tune, "choose a method's parameters on the first tasks of a stream")
     tune.add_argument("--task", required=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,28 @@ class Step:
     shown: bool
 
 
-def play(memory: Memory | None, query: str, solver: Solver, place: int) -> Step:
+class Deliver(Protocol):
+    """Brings the outcome of a task to the memory."""
+
+    def __call__(self, memory: Memory, episode_id: str, place: int, attempt: Attempt) -> None:
+        """Reward the memory now, later or not at all."""
+        ...
+
+
+def at_once(memory: Memory, episode_id: str, place: int, attempt: Attempt, *, said: bool | None = None) -> None:
+    """Reward a memory with the outcome of a task; ``said`` is what the reward says instead of the truth."""
+    del place
+    success = attempt.success if said is None else said
+    # Only a memory that keeps failures as well will show this one: whoever reads it is told.
+    failed = None if success else {"solved": False}
+    memory.reward(episode_id, success, solution=attempt.answer, metadata=failed)
+
+
+def play(memory: Memory | None, query: str, solver: Solver, place: int, deliver: Deliver = at_once) -> Step:
     """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome."""
     if memory is None:
         return Step(solver.attempt(place, ()), shown=False)
     recall = memory.recall(query)
     attempt = solver.attempt(place, recall.cases)
-    # Only a memory that keeps failures as well will show this one: whoever reads it is told.
-    failed = None if attempt.success else {"solved": False}
-    memory.reward(recall.episode_id, attempt.success, solution=attempt.answer, metadata=failed)
+    deliver(memory, recall.episode_id, place, attempt)
     return Step(attempt, shown=bool(recall.cases))

@@ -2,7 +2,7 @@
 
     CASCADE_DATA=... python examples/benchmarks/eviction.py
     CASCADE_DATA=... python examples/benchmarks/eviction.py --adversities flipped drift
-    CASCADE_DATA=... python examples/benchmarks/eviction.py --streams RCA SEntFiN --max-cases 300 --seeds 3
+    CASCADE_DATA=... python examples/benchmarks/eviction.py --streams rca sentifin --max-cases 300 --seeds 3
 
 A run plays a stream twice, each pass in an order of its own: Banking77 has 5,000 tasks, so that makes 10,000 episodes. In the
 second pass every query was seen before, which favours the memory without a limit; the first pass is reported alone as well. The
@@ -24,26 +24,27 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import Row, interval
-from streams import FILES, Stream, load
 from tqdm import tqdm
 
 from cascade_memory import CascadeMemory
+from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.domain.records import CaseRecords
-from cascade_memory.encoders.minilm import MiniLMEmbedder
 from cascade_memory.engine import namespace_state as state
+from cascade_memory.evaluation.bench.conditions import REWARDS, Rewards
+from cascade_memory.evaluation.bench.plan import ALONE, MISLED
+from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.bench.stage import catalogued, embedded
+from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.solver import SimulatedSolver
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.stream import play as play_task
 
-MISLED = 0.5
-FLIPPED = 0.2
+STREAMS = ("banking77", "ddxplus", "rca", "sentifin")
 GROUPS = 4  # of labels, under drift
 SLACK = 0.05  # of the limit that is cleared at once, as in the library
 UNBOUNDED, WORTH, FIFO, RANDOM = ARMS = ("unbounded", "worth", "first in, first out", "random")
@@ -85,13 +86,6 @@ def evicting(arm: str, seed: int) -> Iterator[None]:
         state.surplus = original
 
 
-@lru_cache(maxsize=4)
-def embedded(name: str, limit: int | None) -> tuple[Stream, PrecomputedEmbedder]:
-    """Return a stream with its vectors, computed once per process."""
-    stream = load(name, limit)
-    return stream, PrecomputedEmbedder(MiniLMEmbedder(), stream.queries)
-
-
 def twice(labels: list[str], seed: int, *, drift: bool) -> NDArray[np.int64]:
     """Return two passes over the tasks, each in an order of its own; under drift one group of labels after the other."""
     rng = np.random.default_rng([seed, 7])
@@ -106,22 +100,17 @@ def twice(labels: list[str], seed: int, *, drift: bool) -> NDArray[np.int64]:
 
 def play(run: Run) -> Row:
     """Play one stream twice and return its row."""
-    stream, embedder = embedded(run.stream, run.limit)
-    order = twice(stream.labels, run.seed, drift=run.adversity == "drift")
-    labels = [stream.labels[i] for i in order]
-    solver = SimulatedSolver(labels, zero_shot=stream.zero_shot, misled=MISLED, seed=run.seed)
+    items, embedder = embedded(catalogued(run.stream), run.limit, folder_of_data(None))
+    order = twice([item.solution for item in items], run.seed, drift=run.adversity == "drift")
+    solver = SimulatedSolver([items[i].solution for i in order], zero_shot=ALONE[run.stream], misled=MISLED, seed=run.seed)
     n = len(order)
-    flipped = np.random.default_rng([run.seed, 11]).random(n) < (FLIPPED if run.adversity == "flipped" else 0.0)
+    rewards = Rewards(f"flipped={REWARDS['flipped']}" if run.adversity == "flipped" else "", n, run.seed)
     success, shown, fitting = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
     with evicting(run.arm, run.seed), CascadeMemory(embedder=embedder, learn="inline", max_cases=run.max_cases) as memory:
         began = time.perf_counter()
-        for i, query in enumerate(stream.queries[task] for task in order):
-            recall = memory.recall(query)
-            case = str(recall.cases[0].solution) if recall.cases else None
-            attempt = solver.solve(i, case)
-            success[i], shown[i] = attempt.success, case is not None
-            fitting[i] = case is not None and solver.is_right(i, case)
-            memory.reward(recall.episode_id, attempt.success != bool(flipped[i]), solution=attempt.answer)
+        for i, task in enumerate(order):
+            step = play_task(memory, items[task].query, solver, i, rewards)
+            success[i], shown[i], fitting[i] = step.attempt.success, step.shown, bool(step.attempt.fitting)
         seconds = time.perf_counter() - began
         health, cases = memory.health(), memory.stats().cases
     if not health.ok:
@@ -222,7 +211,7 @@ def curves(groups: dict[tuple[str, str], Group], target: Path) -> None:
 def main() -> None:
     """Run what is missing, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", nargs="+", choices=list(FILES), default=["Banking77"])
+    parser.add_argument("--streams", nargs="+", choices=STREAMS, default=["banking77"])
     parser.add_argument("--adversities", nargs="+", choices=ADVERSITIES, default=["plain"])
     parser.add_argument("--max-cases", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
@@ -234,7 +223,7 @@ def main() -> None:
     rows = [json.loads(line) for line in options.out.open()] if options.out.exists() else []
     wanted = list(planned(options))
     if todo := sorted(set(wanted) - {identity(row) for row in rows}, key=wanted.index):
-        load(todo[0].stream, 1)  # fail early, and once, where there is no data
+        folder_of_data(None)  # fail early, and once, where there is no data
         with ProcessPoolExecutor(options.jobs) as pool, options.out.open("a") as file:
             for finished in tqdm(as_completed([pool.submit(play, run) for run in todo]), total=len(todo), unit="run"):
                 rows.append(finished.result())

@@ -22,14 +22,16 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and PyTorch's keep each other waiting
 
 import numpy as np
-from report import interval
-from streams import Stream, load
 from tqdm import tqdm
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
+from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.encoders.minilm import MiniLMEmbedder, pretrained_folder
+from cascade_memory.evaluation.bench.plan import ALONE, MISLED
+from cascade_memory.evaluation.bench.stage import catalogued, in_order
+from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.ports.pair_encoder import Pair
@@ -74,13 +76,14 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
-    stream = load("Banking77").shuffled(seed)
+    items = in_order(catalogued("banking77").items(folder_of_data(None)), "banking77", seed)
+    texts, labels = [item.query for item in items], [item.solution for item in items]
     apart = options.held_out
-    embedder = PrecomputedEmbedder(MiniLMEmbedder(), stream.queries[: options.steps and apart + options.steps])
-    pairs, same = held_out_pairs(stream.queries[:apart], stream.labels[:apart], embedder)
-    online = Stream(stream.name, stream.queries[apart:], stream.labels[apart:], stream.zero_shot)
-    n = min(options.steps or len(online.queries), len(online.queries))
-    solver = SimulatedSolver(online.labels, zero_shot=online.zero_shot, misled=0.5, seed=seed)
+    embedder = PrecomputedEmbedder(MiniLMEmbedder(), texts[: options.steps and apart + options.steps])
+    pairs, same = held_out_pairs(texts[:apart], labels[:apart], embedder)
+    queries, labels = texts[apart:], labels[apart:]
+    n = min(options.steps or len(queries), len(queries))
+    solver = SimulatedSolver(labels, zero_shot=ALONE["banking77"], misled=MISLED, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         ranker = cross_encoder(
             reranker_from_minilm(Path(folder), seed),
@@ -103,7 +106,7 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             if i and i % (n // 4) == 0 and len(aucs) < 4:
                 aucs.append(measured())
             started = time.perf_counter()
-            recall = memory.recall(online.queries[i])
+            recall = memory.recall(queries[i])
             case = str(recall.cases[0].solution) if recall.cases else None
             attempt = solver.solve(i, case)
             memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
@@ -148,7 +151,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/online_cross_encoder.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    load("Banking77", 1)  # fail early where there is no data
+    folder_of_data(None)  # fail early where there is no data
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(partial(play, options), range(options.seeds)))
     with options.out.open("a") as file:

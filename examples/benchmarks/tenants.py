@@ -2,7 +2,7 @@
 
     CASCADE_DATA=... python examples/benchmarks/tenants.py
 
-A stream is dealt out to tenants, who take turns; SIMULATED solver as in learning.py, m = 0.5, a case is always shown (only the
+A stream is dealt out to tenants, who take turns; SIMULATED solver of cascade-memory bench, a case is always shown (only the
 order of cases can gain). Success over all tenants, five seeds, paired differences with 95 % intervals.
 """
 
@@ -15,25 +15,24 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import report
-from learning import embedded
-from streams import FILES
 
 from cascade_memory import CascadeMemory
-from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.cli.bench_data import folder_of_data
+from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.stage import Folders, simulated_stage
+from cascade_memory.evaluation.bench.summary import interval
 
+STREAMS = ("banking77", "ddxplus", "rca", "sentifin")
 ARMS = ("similarity", "namespace", "shared")
 
 
 def play(stream_name: str, arm: str, tenants: int, episodes: int, seed: int) -> dict[str, object]:
     """Play one stream and return its row."""
-    base, embedder = embedded(stream_name, None)
-    stream = base.shuffled(seed)
-    n = min(len(stream.queries), tenants * episodes)
-    solver = SimulatedSolver(stream.labels, zero_shot=stream.zero_shot, misled=0.5, seed=seed)
+    stage = simulated_stage(Run(stream_name, arm, seed), Folders(folder_of_data(None), Path("results")))
+    n = min(len(stage.queries), tenants * episodes)
     success = np.zeros(n, bool)
     memory = CascadeMemory(
-        embedder=embedder,
+        embedder=stage.embedder,
         ranker="similarity" if arm == "similarity" else "light",
         policy_scope="shared" if arm == "shared" else "namespace",
         learn="inline",
@@ -42,8 +41,8 @@ def play(stream_name: str, arm: str, tenants: int, episodes: int, seed: int) -> 
     with memory:
         for i in range(n):
             tenant = f"tenant{i % tenants}"
-            recall = memory.recall(stream.queries[i], namespace=tenant)
-            attempt = solver.solve(i, str(recall.cases[0].solution) if recall.cases else None)
+            recall = memory.recall(stage.queries[i], namespace=tenant)
+            attempt = stage.solver.attempt(i, recall.cases)
             success[i] = attempt.success
             memory.reward(recall.episode_id, attempt.success, solution=attempt.answer, namespace=tenant)
     row = {"stream": stream_name, "arm": arm, "tenants": tenants, "seed": seed, "simulated": True, "n": n}
@@ -53,7 +52,7 @@ def play(stream_name: str, arm: str, tenants: int, episodes: int, seed: int) -> 
 def main() -> None:
     """Run everything and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", nargs="+", choices=list(FILES), default=list(FILES))
+    parser.add_argument("--streams", nargs="+", choices=STREAMS, default=STREAMS)
     parser.add_argument("--tenants", type=int, default=20)
     parser.add_argument("--episodes", type=int, default=100, help="of each tenant")
     parser.add_argument("--seeds", type=int, default=5)
@@ -70,7 +69,7 @@ def main() -> None:
         mine = [row for row in rows if row["stream"] == stream]
         by_arm = {arm: np.array([100 * float(str(row["success"])) for row in mine if row["arm"] == arm]) for arm in ARMS}
         mean = "  ".join(f"{arm} {values.mean():.1f}" for arm, values in by_arm.items())
-        gain, half = report.interval((by_arm["shared"] - by_arm["namespace"]).tolist())
+        gain, half = interval((by_arm["shared"] - by_arm["namespace"]).tolist())
         print(f"{stream:10} {mean}   shared - namespace {gain:+.2f} ± {half:.2f}")
 
 

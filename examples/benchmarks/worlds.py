@@ -26,7 +26,6 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process per core already
 
 import numpy as np
-from report import interval
 from tqdm import tqdm
 
 from cascade_memory.bandit.neural_bandit import Lesson, NeuralBandit, Ref, Schedule
@@ -34,6 +33,7 @@ from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.ports.policy import Feedback, Floats, Policy, Slate
 
 DIMENSION, ARMS, WIDTH = 8, 16, 32

@@ -16,7 +16,7 @@ from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import stages
-from cascade_memory.evaluation.bench.methods import METHODS
+from cascade_memory.evaluation.bench.methods import KNOWN, METHODS
 from cascade_memory.evaluation.bench.plan import SUITES, Run, Suite
 from cascade_memory.evaluation.bench.rows import Rows
 from cascade_memory.evaluation.bench.runner import run
@@ -55,12 +55,13 @@ def test_a_row_tells_everything(streams, tmp_path):
     assert set(row["versions"]) == {"python", "cascade-memory", "numpy", "chromadb"}
 
 
-@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("method", list(KNOWN))
 def test_every_method_plays_and_plays_the_same_again(method, streams, tmp_path):
     wanted = [Run("banking77", method, seed=1, limit=40)]
     first, second = (run(wanted, streams, tmp_path / name, progress=False) for name in ("first", "second"))
     assert timeless(first) == timeless(second)
-    assert ("1" in first[0]["shown"]) is (method != "zero-shot")
+    if ">=" not in method:  # a rule that shows what is alike enough may show nothing
+        assert ("1" in first[0]["shown"]) is (method != "zero-shot")
 
 
 def test_rows_of_another_stream_are_refused(tmp_path):
@@ -172,7 +173,8 @@ def test_the_table_pairs_seeds_and_waits_for_both(streams):
 
 def test_suites_are_of_known_things():
     for suite in SUITES.values():
-        assert set(suite.methods) <= set(METHODS)
+        assert set(suite.methods) <= set(KNOWN)
+    assert set(SUITES["local"].methods) == set(METHODS)
 
 
 def test_commands(streams, tmp_path, capsys, monkeypatch):

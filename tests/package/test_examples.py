@@ -93,18 +93,6 @@ def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
     assert [line.split("  ")[0] for line in printed.splitlines()] == ["kept stdio", "kept http", "fresh stdio"]
 
 
-@pytest.mark.parametrize("part", ["main", "ablation", "adversity", "rivals"])
-def test_the_learning_benchmark_runs(part: str, data: Path, tmp_path: Path):
-    pytest.importorskip("torch")
-    printed = run(
-        "benchmarks/learning.py",
-        *("--part", part, "--limit", "40", "--seeds", "1", "--streams", "RCA", "--out", "learning.jsonl"),
-        cwd=tmp_path,
-    )
-    assert "SIMULATED solver" in printed
-    assert "CASCADE" in printed
-
-
 _LONG = pytest.mark.long
 
 
@@ -119,6 +107,7 @@ _LONG = pytest.mark.long
         ),
         pytest.param("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
         pytest.param("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
+        pytest.param("tenants", "--streams ddxplus --tenants 2 --episodes 20 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
     ],
 )
 def test_a_benchmark_runs(script: str, arguments: str, data: Path, tmp_path: Path):

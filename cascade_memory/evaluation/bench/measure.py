@@ -11,8 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_query, check_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
+from cascade_memory.evaluation.bench.conditions import CLEAN, rewards_named
 from cascade_memory.evaluation.bench.human import HUMAN
-from cascade_memory.evaluation.bench.methods import METHODS, QUICK
+from cascade_memory.evaluation.bench.methods import KNOWN, QUICK
 from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
@@ -73,6 +74,7 @@ def measure(
     methods: Sequence[str] = QUICK,
     seeds: int = 2,
     limit: int | None = None,
+    rewards: Sequence[str] = (CLEAN,),
     jobs: int = 1,
     progress: bool | None = None,
 ) -> list[Row]:
@@ -86,6 +88,7 @@ def measure(
         methods: What is compared.
         seeds: In how many orders.
         limit: The first tasks of the stream only.
+        rewards: How they arrive: "clean", or such as "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each is played.
         jobs: Processes at once; more than one needs a task and a solver that can be pickled.
         progress: Whether to show a bar; by default where somebody looks.
     """
@@ -97,14 +100,14 @@ def measure(
         raise InvalidInput(
             f"{own.name!r} is the name of one of the paper's streams: give yours another, or pass the name alone"
         )
-    unknown = [method for method in methods if method not in METHODS and method not in HUMAN]
+    unknown = [method for method in methods if method not in KNOWN and method not in HUMAN]
     if unknown:
-        raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*METHODS, *HUMAN])}")
-    suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit)
+        raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*KNOWN, *HUMAN])}")
+    suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit, rewards=[rewards_named(one) for one in rewards])
     if seeds < 1 or (limit is not None and limit < 1):
         raise InvalidInput(f"seeds and limit count from 1, not {seeds} and {limit}")
     out, data = Path(out), Path(data)
-    runs = [Run(one.task, one.method, one.seed, limit, solver.name) for one in suite.runs()]
+    runs = [Run(one.task, one.method, one.seed, limit, solver.name, rewards=one.rewards) for one in suite.runs()]
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
     _check_same(Rows(out).of(runs), declared, out)
     staged = _Staging(solver, own, declared)

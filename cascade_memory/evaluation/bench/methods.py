@@ -9,6 +9,7 @@ from cascade_memory.assembly import rankers
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench import rules
 from cascade_memory.memory.memory import Memory
 from cascade_memory.ports.embedder import Embedder
 
@@ -37,6 +38,33 @@ METHODS: dict[str, dict[str, Any] | None] = {
 }
 QUICK = ("zero-shot", "random", "NP-CBR", "CASCADE, always a case", "CASCADE")
 
+# What a suite of its own compares, and every other run on demand: rivals that differ in one thing, rules that were fixed in
+# advance, and CASCADE without one part.
+_MORE_RIVALS: dict[str, dict[str, Any]] = {
+    "Neural-LinLogUCB without exploration": {"ranker": rankers.neural_linlogucb(alpha=0.0), **_ALWAYS},
+    "Neural-LinLogUCB, exact theta": {"ranker": rankers.neural_linlogucb(refit="exact"), **_ALWAYS},
+}
+_RULES = {name: {"ranker": rule} for name, rule in {**rules.ranking_rules(), **rules.abstaining_rules()}.items()}
+_WITHOUT_SIGNALS: dict[str, dict[str, Any]] = {
+    "CASCADE without words and letters": {"ranker": rules.without("words", "letters", "solution words")},
+    "CASCADE without solution words": {"ranker": rules.without("solution words")},
+    "CASCADE without clusters": {"ranker": rules.without("cluster")},
+    "CASCADE, ten times the exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=1.0))},
+}
+KNOWN: dict[str, dict[str, Any] | None] = {**METHODS, **_MORE_RIVALS, **_RULES, **_WITHOUT_SIGNALS}
+
+_OURS = ("CASCADE, always a case", "CASCADE")
+RIVALS = (*(name for name in METHODS if not name.startswith("CASCADE")), *_MORE_RIVALS, *_OURS)
+AGAINST_RULES = ("zero-shot", "NP-CBR", "random", *_RULES, "Neural-LinLogUCB", *_OURS)
+ABLATION = (
+    "CASCADE",
+    "CASCADE without hindsight",
+    *(name for name in _WITHOUT_SIGNALS if "without" in name),
+    "CASCADE without exploration",
+    "CASCADE, ten times the exploration",
+    "CASCADE, always a case",
+)
+
 
 # What bench tune may set, in the order in which it is chosen.
 TUNABLE = {"Neural-LinLogUCB": ("learning_rate", "alpha"), "CASCADE": ("alpha",)}
@@ -49,9 +77,9 @@ def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory
     >>> open_memory("zero-shot", HashingEmbedder()) is None
     True
     """
-    if method not in METHODS:
-        raise InvalidInput(f"there is no method {method!r}; there are {', '.join(METHODS)}")
-    options = METHODS[method] if not parameters else _with(method, json.loads(parameters))
+    if method not in KNOWN:
+        raise InvalidInput(f"there is no method {method!r}; there are {', '.join(KNOWN)}")
+    options = KNOWN[method] if not parameters else _with(method, json.loads(parameters))
     if options is None:
         return None
     # No deadline: what comes out must not depend on how busy the machine is.

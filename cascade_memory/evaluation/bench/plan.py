@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
-from cascade_memory.evaluation.bench.methods import METHODS, QUICK
+from cascade_memory.evaluation.bench.methods import ABLATION, AGAINST_RULES, METHODS, QUICK, RIVALS
 
 MATCHED, MISLED = 0.97, 0.5
 
@@ -37,6 +38,12 @@ class Run:
     limit: int | None = None
     solver: str = "simulated"
     options: str = ""  # parameters of the method, as JSON with sorted keys; its own where empty
+    rewards: str = ""  # "late=100", "missing=0.5" or "flipped=0.2"; at once and true where empty
+    wrong_cases: str = ""  # "start=0.05" or "along=0.05", a share of the tasks, or a number of them; none where empty
+    misled: float | None = None  # how much a wrong case spoils for the SIMULATED solver, where that is not MISLED
+
+
+CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder, or other than usual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,9 @@ class Suite:
     methods: Sequence[str]
     seeds: int
     limit: int | None = None
+    rewards: Sequence[str] = ("",)
+    wrong_cases: Sequence[str] = ("",)
+    misled: Sequence[float | None] = (None,)
 
     def runs(self) -> Iterator[Run]:
         """Yield them, seed by seed: whoever stops early has all methods on some seeds.
@@ -54,14 +64,30 @@ class Suite:
         >>> len(list(Suite(tasks=["rca"], methods=["zero-shot", "CASCADE"], seeds=3).runs()))
         6
         """
-        for seed in range(self.seeds):
-            for task in self.tasks:
-                for method in self.methods:
-                    name, solver = REUSED.get(task, (task, "simulated"))
-                    yield Run(name, method, seed, self.limit, solver)
+        every = product(range(self.seeds), self.tasks, self.methods, self.rewards, self.wrong_cases, self.misled)
+        for seed, task, method, rewards, wrong_cases, misled in every:
+            name, solver = REUSED.get(task, (task, "simulated"))
+            yield Run(name, method, seed, self.limit, solver, "", rewards, wrong_cases, misled)
 
+
+_SHUFFLED = ("banking77", "ddxplus", "rca", "sentifin")  # streams of texts in any order
 
 SUITES = {
-    "quick": Suite(tasks=("banking77", "ddxplus", "rca", "sentifin"), methods=QUICK, seeds=3, limit=400),
+    "quick": Suite(tasks=_SHUFFLED, methods=QUICK, seeds=3, limit=400),
     "local": Suite(tasks=(*ALONE, *REUSED), methods=tuple(METHODS), seeds=5),
+    "ablation": Suite(tasks=_SHUFFLED, methods=("NP-CBR", *ABLATION), seeds=5),
+    "rivals": Suite(tasks=("banking77", "ddxplus", "rca"), methods=RIVALS, seeds=5),
+    "rules": Suite(tasks=_SHUFFLED, methods=AGAINST_RULES, seeds=5, misled=(0.0, 0.25, None)),
+    "rewards": Suite(
+        tasks=_SHUFFLED,
+        methods=("zero-shot", "NP-CBR", "CASCADE"),
+        seeds=5,
+        rewards=("", "missing=0.5", "late=100", "flipped=0.2"),
+    ),
+    "wrong-cases": Suite(
+        tasks=("ddxplus", "rca"),
+        methods=("NP-CBR", "CASCADE", "CASCADE, always a case"),
+        seeds=5,
+        wrong_cases=("", "start=0.05", "along=0.05"),
+    ),
 }

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wrong_cases
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
 from cascade_memory.evaluation.bench.plan import Run
@@ -26,16 +29,19 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
 
     ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order in which they were
     played: was it solved, was a case shown, was its solution the right one, was a case with the right solution there at all,
-    would it have been solved without. Where nobody can know, they are empty.
+    would it have been solved without. Where nobody can know, they are empty. ``success`` is the truth, whatever rewards say.
     """
-    stage = staged(run, folders)
     human = HUMAN.get(run.method)
+    if human is not None and (run.rewards or run.wrong_cases):
+        raise InvalidInput(f"{run.method!r} is played with true rewards that come at once, and without wrong cases")
+    stage = staged(run, folders)
     memory = open_memory(run.method if human is None else human.method, stage.embedder, run.options)
     try:
         helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
-        steps, spent = _steps(stage, memory, helped)
-        success = [step.attempt.success for step in steps]
-        kept = success if memory is not None else [False] * len(steps)  # whose solutions became cases
+        rewards = Rewards(run.rewards, len(stage.queries), run.seed)
+        wrong = _wrong_cases(run, stage)
+        steps, spent = _steps(stage, memory, wrong, helped or partial(_played, stage, memory, rewards))
+        success, right = [step.attempt.success for step in steps], stage.solutions
         return {
             **asdict(run),
             "declared": dict(stage.declared),
@@ -45,8 +51,8 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
             "rate": float(np.mean(success)),
             "success": _text(success),
             "shown": _text(step.shown for step in steps),
-            "fitting": "" if stage.solutions is None else _text(bool(step.attempt.fitting) for step in steps),
-            "covered": "" if stage.solutions is None else _covered(stage.solutions, kept, human),
+            "fitting": "" if right is None else _text(bool(step.attempt.fitting) for step in steps),
+            "covered": "" if right is None else _covered(right, _learned(steps, rewards, right, human), wrong),
             "alone": "" if stage.alone is None else _text(stage.alone),
             "kinds": None if stage.kinds is None else _by_kind(stage, success),
             "steps_per_task": float(np.mean([step.attempt.steps for step in steps])),
@@ -62,24 +68,52 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         stage.close()
 
 
-def _steps(stage: Stage, memory: Memory | None, helped: HelpedPlay | None) -> tuple[list[Step], list[float]]:
+def _wrong_cases(run: Run, stage: Stage) -> WrongCases:
+    if not run.wrong_cases:
+        return {}
+    right = stage.solutions if stage.truths is None else stage.truths
+    if right is None:
+        raise InvalidInput(f"wrong cases need right solutions to mix up, and {run.task!r} with {run.solver!r} has none")
+    return wrong_cases(run.wrong_cases, stage.queries, right, run.seed)
+
+
+def _played(stage: Stage, memory: Memory | None, rewards: Rewards, query: str, place: int) -> Step:
+    return play_task(memory, query, stage.solver, place, rewards)
+
+
+def _steps(
+    stage: Stage, memory: Memory | None, wrong: WrongCases, played: Callable[[str, int], Step]
+) -> tuple[list[Step], list[float]]:
     steps: list[Step] = []
     spent: list[float] = []
     for place, query in enumerate(stage.queries):
+        if memory is not None and place in wrong:
+            memory.add(wrong[place], progress=False)
         began = time.perf_counter()
-        steps.append(helped(query, place) if helped is not None else play_task(memory, query, stage.solver, place))
+        steps.append(played(query, place))
         spent.append(time.perf_counter() - began)
     return steps, spent
 
 
-def _covered(solutions: Sequence[str], kept: Sequence[bool], human: Human | None) -> str:
-    revised = human is not None and human.asked_by is None  # then every solution is kept
+def _learned(steps: Sequence[Step], rewards: Rewards, solutions: Sequence[str], human: Human | None) -> list[list[str]]:
+    """Return for each task the solutions that became cases after it."""
+    if human is not None:
+        revises = human.asked_by is None  # then every solution is kept
+        return [[right] if revises or step.attempt.success else [] for step, right in zip(steps, solutions, strict=True)]
+
+    def told(task: int) -> str:
+        return solutions[task] if steps[task].attempt.success else str(steps[task].attempt.answer)
+
+    return [[told(task) for task, said in arrived if said] for arrived in rewards.learned]
+
+
+def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: WrongCases) -> str:
     known: set[str] = set()
     covered: list[bool] = []
-    for solution, solved in zip(solutions, kept, strict=True):
-        covered.append(solution in known)
-        if solved or revised:
-            known.add(solution)
+    for place, right in enumerate(solutions):
+        known.update(solution for _, solution in wrong.get(place, ()))
+        covered.append(right in known)
+        known.update(learned[place])
     return _text(covered)
 
 

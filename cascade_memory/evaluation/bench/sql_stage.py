@@ -42,6 +42,7 @@ def sql_stage(run: Run, folders: Folders) -> Stage:
         solver=agent,
         embedder=embedder,
         declared={"alone": ALONE_REUSE, "agent": strength},
+        truths=[item.solution for item in items],
         alone=alone,
         kinds=[str(item.fields["db_id"]) for item in items],
         close=agent.close,

@@ -39,6 +39,7 @@ class Stage:
     embedder: Embedder
     declared: Mapping[str, Any]  # the parameters of the solver, for the row
     solutions: Sequence[str] | None = None  # the right ones, where they are texts that recur
+    truths: Sequence[str] | None = None  # the right ones where they do not recur: wrong cases are made of either
     alone: Sequence[bool] | None = None  # what the solver solves without memory
     kinds: Sequence[str] | None = None  # the type of each task, for the report only: neither memory nor solver sees it
     account: Callable[[], Mapping[str, Any]] = dict[str, Any]  # further columns of the row, known at the end
@@ -83,7 +84,8 @@ def solved_alone(run: Run, n: int) -> list[bool]:
 
 def simulated_stage(run: Run, folders: Folders) -> Stage:
     """Return a stream of texts with the SIMULATED solver."""
-    return Simulated(alone=ALONE[run.task]).stage(catalogued(run.task), run, folders)
+    misled = MISLED if run.misled is None else run.misled
+    return Simulated(alone=ALONE[run.task], misled=misled).stage(catalogued(run.task), run, folders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

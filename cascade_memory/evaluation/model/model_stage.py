@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
-from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.plan import CONDITIONS, Run
 from cascade_memory.evaluation.bench.science_stage import experiments_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
@@ -107,6 +107,8 @@ def log_name(run: Run) -> Path:
     >>> log_name(Run("banking77", "CASCADE, k = 2", 0, solver="Qwen/Qwen3-32B")).name
     'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B--f8264d.jsonl'
     """
-    fields = list(asdict(run).values())
+    named = asdict(run)
+    # Conditions count only where there are any: a log that was begun before they existed is found again.
+    fields = [value for name, value in named.items() if name not in CONDITIONS or value not in ("", None)]
     told = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
     return Path(f"{told}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")

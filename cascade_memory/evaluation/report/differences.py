@@ -11,7 +11,6 @@ from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.report.asked import unasked
 from cascade_memory.evaluation.report.section import Measure, Section, solved
 
-BASES = ("NP-CBR", "zero-shot", "random")
 ENOUGH = 3  # seeds for a verdict: whole tasks are counted, so two of them agree by chance now and then
 Verdict = Literal["more", "fewer", "open"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.evaluation.report.asked import note
-from cascade_memory.evaluation.report.differences import BASES, comparable, on_average, on_task
+from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.palette import INK, legend, looks, strong
 from cascade_memory.evaluation.report.section import Section, solved
@@ -19,7 +19,7 @@ AVERAGE = "average"
 def forest(section: Section) -> Chart | None:
     """Draw by how much the coloured methods are ahead of each base, task by task and on average."""
     panels: list[Panel] = []
-    for base in BASES:
+    for base in section.bases:
         methods = [name for name in strong(section.methods) if name != base and comparable(section, name, base)]
         if base in section.methods and methods:
             height = 0.8 + (len(section.tasks) + 1) * (0.18 + 0.11 * len(methods))

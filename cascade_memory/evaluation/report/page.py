@@ -12,7 +12,7 @@ from cascade_memory.evaluation.report.differences import ENOUGH
 from cascade_memory.evaluation.report.drawing import Chart
 from cascade_memory.evaluation.report.markup import chart, heading, paragraph, sentences
 from cascade_memory.evaluation.report.palette import ON_DARK
-from cascade_memory.evaluation.report.section import Section, solved_of_the_rest
+from cascade_memory.evaluation.report.section import Section, solved_last_fifth, solved_of_the_rest
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -116,6 +116,8 @@ def _differences(section: Section, place: int) -> str:
     drawn = forest.forest(section)
     parts = [] if drawn is None else [chart(drawn, section.title, f"{place}-differences")]
     parts += [table.html() for table in tables.differences(section)]
+    parts += [heading(3, "At the end of the streams"), tables.success(section, solved_last_fifth).html()]
+    parts += [table.html() for table in tables.differences(section, solved_last_fifth)]
     if tables.rest_is_known(section):
         parts += [heading(3, "Of the tasks that the solver does not solve alone")]
         parts += [tables.success(section, solved_of_the_rest).html()]

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.methods import METHODS
+from cascade_memory.evaluation.bench.conditions import conditions_of, rewards_named, wrong_cases_named
+from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
+BASES = ("NP-CBR", "zero-shot", "random")
 Measure = Callable[[Row], "float | None"]  # percent of a row; None where the row does not tell
 
 _LABELS = {
@@ -25,6 +27,24 @@ _LABELS = {
 _NEEDED = {"task": str, "method": str, "solver": str, "seed": int, "n": int, "rate": (int, float), "success": str}
 
 
+def _named_by(parse: Callable[[str], str]) -> Callable[[Any], bool]:
+    def usable(value: Any) -> bool:
+        try:
+            return value is None or (isinstance(value, str) and parse(value) == value)
+        except InvalidInput:
+            return False
+
+    return usable
+
+
+# Rows from before these columns existed lack them.
+_CONDITIONS: dict[str, Callable[[Any], bool]] = {
+    "rewards": _named_by(rewards_named),
+    "wrong_cases": _named_by(wrong_cases_named),
+    "misled": lambda value: value is None or (isinstance(value, (int, float)) and 0 <= value <= 1),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """The rows of one solver, and what is in them."""
@@ -32,11 +52,14 @@ class Section:
     solver: str
     limit: int | None
     rows: Mapping[tuple[str, str, int], Row]  # by task, method and seed
+    under: str = ""  # what made the tasks harder, in words
+    bases: Sequence[str] = BASES  # what every method is compared with
 
     @property
     def title(self) -> str:
-        """Say who solved the tasks."""
-        return _LABELS.get(self.solver, f"model {self.solver}")
+        """Say who solved the tasks, and under which conditions."""
+        who = _LABELS.get(self.solver, f"model {self.solver}")
+        return f"{who}; {self.under}" if self.under else who
 
     @property
     def tasks(self) -> list[str]:
@@ -46,7 +69,7 @@ class Section:
     @property
     def methods(self) -> list[str]:
         """Return the methods, in the order in which the benchmark lists them; others behind."""
-        return _ordered((method for _, method, _ in self.rows), METHODS)
+        return _ordered((method for _, method, _ in self.rows), KNOWN)
 
     @property
     def seeds(self) -> list[int]:
@@ -76,19 +99,30 @@ def _ordered(found: Iterable[str], listed: Iterable[str]) -> list[str]:
     return [*(name for name in listed if name in names), *(name for name in names if name not in set(listed))]
 
 
-def sections(rows: Iterable[Row]) -> list[Section]:
-    """Part rows that must not be mixed. Of two rows of the same run the later one counts."""
-    parts: dict[tuple[str, int | None], dict[tuple[str, str, int], Row]] = {}
+def sections(rows: Iterable[Row], against: Sequence[str] = ()) -> list[Section]:
+    """Part rows that must not be mixed. Of two rows of the same run the later one counts.
+
+    ``against`` names further methods that every method is compared with.
+    """
+    parts: dict[tuple[str, int | None, str], dict[tuple[str, str, int], Row]] = {}
     for place, row in enumerate(rows, 1):
         _check(row, place)
-        part = parts.setdefault((row["solver"], row.get("limit")), {})
+        part = parts.setdefault((row["solver"], row.get("limit"), conditions_of(row)), {})
         part[row["task"], method_of(row), row["seed"]] = row
-    return [Section(solver, limit, part) for (solver, limit), part in parts.items()]
+    bases = tuple(dict.fromkeys((*BASES, *against)))
+    found = [Section(solver, limit, part, under, bases) for (solver, limit, under), part in parts.items()]
+    if unknown := [name for name in against if not any(name in one.methods for one in found)]:
+        known = ", ".join(dict.fromkeys(name for one in found for name in one.methods))
+        raise InvalidInput(f"no row is of the method {unknown[0]!r}; there are {known}")
+    return found
 
 
 def _check(row: Row, place: int) -> None:
     for name, kind in _NEEDED.items():
         if not isinstance(row.get(name), kind):
+            raise InvalidInput(f"row {place} has no usable {name!r}: these are not rows that bench run wrote")
+    for name, usable in _CONDITIONS.items():
+        if not usable(row.get(name)):
             raise InvalidInput(f"row {place} has no usable {name!r}: these are not rows that bench run wrote")
 
 
@@ -135,6 +169,19 @@ def solved_of_the_rest(row: Row) -> float | None:
         return None
     rest = ~alone if asked is None else ~alone & ~asked
     return 100 * float(success[rest].mean()) if rest.any() else None
+
+
+def solved_last_fifth(row: Row) -> float | None:
+    """Return how many of the last fifth were solved, in percent; tasks about which a human was asked do not count.
+
+    >>> solved_last_fifth({"n": 10, "success": "0000000001"})
+    50.0
+    """
+    success, asked = (bits(row, name) for name in ("success", "asked"))
+    if success is None:
+        return None
+    last = np.array_split(success if asked is None else success[~asked], 5)[-1]
+    return 100 * float(last.mean()) if len(last) else None
 
 
 def mean_text(values: Sequence[float]) -> str:

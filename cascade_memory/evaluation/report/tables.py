@@ -9,7 +9,7 @@ import numpy as np
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report import paper, regret
 from cascade_memory.evaluation.report.asked import note
-from cascade_memory.evaluation.report.differences import BASES, comparable, on_average, on_task
+from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
 from cascade_memory.evaluation.report.markup import Cell, Table
 from cascade_memory.evaluation.report.section import (
     Measure,
@@ -17,6 +17,7 @@ from cascade_memory.evaluation.report.section import (
     declared,
     mean_text,
     solved,
+    solved_last_fifth,
     solved_of_the_rest,
 )
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -27,6 +28,11 @@ _COSTS = {
     "cases": "cases kept",
     "tokens": "tokens",
     "cost": "cost",
+}
+_OF_WHAT: dict[Measure, str] = {
+    solved: "",
+    solved_of_the_rest: " of the tasks that the solver does not solve alone",
+    solved_last_fifth: " of the last fifth of the tasks",
 }
 
 
@@ -57,10 +63,9 @@ def success(section: Section, measure: Measure = solved) -> Table:
         ]
         for method in section.methods
     ]
+    caption = f"{section.title}: percent solved{_OF_WHAT[measure]}"
     if measure is solved:
-        caption = f"{section.title}: percent solved, mean over seeds ± half of the 95 % interval"
-    else:
-        caption = f"{section.title}: percent solved of the tasks that the solver does not solve alone"
+        caption += ", mean over seeds ± half of the 95 % interval"
     return Table(caption + (f".{said}" if (said := note(section)) else ""), ["method", *section.tasks, "average"], lines)
 
 
@@ -103,17 +108,17 @@ def missed(section: Section) -> Table | None:
 def differences(section: Section, measure: Measure = solved) -> list[Table]:
     """Return a table for each base: by how much each method is ahead of it."""
     tables: list[Table] = []
-    for base in BASES:
+    for base in section.bases:
         lines = [
             _line(section, method, base, measure) for method in section.methods if comparable(section, method, base, measure)
         ]
         if base not in section.methods or len(lines) < 2:
             continue
-        of_what = "" if measure is solved else ", of the tasks that the solver does not solve alone"
         head = ["method", *section.tasks, "average", "over tasks", "seeds"]
         others = [line for line in lines if line[0] != base]
+        comma = "," if _OF_WHAT[measure] else ""
         more = f".{said}" if (said := note(section)) else ""
-        tables.append(Table(f"{section.title}: points more than {base}{of_what}{more}", head, others))
+        tables.append(Table(f"{section.title}: points more than {base}{comma}{_OF_WHAT[measure]}{more}", head, others))
     return tables
 
 

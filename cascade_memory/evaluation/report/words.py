@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cascade_memory.evaluation.report.asked import helped
-from cascade_memory.evaluation.report.differences import BASES, Difference, Verdict, comparable, on_average, on_task
+from cascade_memory.evaluation.report.differences import Difference, Verdict, comparable, on_average, on_task
 from cascade_memory.evaluation.report.section import Section
 
 NO_MEMORY = "zero-shot"
@@ -94,4 +94,4 @@ def _sentences(method: str, base: str, found: dict[str, Difference]) -> list[Sen
 
 def compared_with(section: Section) -> list[str]:
     """Return what the subject is compared with: no memory first."""
-    return [base for base in dict.fromkeys((NO_MEMORY, *BASES)) if base in section.methods and base != subject(section)]
+    return [base for base in dict.fromkeys((NO_MEMORY, *section.bases)) if base in section.methods and base != subject(section)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
@@ -16,10 +17,13 @@ from cascade_memory.evaluation.report.section import Section, sections
 PAGE = "index.html"
 
 
-def write_report(rows: Path, folder: Path, tuning: Path | None = None) -> Path:
-    """Write the page and the PNGs of a file of rows into a folder; return the page's path."""
+def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: Sequence[str] = ()) -> Path:
+    """Write the page and the PNGs of a file of rows into a folder; return the page's path.
+
+    Every method is compared with no memory, with the most similar case, with a random one, and with those in ``against``.
+    """
     need_matplotlib()
-    found = sections(read_rows(rows))
+    found = sections(read_rows(rows), against)
     if not found:
         raise InvalidInput(f"{rows} has no rows yet: cascade-memory bench run --out {rows} writes them")
     tuned = tried(read_rows(tuning)) if tuning is not None else []

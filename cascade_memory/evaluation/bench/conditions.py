@@ -1,0 +1,143 @@
+"""What makes a stream harder to learn from: rewards that come late, never or false, and wrong cases in the memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import at_once
+from cascade_memory.memory.memory import Memory
+
+WrongCases: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]  # queries and solutions, by the task before which they come
+
+CLEAN = "clean"
+# What may be asked for, and the number that each has where none is given.
+REWARDS = {"late": 100.0, "missing": 0.5, "flipped": 0.2}
+WRONG_CASES = {"start": 0.05, "along": 0.05}
+
+_REWARDS_SAY = {"late": "rewards {} tasks late", "missing": "{} of the rewards missing", "flipped": "{} of the rewards false"}
+_WRONG_CASES_SAY = {"start": "{} wrong cases at the start", "along": "{} wrong cases along the stream"}
+
+
+def rewards_named(text: str) -> str:
+    """Return how a row writes down the way rewards arrive: an empty text if each comes at once and is true.
+
+    >>> rewards_named("late"), rewards_named("missing=0.50"), rewards_named("clean")
+    ('late=100', 'missing=0.5', '')
+    """
+    name, number = _parsed(text, REWARDS)
+    right = number >= 1 and number == int(number) if name == "late" else 0 < number <= 1
+    if name and not right:
+        raise InvalidInput(f"rewards are late by a whole number of tasks; a share of them is missing or flipped: not {text!r}")
+    return f"{name}={number:g}" if name else ""
+
+
+def wrong_cases_named(text: str) -> str:
+    """Return how a row writes down the wrong cases: an empty text if there are none.
+
+    >>> wrong_cases_named("start=500"), wrong_cases_named("along"), wrong_cases_named("clean")
+    ('start=500', 'along=0.05', '')
+    """
+    name, number = _parsed(text, WRONG_CASES)
+    if name and not (0 < number < 1 or (number >= 1 and number == int(number))):
+        raise InvalidInput(f"wrong cases are a share of the tasks below 1, or a whole number of cases: not {text!r}")
+    return f"{name}={number:g}" if name else ""
+
+
+def _parsed(text: str, usual: Mapping[str, float]) -> tuple[str, float]:
+    if text in ("", CLEAN):
+        return "", 0.0
+    name, _, number = text.partition("=")
+    try:
+        found = float(number) if number else usual[name]
+        if name in usual and np.isfinite(found):
+            return name, found
+    except (KeyError, ValueError):
+        pass
+    known = ", ".join(f"{one}={number:g}" for one, number in usual.items())
+    raise InvalidInput(f"{text!r} is none of {CLEAN}, {known} (each also with another number)")
+
+
+def conditions_of(row: Mapping[str, Any]) -> str:
+    """Say in words what made the run of a row harder, or other than usual; an empty text where nothing did.
+
+    >>> conditions_of({"rewards": "missing=0.5", "wrong_cases": "start=500", "misled": 0.25})
+    '50 % of the rewards missing, 500 wrong cases at the start, a misleading case spoils 25 %'
+    """
+    said: list[str] = []
+    for column, sentences in (("rewards", _REWARDS_SAY), ("wrong_cases", _WRONG_CASES_SAY)):
+        name, _, number = str(row.get(column) or "").partition("=")
+        if name:
+            value = float(number)
+            said.append(sentences[name].format(f"{value:g}" if value >= 1 and name != "missing" else f"{100 * value:g} %"))
+    if row.get("misled") is not None:
+        said.append(f"a misleading case spoils {100 * row['misled']:g} %")
+    return ", ".join(said)
+
+
+def by_conditions(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Part rows by what made them harder: their figures do not compare.
+
+    >>> list(by_conditions([{"rewards": ""}, {"rewards": "late=100"}, {}]))
+    ['', 'rewards 100 tasks late']
+    """
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(conditions_of(row), []).append(row)
+    return found
+
+
+class Rewards:
+    """Brings the rewards of one run to its memory, as ``rewards`` of the run says; the seed draws which are missing or false.
+
+    ``learned`` has a list per task: the tasks whose reward came after it, each with whether that reward said that the task was
+    solved. A reward that is due after the last task never comes.
+    """
+
+    def __init__(self, said: str, n: int, seed: int) -> None:
+        name, _, number = said.partition("=")
+        rng = np.random.default_rng([seed, 11])
+        draws = {"flipped": rng.random(n), "missing": rng.random(n)}
+        self._false, self._missing = (draws[one] < (float(number) if name == one else 0.0) for one in ("flipped", "missing"))
+        self._delay = int(number) if name == "late" else 0
+        self._late: deque[tuple[str, int, Attempt]] = deque()
+        self.learned: list[list[tuple[int, bool]]] = [[] for _ in range(n)]
+
+    def __call__(self, memory: Memory, episode_id: str, place: int, attempt: Attempt) -> None:
+        """Take what came out of a task, and reward the memory with what is due after it."""
+        if not self._missing[place]:
+            self._late.append((episode_id, place, attempt))
+        while len(self._late) > self._delay:
+            episode, task, tried = self._late.popleft()
+            said = tried.success != bool(self._false[task])
+            at_once(memory, episode, task, tried, said=said)
+            self.learned[place].append((task, said))
+
+
+def wrong_cases(said: str, queries: Sequence[str], solutions: Sequence[str], seed: int) -> WrongCases:
+    """Return wrong cases by the task before which they come: the query of a task, and the solution of one that has another.
+
+    Which tasks they name, what they say and where they come depend on nothing but the seed, so every method meets the same.
+
+    >>> wrong_cases("start=1", ["a", "b"], ["x", "y"], seed=0)
+    {0: [('b', 'x')]}
+    """
+    name, _, number = said.partition("=")
+    if not name:
+        return {}
+    share, n = float(number), len(queries)
+    count = round(share * n) if share < 1 else int(share)
+    if count > n or len(set(solutions)) < 2:
+        raise InvalidInput(f"no {count:,} wrong cases can be made of {n:,} tasks with {len(set(solutions)):,} solutions")
+    rng = np.random.default_rng([seed, 29])
+    found: dict[int, list[tuple[str, str]]] = {}
+    for i, place in enumerate(map(int, rng.choice(n, count, replace=False))):
+        other = next(int(one) for one in rng.permutation(n) if solutions[one] != solutions[place])
+        found.setdefault(i * n // count if name == "along" else 0, []).append((queries[place], solutions[other]))
+    return found
