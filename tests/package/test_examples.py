@@ -107,7 +107,9 @@ _LONG = pytest.mark.long
         ),
         pytest.param("online_cross_encoder", "--steps 16 --held-out 8 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
         pytest.param("eviction", "--limit 80 --max-cases 30 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
-        pytest.param("tenants", "--streams ddxplus --tenants 2 --episodes 20 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
+        pytest.param(
+            "tenants", "--streams ddxplus --tenants 2 --episodes 20 --seeds 1 --out rows.jsonl", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_benchmark_runs(script: str, arguments: str, data: Path, tmp_path: Path):
