@@ -1,4 +1,4 @@
-"""Recalled cases as a block of LlamaIndex's ``Memory``: they are put before the user's message, and never kept in it."""
+"""Recalled cases as a block of LlamaIndex's ``Memory``: they are shown before the user's message, but never stored in it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class CascadeMemoryBlock(BaseMemoryBlock[str]):
-    """Made by ``memory.block()``. LlamaIndex asks it before every step of an agent; it recalls once per run and message."""
+    """Made by ``memory.block()``. LlamaIndex calls it before every step of an agent; it recalls once per run and message."""
 
     name: str = "cascade_memory"
-    accept_short_term_memory: bool = False  # what a conversation was about is no experience: outcomes are
+    accept_short_term_memory: bool = False  # the memory learns from outcomes, not from the content of conversations
     _memory: Memory = PrivateAttr()
     _recall: Callable[[str], Recall] = PrivateAttr()
 
@@ -31,7 +31,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
         self._memory, self._recall = memory, recall
 
     def shows(self, recall: Callable[[str], Recall]) -> bool:
-        """Say whether it shows what this recalls, and not what another memory does, or the same one for another door."""
+        """Say whether this block shows the cases of this very ``recall``, and not those of another memory or adapter."""
         return self._recall == recall
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
@@ -44,5 +44,5 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
         """Keep nothing."""
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> CascadeMemoryBlock:
-        """Share the memory: LlamaIndex copies what it configures."""
+        """Return a block that shares the memory: LlamaIndex copies its components."""
         return self

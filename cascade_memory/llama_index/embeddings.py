@@ -9,7 +9,7 @@ from cascade_memory.encoders.borrowed import BorrowedEmbedder
 
 
 class LlamaIndexEmbedder(BorrowedEmbedder):
-    """Wraps a ``BaseEmbedding``. Its name and model are stored with the vectors; another model will be refused.
+    """Wraps a ``BaseEmbedding``. Its class and model are stored with the vectors, and another model will be refused.
 
     >>> from llama_index.core.embeddings import MockEmbedding
     >>> LlamaIndexEmbedder(MockEmbedding(embed_dim=8)).embed(["heat the cup"]).shape
@@ -22,6 +22,6 @@ class LlamaIndexEmbedder(BorrowedEmbedder):
 
 def _identity(embedding: BaseEmbedding) -> str:
     kind, model = embedding.class_name(), embedding.model_name
-    if kind == BaseComponent.class_name():  # one that gives itself no name
+    if kind == BaseComponent.class_name():  # a class that does not define a name of its own
         kind = f"{type(embedding).__module__}.{type(embedding).__qualname__}"
     return f"llama-index:{kind}" if model in ("", "unknown") else f"llama-index:{kind}:{model}"

@@ -1,4 +1,4 @@
-"""One run from recall to reward, for those who want no global hook."""
+"""One run from recall to reward, without a global hook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
-from cascade_memory.llama_index.instrumentation import status_of, told_by
+from cascade_memory.llama_index.instrumentation import read_solution, status_of
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.runs.around import ActiveEpisode, within
@@ -31,11 +31,11 @@ async def arun(
     own_tools: Collection[str],
     options: Mapping[str, Any],
 ) -> tuple[Any, Episode]:
-    """Do what ``CascadeMemory.arun`` promises."""
+    """Implement ``CascadeMemory.arun``."""
     message = ChatMessage(role="user", content=task) if isinstance(task, str) else task
     query = text_of(message)
     if not query:
-        raise InvalidInput("arun needs a task with text in it")
+        raise InvalidInput("arun needs a task that contains text")
     entry = ActiveEpisode(memory=memory, episode_id=uuid.uuid4().hex, namespace=None)
     with within(entry):
         cases = ""
@@ -51,13 +51,13 @@ async def arun(
                 await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error)))
             raise
     with fail_open(memory, "reward"):
-        solution, told = told_by(memory, output, own_tools)
-        if told:
+        solution, readable = read_solution(memory, output, own_tools)
+        if readable:
             await memory.aend(entry.episode_id, solution=solution)
         else:
             await in_reward_thread(lambda: memory.finish(entry.episode_id))
     episode = await in_reward_thread(lambda: memory.get_episode(entry.episode_id))
-    if episode is None:  # the recall failed, and was counted
+    if episode is None:  # the recall failed; health() counts that
         episode = Episode(id=entry.episode_id, namespace=memory.namespace, query=query, status="censored")
     return output, episode
 
@@ -71,13 +71,13 @@ async def _run(agent: Any, message: ChatMessage, options: Mapping[str, Any]) -> 
     waiting = asyncio.ensure_future(_ended())
     try:
         return await asyncio.shield(waiting)
-    except asyncio.CancelledError:  # whoever waited is gone: a run that is cut off hard lets its step under way go on
+    except asyncio.CancelledError:  # stop the run in the workflow's own way: otherwise its current step would go on
         await handler.cancel_run()
         await asyncio.gather(waiting, return_exceptions=True)
         raise
 
 
 def _shows_cases(memory: Any, recall: Callable[[str], Recall]) -> bool:
-    """Say whether the agent's own memory has our block, which puts the cases before the message and keeps them out of it."""
+    """Say whether the agent's own memory has our block; then the cases need not be put into the message."""
     blocks = getattr(memory, "memory_blocks", ())
     return any(isinstance(block, CascadeMemoryBlock) and block.shows(recall) for block in blocks)

@@ -1,4 +1,4 @@
-"""The handler that learns when a run ends: LlamaIndex tells it of every span, on whatever thread the span is."""
+"""The span handler that notices the end of a run. LlamaIndex calls it for every span, on the span's thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
-    """Ends the episode of a run when its outermost span ends. What fails in here is counted, and never reaches the agent."""
+    """Ends the episode of a run when its outermost span ends. It fails open: errors are counted and never reach the agent."""
 
     _memory: Memory = PrivateAttr()
     _runs: Runs = PrivateAttr()
@@ -40,7 +40,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name under which LlamaIndex knows it."""
+        """Return the handler's name in LlamaIndex."""
         return "CascadeSpanHandler"
 
     def new_span(
@@ -52,7 +52,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         tags: dict[str, Any] | None = None,
         **_: Any,
     ) -> BaseSpan | None:
-        """Note a span; nothing is stored in LlamaIndex's own lists, which are never emptied."""
+        """Note a span, but do not store it in LlamaIndex's own lists, which are never emptied."""
         with fail_open(self._memory, "callback"):
             self._runs.enter(id_, parent_span_id, instance)
         return None
@@ -60,7 +60,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
     def prepare_to_exit_span(
         self, id_: str, bound_args: inspect.BoundArguments, instance: Any = None, result: Any = None, **_: Any
     ) -> BaseSpan | None:
-        """End the episode if this was the outermost run; a workflow that ends without a word was cancelled."""
+        """End the episode if this was the outermost run; a workflow that ends without a result was cancelled."""
         self._ended(id_, "cancelled" if result is None and isinstance(instance, Workflow) else "ok", result)
         return None
 
@@ -72,7 +72,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         err: BaseException | None = None,
         **_: Any,
     ) -> BaseSpan | None:
-        """End the episode if this was the outermost run: it raised, ran out of time or of steps, or was thrown away."""
+        """End the episode if this was the outermost run: it raised, exceeded its time or steps, or was abandoned."""
         self._ended(id_, status_of(err), None)
         return None
 
@@ -89,33 +89,33 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         close(self._memory, run.episode_id, status, result, self._own_tools)
 
     def drain(self) -> None:
-        """Wait until every run that has ended was dealt with."""
+        """Wait until the episodes of all ended runs are processed."""
         self._aftermath.drain()
 
     def install(self) -> None:
-        """Listen to every run of this process; doing it twice is doing it once."""
+        """Listen to all runs of this process; calling this again has no effect."""
         handlers = get_dispatcher().span_handlers
         if not any(one is self for one in handlers):
             handlers.append(self)
 
     def uninstall(self) -> None:
-        """Stop listening. Runs that are under way are not followed to their end."""
+        """Stop listening. The end of runs that are still going on is not noticed."""
         self._runs.clear()
         handlers = get_dispatcher().span_handlers
         handlers[:] = [one for one in handlers if one is not self]
 
 
 def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: Collection[str]) -> None:
-    """End an episode; one whose answer nobody can tell yet, or ever, is not judged: it waits for a reward."""
-    solution, told = told_by(memory, result, own_tools)
-    if told or status != "ok":
+    """End an episode. If its answer is not known (a stream, or an unknown type), it is not judged and waits for a reward."""
+    solution, readable = read_solution(memory, result, own_tools)
+    if readable or status != "ok":
         memory.end(episode_id, solution=solution, status=status)
     else:
         memory.finish(episode_id)
 
 
-def told_by(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:
-    """Return the solution that a result tells, and whether it tells at all: streams and what we cannot read do not."""
+def read_solution(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:
+    """Return the solution in a result, and whether the result could be read: streams and unknown types cannot."""
     with fail_open(memory, "callback"):
         if not is_streamed(result):
             return solution_in(result, own_tools), True
@@ -123,7 +123,7 @@ def told_by(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[So
 
 
 def status_of(error: BaseException | None) -> str:
-    """Return what an exception says of a run: an error may be judged, a run that was thrown away may not."""
+    """Return the status of a run by its exception: after an "error" it may be judged; a "cancelled" run may not."""
     stopped = (asyncio.CancelledError, GeneratorExit, WorkflowCancelledByUser)
     thrown_away = isinstance(error, stopped) or not isinstance(error, Exception)
     return "cancelled" if thrown_away else "error"

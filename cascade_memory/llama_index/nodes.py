@@ -14,7 +14,7 @@ _OURS = (CASE_ID, EPISODE_ID, "similarity", "predicted_success", "uncertainty")
 
 
 def nodes(recall: Recall) -> list[NodeWithScore]:
-    """Return one node per case, the most promising first; its score is the ranker's."""
+    """Make one node per case, the most promising first, with the ranker's score."""
     return [_node(recall, case) for case in recall.cases]
 
 
@@ -25,7 +25,7 @@ def _node(recall: Recall, case: RecalledCase) -> NodeWithScore:
         id_=case.id,
         text=body(case),
         metadata={**case.metadata, **dict(zip(_OURS, ours, strict=True))},
-        # What is kept for the program is not for the model to read, nor for an embedding to be made of.
+        # The metadata is for the program: neither the model nor an embedder should see it.
         excluded_llm_metadata_keys=[*case.metadata, *_OURS],
         excluded_embed_metadata_keys=[*case.metadata, *_OURS],
     )
@@ -33,5 +33,5 @@ def _node(recall: Recall, case: RecalledCase) -> NodeWithScore:
 
 
 def _number(value: float) -> float | None:
-    """Return a plain float; JSON has no nan."""
+    """Convert to a plain float, or to None if it is nan, which JSON does not have."""
     return float(value) if math.isfinite(value) else None

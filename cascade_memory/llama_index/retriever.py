@@ -1,4 +1,4 @@
-"""``CascadeMemory`` for LlamaIndex: a retriever that holds a memory, and everything that hooks it into a run."""
+"""``CascadeMemory`` for LlamaIndex: a retriever with a memory, and the hooks that connect it to runs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 class CascadeMemory(Adapter, BaseRetriever):
     """A retriever over past cases that learns from outcomes which ones help.
 
-    ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets it ask, ``memory.install()`` learns when runs end;
-    ``await memory.arun(agent, task)`` does all of it for one run. ``memory.engine`` is the framework-free memory behind it.
+    ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets the agent recall cases itself, and ``memory.install()``
+    learns when runs end; ``await memory.arun(agent, task)`` recalls and learns for one run. ``memory.engine`` is the
+    ``cascade_memory.CascadeMemory`` inside, which knows no framework.
 
     >>> memory = CascadeMemory(embedder="hashing")
     >>> case_id = memory.add("heat some cup", "take cup, microwave it")
@@ -60,15 +61,17 @@ class CascadeMemory(Adapter, BaseRetriever):
         metadata: Mapping[str, MetadataValue] | None = None,
         **options: Any,
     ) -> None:
-        """Open a folder, or a memory in RAM without one.
+        """Open a memory in a folder, or in RAM if there is no path.
 
         Args:
             path: The folder.
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
-            k: How many nodes at most; the engine's own number by default.
-            where: Metadata that a case must have, with Chroma's operators: LlamaIndex's retrievers take no such thing per call.
-            metadata: Kept with every episode that this adapter opens, and with what comes of it: whose task it is, say.
-            **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
+            k: The largest number of nodes; by default the engine's ``k``.
+            where: A metadata filter for the cases, with Chroma's operators. It is set here, since LlamaIndex's retrievers do
+            not
+                accept a filter per call.
+            metadata: Stored with every episode that this adapter opens and with its case, for example the user's name.
+            **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LlamaIndex ``BaseEmbedding``), ...
         """
         self._engine = engine_for(
@@ -77,8 +80,8 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._k = self._engine.k if k is None else check_k(k)
         self._where = None if where is None else dict(where)
         self._metadata = check_metadata(metadata)
-        told = json.dumps([self._where, self._metadata], default=str, sort_keys=True)
-        self._way = (self._k, told)  # two doors may ask in one episode
+        settings = json.dumps([self._where, self._metadata], default=str, sort_keys=True)
+        self._way = (self._k, settings)  # two adapters with different settings may recall in one episode
         self._runs = Runs()
         self._own_tools = {NAME}
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
@@ -93,7 +96,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         return await in_thread(functools.partial(self._retrieve, query_bundle))
 
     def _recall(self, query: str) -> Recall:
-        """Recall for the episode around: that of ``arun``, else the outermost run's; once for the same query in it."""
+        """Recall within the active episode (of ``arun``, or of the outermost run), and only once for the same query."""
         query = query[:MAX_QUERY_CHARS]
         recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where, metadata=self._metadata)
         around = active_episode(self._engine) or self._runs.here()
@@ -101,7 +104,7 @@ class CascadeMemory(Adapter, BaseRetriever):
             return recall()
         key = (query, *self._way)
         with around.asking:
-            if key not in around.asked:  # else a tool that is run again after it waited, or the agent's next step
+            if key not in around.asked:  # otherwise the agent's next step, or a resumed tool, asks again
                 around.asked[key] = self._recall_within(around, recall)
             return around.asked[key]
 
@@ -109,27 +112,27 @@ class CascadeMemory(Adapter, BaseRetriever):
         if isinstance(around, ActiveEpisode):
             return around.join(recall)
         found = join(recall, around.episode_id)
-        around.episode_id = found.episode_id  # its own may be over already: then this one goes on in its place
+        around.episode_id = found.episode_id  # if the run's episode was already closed, this is a new one
         return found
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 
     def tool(self, name: str | None = None, description: str | None = None) -> FunctionTool:
-        """Return a tool with which an agent recalls cases itself. Most agents seldom do: prefer the block."""
+        """Make a tool with which an agent recalls cases itself. Most agents seldom call it: prefer the block."""
         made = recall_tool(self._recall, name, description)
         self._own_tools.add(made.metadata.get_name())
         return made
 
     def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:
-        """Return a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.
+        """Make a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.
 
         Args:
-            name: Of the block, in LlamaIndex's template.
+            name: The name of the block in LlamaIndex's template.
         """
         return CascadeMemoryBlock(self._engine, self._recall, name=name)
 
     def install(self) -> Self:
-        """Learn from every run of this process in which this memory was asked, when it ends. Returns the memory."""
+        """Learn from every run of this process that recalls from this memory, when the run ends. Return the memory."""
         self._handler.install()
         return self
 
@@ -138,15 +141,15 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._handler.uninstall()
 
     async def arun(self, agent: Any, task: str | ChatMessage, **options: Any) -> tuple[Any, Episode]:
-        """Recall for a task, let an agent solve it with the cases before it, and end the episode; needs no ``install()``.
+        """Recall for a task, run an agent with the cases before its message, and end the episode; needs no ``install()``.
 
         Args:
             agent: A ``FunctionAgent``, ``ReActAgent``, ``AgentWorkflow``, or another workflow that takes ``user_msg``.
             task: The task.
-            **options: Of ``agent.run``: ``ctx``, ``memory``, ``chat_history``, ``max_iterations``, ...
+            **options: Options of ``agent.run``: ``ctx``, ``memory``, ``chat_history``, ``max_iterations``, ...
 
         Returns:
-            What the agent returned, and the episode: with its reward, if ``reward_fn`` gave one, else to be rewarded by its id.
+            The agent's result and the episode. If no ``reward_fn`` has judged the episode, reward it by its id.
         """
         return await arun(self._engine, self._recall, agent, task, self._own_tools, options)
 
@@ -156,15 +159,15 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._handler.drain()
 
     def close(self) -> None:
-        """Stop learning from runs, sync, and let go of the folder."""
+        """Stop learning from runs, finish pending work, and release the folder."""
         self._handler.uninstall()
         super().close()
 
     @property
     def open_runs(self) -> int:
-        """Number of runs being watched: 0 when nothing runs."""
+        """Number of runs that have not ended; 0 if nothing runs."""
         return len(self._runs)
 
     def __repr__(self) -> str:
-        """Return one line, without anything that is stored."""
+        """Describe the memory in one line, without stored content."""
         return f"llama_index.{self._engine!r}"

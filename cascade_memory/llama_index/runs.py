@@ -1,4 +1,4 @@
-"""Which run a recall belongs to: the outermost workflow, agent or query engine around it."""
+"""Finds the run that a recall belongs to: the outermost workflow, agent or query engine around it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from workflows import Workflow
 
 from cascade_memory.domain.recall import Recall
 
-_MOST = 256  # runs that nobody tells us the end of
+_MOST = 256  # limit for runs whose end is not reported to us
 _RUN_ID = "llamaindex.run_id"
-_RUNS: dict[type, tuple[str, ...]] = {  # whose spans are runs, and under which names
+_RUNS: dict[type, tuple[str, ...]] = {  # the classes and methods whose spans are runs
     Workflow: ("run",),
     BaseQueryEngine: ("query", "aquery"),
     BaseChatEngine: ("chat", "achat", "stream_chat", "astream_chat"),
@@ -27,19 +27,19 @@ _RUNS: dict[type, tuple[str, ...]] = {  # whose spans are runs, and under which 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Run:
-    """An outermost run, its episode, and what was recalled in it already."""
+    """An outermost run, its episode, and the recalls that were already made in it."""
 
     span_id: str | None
     episode_id: str
     asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
-    asking: threading.Lock = field(default_factory=threading.Lock)  # parallel tool calls ask once
+    asking: threading.Lock = field(default_factory=threading.Lock)  # so that parallel tool calls recall only once
     spans: list[str] = field(default_factory=list[str])
 
 
 class Runs:
     """Finds the outermost run of any span. Everything about a run is dropped when it ends. Thread-safe.
 
-    Spans are known while the memory is installed; without that, a run is known by the id that its workflow carries along.
+    While the memory is installed, runs are found by their spans; otherwise by the run id in LlamaIndex's context.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Runs:
         self._by_id: OrderedDict[str, Run] = OrderedDict()
 
     def enter(self, span_id: str, parent_id: str | None, instance: Any) -> None:
-        """Take note of a span; the outermost run among those above it is its run."""
+        """Register a span; it belongs to the outermost run among its parents."""
         with self._lock:
             run = self._by_span.get(parent_id) if parent_id is not None else None
             if run is None and _is_run(span_id, instance):
@@ -59,7 +59,7 @@ class Runs:
                 run.spans.append(span_id)
 
     def leave(self, span_id: str) -> Run | None:
-        """Return the run that ended with this span, or None if it goes on; what it held is forgotten."""
+        """Unregister a span; return the run if it ended with this span, otherwise None."""
         with self._lock:
             run = self._by_span.get(span_id)
             if run is None or run.span_id != span_id:
@@ -82,13 +82,13 @@ class Runs:
             return found
 
     def clear(self) -> None:
-        """Forget every run that is under way."""
+        """Forget all runs that have not ended."""
         with self._lock:
             self._by_span.clear()
             self._by_id.clear()
 
     def __len__(self) -> int:
-        """Return the number of runs that are watched to their end."""
+        """Return the number of registered runs."""
         return len({run.episode_id for run in self._by_span.values()})
 
 

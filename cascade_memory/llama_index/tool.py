@@ -1,4 +1,4 @@
-"""Recalling as a tool, for agents that decide themselves when to ask."""
+"""The recall tool, for agents that decide themselves when to recall."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cascade_memory.memory.threads import in_thread
 
 
 def recall_tool(recall: Callable[[str], Recall], name: str | None, description: str | None) -> FunctionTool:
-    """Return a tool that answers with the rendered cases; LlamaIndex's own ``RetrieverTool`` would garble the query."""
+    """Make a tool that returns the rendered cases; LlamaIndex's own ``RetrieverTool`` would change the query."""
 
     def answer(query: Annotated[str, texts.QUERY]) -> str:
         return recall(query).render() or texts.NOTHING

@@ -1,4 +1,4 @@
-"""What a run did and answered, as a solution."""
+"""Turns the actions and the answer of a run into a solution."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.transcript import answer_among, as_json, is_rendered, made, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 
-_NOTHING_FOUND = "Empty Response"  # what a query engine says that found no node; it did not ask its model
+_NOTHING_FOUND = "Empty Response"  # the answer of a query engine that found no node and did not call its model
 
 
 def text_of(message: ChatMessage) -> str:
-    """Return the text of a message, as the memory can store it."""
+    """Return the text of a message without characters that the memory refuses."""
     return clean_text("\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))).strip()
 
 
 def task_in(messages: Sequence[ChatMessage]) -> str:
-    """Return what the user asked last."""
+    """Return the text of the last message of the user."""
     return next((text_of(one)[:MAX_QUERY_CHARS] for one in reversed(messages) if one.role.value == "user"), "")
 
 
 def solution_in(result: Any, own_tools: Collection[str] = ()) -> Solution | None:
-    """Return the tool calls and the answer of a run's result; recalled cases are left out: they are no new experience.
+    """Make a solution from the tool calls and the answer in a run's result, without recalled cases, which are nothing new.
 
-    ``own_tools`` are names under which this memory offers its recalls.
+    ``own_tools`` are the names of this memory's recall tools.
     """
     if isinstance(result, StopEvent):
         result = result.result if type(result) is StopEvent else as_json(result)
@@ -62,7 +62,7 @@ def _observation(call: Any) -> str:
 
 
 def _answer(value: Any) -> str:
-    """Return the answer of a query engine or of a workflow of one's own, as text; empty where nothing says which it is."""
+    """Return the answer of a query engine or a custom workflow as text; empty if the result does not show which part it is."""
     if isinstance(value, str):
         return clean_text(value).strip()
     if isinstance(value, ChatMessage):
@@ -74,11 +74,11 @@ def _answer(value: Any) -> str:
         return str(value)
     if isinstance(value, PydanticResponse):
         return "" if value.response is None else as_json(value.response)
-    spoken = getattr(value, "response", None)  # a query engine's Response
+    spoken = getattr(value, "response", None)  # the Response of a query engine has it
     found = _answer(spoken) if isinstance(spoken, (str, ChatMessage)) else ""
     return "" if found == _NOTHING_FOUND else found
 
 
 def is_streamed(result: Any) -> bool:
-    """Say whether the answer is still to come when the run has ended."""
+    """Say whether a result is a stream, whose answer comes only after the run has ended."""
     return isinstance(result, (StreamingResponse, AsyncStreamingResponse, StreamingAgentChatResponse))

@@ -1,4 +1,4 @@
-"""One connection to the server on HTTP: uvicorn's, with a time limit for every request to arrive, in a crowd with a limit."""
+"""The HTTP connections of the server: uvicorn's, with a time limit for requests to arrive and a limit on their number."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from cascade_memory.mcp_server.crowd import Crowd, room
 from cascade_memory.mcp_server.guard import PATIENCE, VOUCH, App, Receive, Scope, Send
 
-HEAD_SECONDS = 10.0  # for the head of a request, from the connection, or from its first byte on one that is kept
-BODY_SECONDS = PATIENCE + 5.0  # for its body, from then on: the guard says that it is too slow, then nobody waits any longer
-_SILENCE = 60.0  # seconds between two complaints of the same
-_GRACE = 5  # seconds that requests under way are given when the server stops
+HEAD_SECONDS = 10.0  # for the head of a request, counted from connecting, or on a kept connection from its first byte
+BODY_SECONDS = PATIENCE + 5.0  # for the body: first the guard answers that it is too slow, then the connection is closed
+_SILENCE = 60.0  # seconds before the same warning is repeated
+_GRACE = 5  # seconds in which running requests may finish when the server stops
 
 
 def settings(app: App, *, host: str, port: int) -> uvicorn.Config:
-    """Return how uvicorn is to serve an application to whoever may connect."""
+    """Configure uvicorn to serve an application to clients that cannot be trusted."""
     connections, at_once = room()
     protocol: Any = functools.partial(Connection, Crowd(connections))
     return uvicorn.Config(
@@ -36,18 +36,18 @@ def settings(app: App, *, host: str, port: int) -> uvicorn.Config:
         proxy_headers=False,
         http=protocol,
         ws="none",
-        loop="asyncio",  # its way with too many connections at once is known: it waits a second, and goes on
+        loop="asyncio",  # if descriptors run out, this loop waits a second and goes on; that is tested
         backlog=at_once,
     )
 
 
 class Server(uvicorn.Server):
-    """Goes on where descriptors run out: to log that, other people's loggers open files, and their error would end the loop."""
+    """Keeps running if file descriptors run out: logging that could open files, and the error would end the event loop."""
 
     _said_at = -math.inf
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
-        """Start, and take over what the event loop has to complain of."""
+        """Start, and handle the errors of the event loop."""
         asyncio.get_running_loop().set_exception_handler(self._complain)
         await super().startup(sockets)
 
@@ -56,26 +56,26 @@ class Server(uvicorn.Server):
             loop.default_exception_handler(context)
         elif loop.time() - self._said_at > _SILENCE:
             self._said_at = loop.time()
-            sys.stderr.write("cascade-memory: no descriptors are left for new connections; going on when there are some\n")
+            sys.stderr.write("cascade-memory: no file descriptors are left for new connections; going on when some are free\n")
 
 
 class Connection(H11Protocol):
-    """uvicorn lets a client take as long as it likes to send a request; here it is closed instead."""
+    """Closes a connection whose request arrives too slowly; uvicorn itself would wait without limit."""
 
     def __init__(self, crowd: Crowd, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._crowd = crowd
-        self._awaited: str | None = None  # the part of a request that is on its way
+        self._awaited: str | None = None  # the part of a request that has not arrived yet
         self._deadline: asyncio.TimerHandle | None = None
         self.app: Any = functools.partial(_vouched, self.app, functools.partial(crowd.vouch, self))
 
     @property
     def busy(self) -> bool:
-        """True while a request is being answered."""
+        """Whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def leave(self) -> None:
-        """Close at once, whatever has not been sent yet."""
+        """Close at once, even if not everything has been sent."""
         self.transport.abort()
 
     def connection_made(self, transport: Any) -> None:
@@ -85,19 +85,19 @@ class Connection(H11Protocol):
         self._crowd.enter(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take in what came; look at what is still awaited."""
+        """Handle received data, and set the deadline for the part that has not arrived yet."""
         super().data_received(data)
         state: object = self.conn.their_state
         self._wait_for("head" if state is h11.IDLE else "body" if state is h11.SEND_BODY else None)
 
     def on_response_complete(self) -> None:
-        """Go on to the next request, which may have come already; uvicorn closes a silent connection soon."""
+        """Go on to the next request, which may have arrived already; uvicorn closes an idle connection soon."""
         super().on_response_complete()
         state: object = self.conn.their_state
         self._wait_for("body" if state is h11.SEND_BODY else None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of everything."""
+        """Clean up after the connection is closed."""
         self._wait_for(None)
         self._crowd.forget(self)
         super().connection_lost(exc)

@@ -1,4 +1,4 @@
-"""Who may stay connected: however many come, whoever comes next gets in."""
+"""The limit on open connections: a new connection is always accepted, and an old one is closed for it if necessary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Visitor(Protocol):
 
     @property
     def busy(self) -> bool:
-        """True while a request of it is being answered."""
+        """Whether one of its requests is being answered."""
         ...
 
     def leave(self) -> None:
@@ -28,11 +28,11 @@ class Visitor(Protocol):
 
 
 class Crowd:
-    """The open connections of a server. Beyond the limit the one that has waited longest goes, and says nothing.
+    """The open connections of a server. Beyond the limit, the one that has waited longest is closed without a response.
 
-    Strangers are those that have sent no whole request that was let in; they go first, oldest first. Those that have are
-    known: they go in the order in which they were used last, once they take more than half of the room, and never while a
-    request of theirs is being answered.
+    A connection is a stranger until it has sent a complete request that the guard accepted; from then on it is known. Strangers
+    are closed first, the oldest first. Known connections are closed only if they take more than half of the places, the one
+    that was used longest ago first, and never while one of their requests is being answered.
     """
 
     def __init__(self, most: int) -> None:
@@ -41,11 +41,11 @@ class Crowd:
         self._known: dict[Visitor, None] = {}  # in the order in which they were used
 
     def __len__(self) -> int:
-        """Return how many are connected."""
+        """Return the number of open connections."""
         return len(self._strangers) + len(self._known)
 
     def enter(self, visitor: Visitor) -> None:
-        """Let one in, and if need be another one go."""
+        """Add a connection; close another one if there are too many."""
         self._strangers[visitor] = None
         if len(self) > self._most:
             going = self._idle() if 2 * len(self._known) > self._most else None
@@ -54,16 +54,19 @@ class Crowd:
             going.leave()
 
     def vouch(self, visitor: Visitor) -> bool:
-        """Note that a whole request was let in; say whether it can be answered: half of the room is for such at once."""
+        """Note that a connection has sent an accepted request; say whether it can be answered now.
+
+        At most half of the places may be answering requests at once.
+        """
         if visitor not in self._strangers and visitor not in self._known:
-            return True  # it was just told to leave
+            return True  # this connection was just closed
         busy = sum(one.busy for one in self._known if one is not visitor)
         self.forget(visitor)
         self._known[visitor] = None
         return 2 * busy < self._most
 
     def forget(self, visitor: Visitor) -> None:
-        """Note that one is gone."""
+        """Remove a connection that is closed."""
         self._strangers.pop(visitor, None)
         self._known.pop(visitor, None)
 
@@ -72,10 +75,10 @@ class Crowd:
 
 
 def room() -> tuple[int, int]:
-    """Return how many connections may be open, and how many are accepted at once, with the descriptors that there are.
+    """Compute how many connections may be open, and how many are accepted at once, from the limit on file descriptors.
 
-    Takes as many descriptors as the process may have without asking anybody. Few at once: those in between are read
-    before they would have to make room, and until they are, there are four times as many as are accepted at once.
+    The soft limit is raised as far as the process may do that itself. Only few connections are accepted at once, so that each
+    is read before it might be closed to make room; until then, up to four times as many may hold descriptors.
     """
     if resource is None:
         return _MOST // 2, _MOST // 16
@@ -86,7 +89,7 @@ def room() -> tuple[int, int]:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-        except (OSError, ValueError):  # then with what there is
+        except (OSError, ValueError):  # then the present limit is used
             pass
     free = _WANTED if soft == unlimited else max(16, soft - _OTHERS)
     most = min(_MOST, free // 2)

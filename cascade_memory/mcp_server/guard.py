@@ -1,4 +1,4 @@
-"""What stands before the server on HTTP: a health check, a bearer token, origins, and limits on size and rate."""
+"""Protects the server on HTTP: a bearer token, a check of origins, limits on size and rate, and a health check."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BYTES = 1_000_000
-_TOO_LARGE = f"a request may have {MAX_BYTES:,} bytes at most"
+_TOO_LARGE = f"a request may have at most {MAX_BYTES:,} bytes"
 _MOST_CLIENTS = 10_000
 PATIENCE = 30  # seconds for the body of a request
-VOUCH = "cascade_memory.vouch"  # in the scope: called when a whole request was let in; says whether there is room for it
+VOUCH = "cascade_memory.vouch"  # in the ASGI scope: a function that says whether an accepted request can be answered now
 _BUSY = (503, {"error": "too many requests are being answered; try again in a moment"})
 
 
 class Guard:
-    """An ASGI application before another one.
+    """An ASGI application in front of another one.
 
     Args:
         app: The server.
-        token: Asked for in ``Authorization: Bearer ...``, unless None.
-        per_minute: Requests per client address; 0 for no limit. Those without the token have a limit of their own.
-        alive: Asked for ``/health``, once a second at most: raises if the memory cannot be read.
+        token: The token that clients must send in ``Authorization: Bearer ...``; None: no token is needed.
+        per_minute: The allowed requests per minute and client address; 0 for no limit. Requests without the token are counted
+            separately.
+        alive: Called for ``/health``, at most once a second; it raises if the memory cannot be read.
     """
 
     def __init__(self, app: App, *, token: str | None, per_minute: int, alive: Callable[[], object]) -> None:
@@ -46,7 +47,7 @@ class Guard:
         self._asked_at = -math.inf
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or hand it on."""
+        """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -66,7 +67,7 @@ class Guard:
         if body is None:
             await _answer(send, 413, {"error": _TOO_LARGE})
         elif not _is_json(body):
-            await _answer(send, 400, {"error": "the body of a request must be JSON, and not nested without end"})
+            await _answer(send, 400, {"error": "the body of a request must be JSON that is not nested too deeply"})
         else:
             await self._answered(scope, _once(body, receive), send)
 
@@ -80,16 +81,16 @@ class Guard:
         headers = {name.lower(): value for name, value in scope["headers"]}
         foreign = _is_foreign(headers)
         known = self._token is None or _bears(headers.get(b"authorization", b""), self._token)
-        # Who has no token, or is a web page from elsewhere, uses up nothing of those who may call.
+        # Requests without the token, or from foreign web pages, do not use up the rate limit of legitimate clients.
         rate = self._rate if known and not foreign else self._strangers
         if not rate.allows(str((scope.get("client") or ("?",))[0])):
             return 429, {"error": "too many requests; wait a minute"}
         if foreign:
-            return 403, {"error": "web pages of other machines may not call"}
-        if scope["method"] != "POST":  # a stream of events that never come would only take somebody's place
-            return 405, {"error": "this server answers POST, and has nothing to send unasked"}
+            return 403, {"error": "web pages from other machines may not call this server"}
+        if scope["method"] != "POST":  # GET would open a stream of events, which never come, and occupy a connection
+            return 405, {"error": "this server answers only POST: it sends no events"}
         if not known:
-            return 401, {"error": "this server asks for a token: send the header Authorization: Bearer TOKEN"}
+            return 401, {"error": "this server needs a token: send the header Authorization: Bearer TOKEN"}
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MAX_BYTES:
             return 413, {"error": _TOO_LARGE}
@@ -99,12 +100,12 @@ class Guard:
         now = time.monotonic()
         if self._health is None or now - self._asked_at >= 1.0:
             self._asked_at, self._health = now, asyncio.ensure_future(self._looked())
-        return await asyncio.shield(self._health)  # whoever asks meanwhile gets the same answer
+        return await asyncio.shield(self._health)  # concurrent health checks share one answer
 
     async def _looked(self) -> bool:
         try:
             await in_thread(self._alive)
-        except Exception:  # noqa: BLE001 - whatever it is: it is not well
+        except Exception:  # noqa: BLE001 - any failure means that the memory is unhealthy
             return False
         return True
 
@@ -114,7 +115,7 @@ def _always() -> bool:
 
 
 def _is_foreign(headers: dict[bytes, bytes]) -> bool:
-    """Say whether a web page of another machine calls. Browsers name the page, or at least say that it is another one's."""
+    """Say whether a web page from another machine calls. Browsers send its origin, or at least that it is cross-site."""
     origin = headers.get(b"origin")
     elsewhere = origin is not None and not _is_here(origin.decode("latin-1"))
     return elsewhere or headers.get(b"sec-fetch-site", b"").lower() == b"cross-site"
@@ -129,7 +130,7 @@ def _is_here(origin: str) -> bool:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """Return the body of a request; None if it goes on beyond the limit, whatever its header said."""
+    """Read the body of a request; None if it is longer than the limit, whatever its header says."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -143,9 +144,9 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _is_json(body: bytes) -> bool:
-    """Say whether it can be read, and answered: what is behind stumbles over ten thousand brackets and half a character."""
+    """Say whether a body is JSON that the server can handle: it fails on deep nesting and on lone surrogates."""
     try:
-        found = json.loads(body.decode())  # strictly UTF-8: left to itself, json takes other encodings, and half characters
+        found = json.loads(body.decode())  # strictly UTF-8: from bytes, json.loads would also accept other encodings
         if b"\\ud" in body or b"\\uD" in body:
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -154,7 +155,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
-    """Return what hands out a body that was read already, and then what comes after it."""
+    """Make a ``receive`` that first returns the body that was already read, and then whatever follows."""
     handed_out = False
 
     async def again() -> MutableMapping[str, Any]:
@@ -168,14 +169,14 @@ def _once(body: bytes, receive: Receive) -> Receive:
 
 
 class Rate:
-    """A bucket of requests per client, refilled steadily; the clients that were quiet longest are forgotten."""
+    """A rate limit: each client has a token bucket, which is refilled steadily. The clients idle longest are forgotten."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = float(per_minute), clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and since when
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> (requests left, time of that count)
 
     def allows(self, client: str) -> bool:
-        """Take one request out of a client's bucket; say whether there was one.
+        """Take one request from a client's bucket; say whether there was one left.
 
         >>> rate = Rate(2, clock=lambda: 0.0)
         >>> [rate.allows("a"), rate.allows("a"), rate.allows("a"), rate.allows("b")]

@@ -1,4 +1,4 @@
-"""The one place that knows which version of the MCP SDK there is: 1.x and 2.x differ in names and in who takes which option."""
+"""The differences between the versions 1.x and 2.x of the MCP SDK: names, and which function takes which option."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ except ModuleNotFoundError:
     _is_second = False
 
 _errors: Any = importlib.import_module(f"{_home.__name__}.exceptions")
-ToolError: type[Exception] = _errors.ToolError  # its text reaches the client, in both
+ToolError: type[Exception] = _errors.ToolError  # in both versions, its text reaches the client
 ResourceError: type[Exception] = _errors.ResourceError
 
-# Stateless and plain JSON: episodes live in the ledger, so a session has nothing to keep, and clients may come and go.
+# Stateless and plain JSON: episodes are in the ledger, so a session needs no state, and clients may reconnect at any time.
 _HTTP: dict[str, Any] = {"stateless_http": True, "json_response": True}
 
 
 def make(name: str, instructions: str, *, host: str) -> Any:
-    """Return a server without tools; for a loopback ``host`` it checks that requests were meant for one."""
+    """Make a server without tools. For a loopback ``host`` it checks the Host header of requests (against DNS rebinding)."""
     listening = {} if _is_second else {"host": host, **_HTTP}
     return _server(name, instructions=instructions, log_level="ERROR", **listening)
 
 
 def http_app(server: Any, *, host: str) -> Any:
-    """Return the server as an ASGI application that answers under ``/mcp``."""
+    """Wrap the server as an ASGI application at ``/mcp``."""
     return server.streamable_http_app(host=host, **_HTTP) if _is_second else server.streamable_http_app()
 
 
 def tool_annotations(*, read_only: bool = False, destructive: bool = False) -> ToolAnnotations:
-    """Return what a client is told of a tool before it lets a model call it."""
+    """Describe to clients what a tool may do, so that they can decide whether a model may call it."""
     hints = {"readOnlyHint": read_only, "destructiveHint": destructive, "openWorldHint": False}
     return ToolAnnotations.model_validate(hints)

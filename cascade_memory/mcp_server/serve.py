@@ -1,4 +1,4 @@
-"""Running the server until it is told to stop: on standard input and output, or on HTTP."""
+"""Runs the server until it is stopped: on standard input and output, or on HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cascade_memory.runs.failing_open import fail_open
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where and to whom the server listens on HTTP; to other machines only with a token."""
+    """The address, the token and the rate limit of the server on HTTP; for other machines a token is required."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -23,24 +23,24 @@ class Listening:
 
     def __post_init__(self) -> None:
         if not 0 < self.port < 65_536 or self.per_minute < 0:
-            raise InvalidInput("a port lies between 1 and 65535, and a rate is 0 or more")
+            raise InvalidInput("a port must be between 1 and 65535, and a rate must be 0 or more")
         if self.host not in LOOPBACK and not self.token:
             raise InvalidInput(
-                f"{self.host} can be reached from other machines: give a token with --token-file, or in the environment "
+                f"{self.host} can be reached from other machines: set a token with --token-file, or in the environment "
                 "variable CASCADE_MEMORY_TOKEN; or listen on 127.0.0.1"
             )
         if self.token is not None and len(self.token) < 16:
             make = "python -c 'import secrets; print(secrets.token_urlsafe())'"
-            raise InvalidInput(f"a token needs 16 characters or more; this makes one: {make}")
+            raise InvalidInput(f"a token needs 16 characters or more; create one with: {make}")
 
 
 def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, listening: Listening | None) -> None:
-    """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when told to stop."""
+    """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when the server is stopped."""
     from cascade_memory.mcp_server import build
 
     host = "127.0.0.1" if listening is None else listening.host
     server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host)
-    # While the client says hello: the first recall finds the model loaded, or nearly so.
+    # Load the model while the client connects, so that the first recall need not wait for it.
     threading.Thread(target=_warm, args=(memory,), name="cascade-memory-warm", daemon=True).start()
     if listening is None:
         try:
@@ -56,21 +56,21 @@ def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, 
         http_app(server, host=host),
         token=listening.token,
         per_minute=listening.per_minute,
-        alive=lambda: memory.knows("any"),  # one look into the ledger
+        alive=lambda: memory.knows("any"),  # one query to the ledger
     )
     config = settings(guarded, host=host, port=listening.port)
-    bound = config.bind_socket()  # says so and ends the process where the port is taken
+    bound = config.bind_socket()  # if the port is taken, this prints so and ends the process
     sys.stderr.write(f"cascade-memory: http://{host}:{listening.port}/mcp ({memory!r}); stop with Ctrl-C\n")
     Server(config).run(sockets=[bound])
 
 
 def _client_left(error: BaseException) -> bool:
-    """Say whether it means only that the client went away while answers were on their way to it."""
+    """Say whether an error means only that the client disconnected before it had all its answers."""
     import anyio
 
     if isinstance(error, (BrokenPipeError, anyio.ClosedResourceError, anyio.BrokenResourceError)):
         return True
-    inner = getattr(error, "exceptions", ())  # of a group
+    inner = getattr(error, "exceptions", ())  # the errors in an exception group
     return bool(inner) and all(_client_left(one) for one in inner)
 
 

@@ -24,23 +24,23 @@ _READ_ONLY = (
 )
 
 Query = Annotated[str, Field(description=recall_tool.QUERY)]
-EpisodeId = Annotated[str, Field(description="As recall_cases returned it")]
-Reward = Annotated[float, Field(description="1 if the task was solved, 0 if not, or between")]
-Solution = Annotated[str, Field(description="What solved the task, in words that would help to solve the next one like it")]
+EpisodeId = Annotated[str, Field(description="The episode_id that recall_cases returned")]
+Reward = Annotated[float, Field(description="1 if the task was solved, 0 if not, or a number between")]
+Solution = Annotated[str, Field(description="What solved the task, in words that would help to solve a similar task")]
 Seen = Annotated[
-    str, Field(description="Only to confirm an earlier report as it stands: the fingerprint in cascade://episodes/{episode_id}")
+    str, Field(description="Only to confirm an earlier report unchanged: its fingerprint in cascade://episodes/{episode_id}")
 ]
-CaseIds = Annotated[list[str], Field(description="Ids of cases, as recall_cases returned them")]
+CaseIds = Annotated[list[str], Field(description="The ids of cases that recall_cases returned")]
 
 
 def build(memory: CascadeMemory, *, read_only: bool = False, trust_agent_rewards: bool = False, host: str = "127.0.0.1") -> Any:
-    """Return an MCP server (the SDK's ``FastMCP`` or ``MCPServer``) over a memory and its namespace.
+    """Build an MCP server (the SDK's ``FastMCP`` or ``MCPServer``) for a memory and its namespace.
 
     Args:
-        memory: Stays open while the server runs; closing it is the caller's.
-        read_only: Cases can be looked up, nothing can be written.
-        trust_agent_rewards: Learn at once from what agents report of themselves; else a host confirms it first.
-        host: Where it will listen, if it does.
+        memory: The memory; it must stay open while the server runs, and the caller closes it.
+        read_only: Cases can be looked up, but nothing can be written.
+        trust_agent_rewards: Learn at once from what agents report about themselves; otherwise the host must confirm it first.
+        host: The address on which an HTTP server will listen.
 
     >>> server = build(CascadeMemory(embedder="hashing"))
     >>> server.name
@@ -72,7 +72,7 @@ def _reading(server: Any, verbs: Verbs) -> None:
 
     @server.resource("cascade://cases/{case_id}", mime_type="application/json")
     async def case(case_id: str) -> str:
-        """One case, whole."""
+        """One case with all its fields."""
         return await _told(verbs, lambda: compact(verbs.case(case_id)), ResourceError)
 
     @server.resource("cascade://episodes/{episode_id}", mime_type="application/json")
@@ -82,14 +82,14 @@ def _reading(server: Any, verbs: Verbs) -> None:
 
     @server.prompt()
     async def solve_with_cases(task: str) -> str:
-        """Solve a task with what was learned from earlier ones."""
+        """Solve a task with the help of cases from earlier tasks."""
         return await _told(verbs, lambda: _prompt(verbs, task), ValueError)
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "", confirms: Seen = "") -> str:
-        """Report how the task of an episode went. Report failures too: they are learned from as well."""
+        """Report how the task of an episode went. Report failures too: the memory also learns from them."""
         return await _told(
             verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution, confirms)), ToolError, in_reward_thread
         )
@@ -101,7 +101,7 @@ def _writing(server: Any, verbs: Verbs) -> None:
 
     @server.tool(structured_output=False, annotations=tool_annotations(destructive=True))
     async def forget_cases(case_ids: CaseIds) -> str:
-        """Delete cases for good."""
+        """Delete cases permanently."""
         return await _told(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError, in_reward_thread)
 
 
@@ -111,10 +111,10 @@ async def _told(
     refusal: type[Exception],
     thread: Callable[[Callable[[], str]], Awaitable[str]] = in_thread,
 ) -> str:
-    """Return what a verb returns; what it refuses is told to the client, what fails is told to the host."""
+    """Run a verb. The client is told why a call was refused; if the memory fails, the details go to the host only."""
     try:
         return await thread(verb)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a sentence and no traceback
+    except Exception as error:  # noqa: BLE001 - the client always gets a sentence, never a traceback
         raise refusal(_sentence(verbs, error)) from None
 
 
@@ -124,7 +124,7 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
     if isinstance(error, CascadeError) and not isinstance(error, StoreError):
         return visible(str(error))
     verbs.memory.note_failure("mcp", error)
-    return "the memory failed; go on without it (its host finds out why with: cascade-memory doctor)"
+    return "the memory failed; go on without it (the host can find out why with: cascade-memory doctor)"
 
 
 def _prompt(verbs: Verbs, task: str) -> str:

@@ -1,4 +1,4 @@
-"""For those who write their own parts: contract tests for every port, and parts that need nothing.
+"""For authors of their own parts: contract tests for every port, and simple parts for use in tests.
 
 from cascade_memory.testing import EmbedderContract
 

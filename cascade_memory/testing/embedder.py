@@ -25,7 +25,7 @@ class EmbedderContract:
         assert (np.linalg.norm(vectors, axis=1) > 0).all()
 
     def test_no_texts_give_no_rows(self) -> None:
-        """An empty batch is no error."""
+        """An empty batch is allowed."""
         embedder = self.make()
         assert np.asarray(embedder.embed([])).shape == (0, embedder.dimension)
 
@@ -36,12 +36,12 @@ class EmbedderContract:
         np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
 
     def test_identity_is_stable_and_not_empty(self) -> None:
-        """Two embedders made alike have the same identity."""
+        """Two embedders that are created in the same way have the same identity."""
         assert self.make().identity
         assert self.make().identity == self.make().identity
 
     def test_near_wordings_are_nearer_than_strangers(self) -> None:
-        """Neighbours mean something."""
+        """Similar texts have similar vectors."""
         near, far, query = self.make().embed(["heat the cup in the microwave", "gold prices fell", "heat a cup in a microwave"])
         cosine = [float(v @ query / np.linalg.norm(v) / np.linalg.norm(query)) for v in (near, far)]
         assert cosine[0] > cosine[1]

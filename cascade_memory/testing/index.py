@@ -23,12 +23,12 @@ class CaseIndexContract:
         raise NotImplementedError
 
     def test_an_empty_index_finds_nothing(self) -> None:
-        """No cases, no neighbours."""
+        """Without cases there are no neighbours."""
         keys, cosines = self.make(_DIMENSION).nearest(_vectors(1)[0], 5)
         assert len(keys) == len(cosines) == 0
 
     def test_finds_the_nearest_best_first(self) -> None:
-        """The order is that of the cosine."""
+        """Neighbours are ordered by cosine."""
         index, vectors = self.make(_DIMENSION), _vectors(50)
         index.upsert(np.arange(1, 51), vectors)
         query = _vectors(1, seed=1)[0]
@@ -37,7 +37,7 @@ class CaseIndexContract:
         np.testing.assert_allclose(cosines, np.sort(vectors @ query)[::-1][:10], atol=1e-5)
 
     def test_a_cleared_index_is_empty_and_can_be_used_again(self) -> None:
-        """Nothing that was there before is found."""
+        """No earlier case is found any more."""
         index, vectors = self.make(_DIMENSION), _vectors(5)
         index.upsert(np.arange(1, 6), vectors)
         index.clear()
@@ -46,13 +46,13 @@ class CaseIndexContract:
         np.testing.assert_array_equal(index.nearest(vectors[3], 5)[0], [9])
 
     def test_more_wanted_than_there_are(self) -> None:
-        """All are returned."""
+        """If more neighbours are asked for than there are cases, all cases are returned."""
         index = self.make(_DIMENSION)
         index.upsert(np.array([3]), _vectors(1))
         assert index.nearest(_vectors(1)[0], 5)[0].tolist() == [3]
 
     def test_a_new_case_is_found_at_once_also_after_growth(self) -> None:
-        """Read your writes."""
+        """A case that was just added is found, also after the index had to grow."""
         index = self.make(_DIMENSION)
         for key, vector in enumerate(_vectors(300), start=1):
             index.upsert(np.array([key]), vector[None])
@@ -60,7 +60,7 @@ class CaseIndexContract:
         assert index.count == 300
 
     def test_upserting_a_known_key_replaces_its_vector(self) -> None:
-        """One vector a key."""
+        """Each key has one vector."""
         index, vectors = self.make(_DIMENSION), _vectors(3)
         index.upsert(np.array([1, 2]), vectors[:2])
         index.upsert(np.array([1]), vectors[2:])
@@ -69,7 +69,7 @@ class CaseIndexContract:
         np.testing.assert_allclose(index.vectors(np.array([1]))[0], vectors[2], atol=1e-6)
 
     def test_what_was_removed_is_not_found(self) -> None:
-        """Removing unknown keys is no error."""
+        """Removing unknown keys is allowed as well."""
         index, vectors = self.make(_DIMENSION), _vectors(10)
         index.upsert(np.arange(1, 11), vectors)
         index.remove([4, 99])
@@ -77,7 +77,7 @@ class CaseIndexContract:
         assert 4 not in index.nearest(vectors[3], 10)[0].tolist()
 
     def test_among_restricts_and_unknown_keys_among_are_ignored(self) -> None:
-        """A filter is a set of keys."""
+        """``among`` is a set of keys to search in."""
         index, vectors = self.make(_DIMENSION), _vectors(10)
         index.upsert(np.arange(1, 11), vectors)
         keys, _ = index.nearest(vectors[0], 10, among=np.array([2, 5, 77]))

@@ -1,4 +1,4 @@
-"""What every ``Ledger`` must do, its core and each of its parts."""
+"""What every ``Ledger`` must do: the tests of its core and of all its parts together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, Led
 
 
 def ledger_in_ram() -> SQLiteLedger:
-    """Return an empty ledger that vanishes with the process."""
+    """Make an empty ledger in RAM."""
     return SQLiteLedger(None)
 
 
@@ -29,6 +29,7 @@ class LedgerContract(
 ):
     """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
 
-    What no ledger can do to itself a subclass may bring about: rows that belong to nothing (``tear``), a ledger that can be
-    read and not be written (``unwritable``), and that time passes (``wait``, with a ``TTL`` that no busy machine reaches).
+    Some situations need the help of the subclass: orphaned rows (``tear``), a ledger that can be read but not written
+    (``unwritable``), and the passing of time (``wait``; on a busy machine choose a long ``TTL``, so that nothing expires
+    early).
     """

@@ -11,10 +11,10 @@ from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 
 class LedgerCasesContract(LedgerMaterial):
-    """Cases: put in, read whole, counted, and taken out to make room."""
+    """Cases are added, read, counted, and removed to make room."""
 
     def test_cases_come_back_whole(self) -> None:
-        """By key and by id, with text, metadata and vector."""
+        """Cases can be read by key and by id, with text, metadata and vector."""
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(metadata={"tool": "search", "steps": 3})])
         rows = ledger.scan(1, 0, 10)
@@ -30,7 +30,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.keys_of([case_id, "nobody"]) == [key]
 
     def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
-        """Copies do not fill the candidates."""
+        """Otherwise copies of one case would fill the candidates."""
         ledger = self._ledger()
         first, second = ledger.cases.add([self._case(), self._case()])
         assert first == second
@@ -38,7 +38,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.by_id([first], 1)[0].copies == 2
 
     def test_cases_are_stored_all_or_none(self) -> None:
-        """Two with one id cannot be."""
+        """If two cases have the same id, none of the batch is stored."""
         ledger = self._ledger()
         new = [self._case(query="a", id="same"), self._case(query="b", id="same")]
         self._refused(Exception, lambda: ledger.cases.add(new))
@@ -46,7 +46,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.head() == 0
 
     def test_cases_are_counted_by_namespace_and_up_to_a_key(self) -> None:
-        """Or in all namespaces."""
+        """They can also be counted in all namespaces."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -55,7 +55,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.count(1, until=self._keys(ledger)[0]) == 1
 
     def test_what_makes_room_leaves_its_episode(self) -> None:
-        """What it taught was true."""
+        """Evicting a case keeps the episode that it came from, since what was learned from it stays valid."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
@@ -70,7 +70,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert len(ledger.lessons.history(1, 10)) == 1
 
     def test_records_say_what_a_case_is_worth(self) -> None:
-        """How new it was, how often it was shown, and what came of that."""
+        """A record has the novelty of a case, how often it was shown, and its rewards."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", novelty=0.25), self._case(query="b")])
         first, second = self._keys(ledger)
@@ -84,7 +84,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert len(ledger.cases.records(2)) == 0
 
     def test_a_copy_knows_how_much_it_lacks(self) -> None:
-        """The cases that came after it, and those of its own that went."""
+        """A copy can ask how many cases were added after it, and how many of its own were removed."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a")])
         (key,), line = self._keys(ledger), ledger.head()
@@ -95,7 +95,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.behind(key, line) == 3
 
     def test_all_cases_are_read_page_by_page(self) -> None:
-        """Of all namespaces, with their vectors, in order of age."""
+        """The pages have the cases of all namespaces with their vectors, oldest first."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -109,7 +109,7 @@ class LedgerCasesContract(LedgerMaterial):
             np.testing.assert_allclose(vector, VECTOR)
 
     def test_solutions_are_known_by_their_group(self) -> None:
-        """As long as it has a case; and they are told apart without reading them."""
+        """As long as a group has a case, its solution can be looked up, and so can the key and kind of the solution alone."""
         ledger = self._ledger()
         steps = Trajectory([Step(action="go to the sink")])
         new = [self._case(query="a"), self._case(query="b"), self._case(query="c", solution=steps)]
@@ -125,10 +125,10 @@ class LedgerCasesContract(LedgerMaterial):
 
 
 class LedgerEpisodesContract(LedgerMaterial):
-    """Episodes, how their runs ended, and those that close without a label."""
+    """Episodes: reading them, how their runs ended, and closing them without a label."""
 
     def test_an_episode_is_read_as_it_stands(self) -> None:
-        """With what its recalls were told of it."""
+        """An episode has the metadata that its recalls gave."""
         ledger = self._ledger()
         ledger.record(self._recall("e1", thread="t", metadata={"user": "ann"}, arm="holdout", holdout=0.5, at=3.0))
         ledger.record(self._recall("e1", query="again"))
@@ -140,7 +140,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert ledger.episodes.one("nobody") is None
 
     def test_episodes_are_listed_oldest_first(self) -> None:
-        """By namespace, status, time of opening, and who judged them."""
+        """They can be filtered by namespace, status, time of opening, and source of the reward."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -154,7 +154,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [one.id for one in ledger.episodes.listed(None, status="open", before=3.0)] == ["e1"]
 
     def test_the_newest_episode_of_a_thread(self) -> None:
-        """Of this namespace."""
+        """Only episodes of the same namespace count."""
         ledger = self._ledger()
         for episode in ("e1", "e2"):
             ledger.record(self._recall(episode, thread="t"))
@@ -165,7 +165,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert ledger.episodes.latest(2, "t") is ledger.episodes.latest(1, "nobody's") is None
 
     def test_how_a_run_ended_is_noted_while_its_episode_is_open(self) -> None:
-        """And is what it is settled with, where nobody says anything else."""
+        """The noted solution is used when the episode is settled without another one."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         assert ledger.episodes.finish("e1", 1, "interrupted", None)
@@ -179,7 +179,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert not ledger.episodes.finish("e1", 1, "error", None)
 
     def test_an_episode_closes_once(self) -> None:
-        """Without a label; the log tells it."""
+        """It is closed without a label, and the log has an entry for that."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         key, before = ledger.unsettled("e1", 1).key, ledger.head()
@@ -191,7 +191,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [(change.closes, change.ref) for change in ledger.tail(before)] == [(True, key)]
 
     def test_a_report_is_taken_back_where_that_is_asked_for(self) -> None:
-        """Of its agent alone: what somebody else has said stands."""
+        """Only an agent's own report can be withdrawn; a reward from another source stays."""
         ledger = self._ledger()
         for episode, source in (("e1", "agent"), ("e2", "host")):
             ledger.record(self._recall(episode))
@@ -204,7 +204,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (found.status, found.reward) == ("expired", None)
 
     def test_only_so_much_waits_for_somebodys_word(self) -> None:
-        """One more report is refused before it is made."""
+        """A report beyond the limit is refused, and nothing is written."""
         ledger = self._ledger()
         ledger.episodes.check_room(1, 1_000)
         self._refused(QuotaExceeded, lambda: ledger.episodes.check_room(1, MOST_REPORTED_BYTES + 1))

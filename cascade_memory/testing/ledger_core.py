@@ -19,12 +19,12 @@ from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 
 class LedgerCoreContract(LedgerMaterial):
-    """The ledger as a whole, its log, recall and reward."""
+    """The ledger as a whole, its log, recalls and rewards."""
 
     # -- the ledger as a whole ---------------------------------------------------------------------------------------
 
     def test_a_namespace_keeps_its_number(self) -> None:
-        """And an unknown one has none until it is made."""
+        """An unknown namespace has no number until it is created."""
         ledger = self._ledger()
         assert ledger.namespace("default", create=True) == 1
         assert ledger.namespace("other", create=False) is None
@@ -33,7 +33,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.namespaces() == {"default": 1, "other": number}
 
     def test_the_first_write_notes_the_embedder_and_others_are_refused(self) -> None:
-        """Vectors of two embedders must not meet."""
+        """Vectors of two embedders must not be mixed."""
         ledger = self._ledger()
         ledger.bind("one")
         assert ledger.facts.get("embedder") is None
@@ -47,7 +47,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.facts.get("embedder") == "one"
 
     def test_a_ledger_that_is_gone_takes_nothing_more(self) -> None:
-        """What would be written then would be nowhere. Only a ledger that has a file can lose it."""
+        """A write would be lost if the file was deleted or replaced. A ledger without a file skips this test."""
         ledger = self._ledger()
         ledger.check()
         ledger.check(log=False)
@@ -59,7 +59,7 @@ class LedgerCoreContract(LedgerMaterial):
             self._refused(StoreError, lambda: ledger.cases.add([self._case()]))
 
     def test_a_ledger_that_cannot_be_written_is_read(self) -> None:
-        """And says why it is not written; where it can be brought about."""
+        """It says why it cannot be written. Skipped if the subclass cannot make such a ledger."""
         ledger = self.unwritable()
         if ledger is not None:
             assert ledger.read_only
@@ -68,7 +68,7 @@ class LedgerCoreContract(LedgerMaterial):
             assert ledger.cases.count(None) == 0
 
     def test_a_closed_ledger_says_so(self) -> None:
-        """However often it is closed."""
+        """It raises after ``close``, which may be called several times."""
         ledger = self._ledger()
         ledger.close()
         ledger.close()
@@ -79,7 +79,7 @@ class LedgerCoreContract(LedgerMaterial):
     # -- the log -----------------------------------------------------------------------------------------------------
 
     def test_the_log_tells_what_happened_in_order(self) -> None:
-        """Whoever follows it misses nothing."""
+        """A reader of the log misses no change."""
         ledger = self._ledger()
         start = ledger.head()
         ledger.cases.add([self._case()])
@@ -98,14 +98,14 @@ class LedgerCoreContract(LedgerMaterial):
     # -- recall ------------------------------------------------------------------------------------------------------
 
     def test_the_newest_cases_come_in_order_of_age(self) -> None:
-        """Of one namespace."""
+        """Only cases of one namespace are returned."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=name, solution=name) for name in "abc"])
         assert ledger.newest(1, 2).tolist() == ledger.scan(1, 0, 10).keys[1:].tolist()
         assert ledger.newest(7, 2).tolist() == []
 
     def test_cases_are_scanned_page_by_page(self) -> None:
-        """None twice, none left out, and not beyond what was asked for."""
+        """No case is returned twice or left out, and none beyond the last key that was asked for."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=name) for name in "abcde"])
         first = ledger.scan(1, 0, 2)
@@ -116,7 +116,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert len(ledger.scan(1, int(rest.keys[-1]), 10)) == len(ledger.scan(2, 0, 10)) == 0
 
     def test_candidates_say_what_choosing_needs(self) -> None:
-        """Those that are gone are missing, and those that nobody verified of late where that is asked for."""
+        """Removed cases are left out; so are, if that is asked for, cases that were not verified recently."""
         ledger = self._ledger()
         first, _, _ = ledger.cases.add(
             [
@@ -157,7 +157,7 @@ class LedgerCoreContract(LedgerMaterial):
         self._refused(InvalidInput, lambda: ledger.filtered(1, {"n": {"$like": 1}}))
 
     def test_a_recall_joins_an_open_episode_of_its_namespace_alone(self) -> None:
-        """Another namespace's is none of its business, and a closed one takes none."""
+        """A recall cannot join an episode of another namespace, nor a closed one."""
         ledger = self._ledger()
         first = ledger.record(self._recall("e1"))
         assert ledger.record(self._recall("e1", query="again")) > first
@@ -167,7 +167,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.insight.recalls(1) == 2
 
     def test_a_recall_that_waited_does_not_bring_back_what_was_forgotten(self) -> None:
-        """Neither its case nor its episode; one that knows of it is written down."""
+        """Neither the case nor the episode comes back; a recall that has seen the deletion is recorded."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
         gone, stays = self._keys(ledger)
@@ -183,7 +183,7 @@ class LedgerCoreContract(LedgerMaterial):
     # -- reward ------------------------------------------------------------------------------------------------------
 
     def test_what_must_be_known_to_settle_an_episode(self) -> None:
-        """Its query and its vector, and of each recall the groups and the similarity of its candidates."""
+        """The query and its vector, and for each recall the groups and the similarity of its candidates."""
         ledger = self._ledger()
         first = ledger.record(self._recall("e1", candidates=(5, 6), groups=np.array([3, 4])))
         second = ledger.record(self._recall("e1", query="again"))
@@ -195,7 +195,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.unsettled("e1", None).key == found.key
 
     def test_an_outcome_its_case_and_its_labels_become_true_together(self) -> None:
-        """And are what learning reads."""
+        """Learning then reads them all."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         (key,) = self._keys(ledger)
@@ -216,7 +216,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert (episode.status, episode.reward, episode.cases) == ("settled", 1.0, (used.id,))
 
     def test_settling_twice_changes_nothing_or_is_refused(self) -> None:
-        """The same value is a repeat, another one a contradiction."""
+        """Settling with the same value again changes nothing; another value is refused."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         assert ledger.settle(self._settlement("e1", 0.0)).changed
@@ -225,7 +225,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.insight.counts(1)["rewards"] == 1
 
     def test_overwriting_takes_back_the_case_and_the_labels(self) -> None:
-        """As if the first outcome had never been."""
+        """The result is the same as if the first outcome had never existed."""
         ledger = self._ledger()
         recall = ledger.record(self._recall("e1"))
         labels = {recall: np.zeros(0, np.float32)}
@@ -237,7 +237,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert feedback.agreement is None
 
     def test_what_somebody_else_says_counts_more_than_what_an_agent_says(self) -> None:
-        """It takes the place of that unasked, and the other way round nothing does."""
+        """It replaces an agent's report without ``overwrite``, while an agent's report never replaces it."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, source="agent"))
@@ -246,7 +246,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.insight.rewards(1) == [(0.0, False)]
 
     def test_only_what_was_seen_is_confirmed(self) -> None:
-        """An episode that is another one by now stays as it is."""
+        """If the content of the episode has changed meanwhile, nothing is confirmed."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         seen = ledger.episodes.one("e1")
@@ -256,7 +256,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.settle(self._settlement("e1", 1.0, confirms=seen.fingerprint)).changed
 
     def test_an_unknown_a_foreign_and_a_closed_episode_are_refused(self) -> None:
-        """Each with its own error."""
+        """Each of them raises its own error."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         self._refused(UnknownEpisode, lambda: ledger.unsettled("nobody", 1))

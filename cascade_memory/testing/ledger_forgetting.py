@@ -9,10 +9,10 @@ _ONE = dict.fromkeys(_NOTHING, 1)
 
 
 class LedgerForgettingContract(LedgerMaterial):
-    """Whoever is named goes wholly, and takes nobody else along."""
+    """Everything that is named is forgotten completely, and nothing else is."""
 
     def test_forgetting_a_case_forgets_the_episode_that_made_it(self) -> None:
-        """Its query says the same."""
+        """The query of the episode has the same content."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
@@ -21,7 +21,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.lessons.history(1, 10) == []
 
     def test_no_recall_names_a_case_that_is_forgotten(self) -> None:
-        """And each that did says that its probabilities are not whole any more."""
+        """Each recall that named it is marked, since its probabilities are no longer complete."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
         gone, stays = self._keys(ledger)
@@ -34,7 +34,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert [one.forgot for one in ledger.insight.judged(1)] == [True]
 
     def test_what_was_said_with_metadata_goes_and_others_keep_the_case(self) -> None:
-        """As long as somebody vouches for it, it is told as the word of the first who is left."""
+        """While others have verified a case, it stays, with the first of them as its source."""
         ledger = self._ledger()
         for episode, user in (("e1", "ann"), ("e2", "bob")):
             ledger.record(self._recall(episode, metadata={"user": user}))
@@ -47,7 +47,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.cases.count(None) == 0
 
     def test_an_episode_goes_with_its_case_unless_others_vouch_for_it(self) -> None:
-        """What it counted is taken back, and the log tells it."""
+        """Its outcomes no longer count, and the log has an entry for that."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="shown")])
         (shown,) = self._keys(ledger)
@@ -64,7 +64,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert self._keys(ledger) == [shown]
 
     def test_a_namespace_goes_as_a_whole_and_keeps_its_number(self) -> None:
-        """Others stay as they are."""
+        """Other namespaces stay as they are."""
         ledger = self._filled()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -76,7 +76,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.cases.count(None) == ledger.cases.count(other) == 1
 
     def test_no_byte_stays_of_what_is_scrubbed(self) -> None:
-        """Nor of what was searched for; the log says from which line on."""
+        """Queries of searches are scrubbed as well; the log has an entry for the purge."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a secret"), self._case(query="no harm")])
         secret, harmless = self._keys(ledger)
@@ -95,10 +95,10 @@ class LedgerForgettingContract(LedgerMaterial):
 
 
 class LedgerExpiryContract(LedgerMaterial):
-    """Cases that were not verified for long wait aside for a while."""
+    """Cases that were not verified for a long time are set aside for a while."""
 
     def test_what_is_set_aside_comes_back_or_goes(self) -> None:
-        """Under its id, with a new key, as if it were verified now."""
+        """A case comes back with its id and a new key, as if it had just been verified."""
         ledger = self._ledger()
         old, older = ledger.cases.add([self._case(query="old"), self._case(query="older")])
         keys = dict(zip((old, older), self._keys(ledger), strict=True))
@@ -126,7 +126,7 @@ class LedgerExpiryContract(LedgerMaterial):
         assert ledger.cases.count(1) == 2
 
     def test_what_is_set_aside_can_be_forgotten(self) -> None:
-        """Like any other."""
+        """It can be forgotten like any other case."""
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(metadata={"user": "ann"})])
         self.wait(1.1 * self.TTL)

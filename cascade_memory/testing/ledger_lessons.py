@@ -11,10 +11,10 @@ from cascade_memory.testing.ledger_material import LedgerMaterial
 
 
 class LedgerLessonsContract(LedgerMaterial):
-    """What outcomes teach."""
+    """The outcomes from which policies learn."""
 
     def test_recalls_of_an_episode_share_its_credit(self) -> None:
-        """One half each, for two."""
+        """If there are two recalls, each gets one half."""
         ledger = self._ledger()
         first = ledger.record(self._recall("e1"))
         second = ledger.record(self._recall("e1", query="again"))
@@ -24,7 +24,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.recalls_of(10_000) == []
 
     def test_an_outcome_teaches_until_it_is_taken_back(self) -> None:
-        """The one that takes its place does then."""
+        """After that, the outcome that replaced it teaches."""
         ledger = self._ledger()
         recall = ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0))
@@ -36,7 +36,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert [one.reward for one in ledger.lessons.feedback(second)] == [0.25]
 
     def test_what_is_not_to_be_learned_from_teaches_nothing(self) -> None:
-        """It is recorded all the same."""
+        """It is recorded nevertheless."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, learns=False))
@@ -45,7 +45,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.insight.rewards(1) == [(1.0, False)]
 
     def test_history_is_told_oldest_first_and_ends_where_it_is_asked_to(self) -> None:
-        """Of one namespace, or of all."""
+        """The history can be that of one namespace or of all."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -63,7 +63,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert told(None, 2, until=outcomes[2]) == [1.0, 2.0]
 
     def test_the_last_outcome_is_known_when_it_was_forgotten(self) -> None:
-        """Its number is never given again."""
+        """Its key is never used again."""
         ledger = self._ledger()
         assert ledger.lessons.last_outcome() == 0
         for episode in ("e1", "e2"):
@@ -77,7 +77,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.last_outcome() > last
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
-        """So that pairs can be read again; the episode's query where the recall has none of its own."""
+        """So pairs can be read again. A recall without a query of its own has that of the episode."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         keys = tuple(self._keys(ledger))
@@ -91,7 +91,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.asked(10_000) is None
 
     def test_whoever_learned_knows_whether_anything_was_taken_back_since(self) -> None:
-        """In this namespace: what was replaced, forgotten or purged."""
+        """In this namespace, that covers outcomes that were replaced, forgotten or purged."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0))
@@ -110,7 +110,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.took_back(1, since)
 
     def test_votes_are_the_recalls_in_which_something_was_verified(self) -> None:
-        """With the similarity of each candidate, and how far it agreed."""
+        """Each has the similarity of its candidates, and how far they agreed with the verified solution."""
         ledger = self._ledger()
         numbers = np.zeros((2, 6), np.float32)
         numbers[:, Column.SIMILARITY] = [0.75, 0.5]
@@ -123,7 +123,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.votes(1, 1) == ledger.lessons.votes(2, 10) == []
 
     def test_what_nobody_learns_from_any_more_keeps_what_was_shown(self) -> None:
-        """A few episodes at a time, until only the last outcomes are whole."""
+        """Compaction takes a few episodes at a time. Older recalls keep the shown case, the last ones all their candidates."""
         ledger = self._ledger()
         recalls: list[int] = []
         for number in range(4):
@@ -138,10 +138,10 @@ class LedgerLessonsContract(LedgerMaterial):
 
 
 class LedgerInsightContract(LedgerMaterial):
-    """What a ledger holds, and what came of it."""
+    """Counts of what a ledger holds, and the results of its episodes."""
 
     def test_everything_is_counted(self) -> None:
-        """By namespace, or in all of them."""
+        """Counts are per namespace, or for all namespaces together."""
         ledger = self._filled()
         counts = ledger.insight.counts(1)
         assert counts == {
@@ -157,7 +157,7 @@ class LedgerInsightContract(LedgerMaterial):
         assert (ledger.insight.counts(1), ledger.insight.counts(None)["cases"]) == (counts, 4)
 
     def test_rewards_say_whether_a_case_was_shown(self) -> None:
-        """Those that stand, oldest first."""
+        """Only valid rewards are returned, oldest first."""
         ledger = self._ledger()
         ledger.record(self._recall("e1", candidates=(5,)))
         ledger.record(self._recall("e2"))
@@ -168,7 +168,7 @@ class LedgerInsightContract(LedgerMaterial):
         assert ledger.insight.rewards(2) == []
 
     def test_a_judged_episode_says_how_its_choice_was_made(self) -> None:
-        """Its arm and the probability of that; what a shadow would have shown, and the lesson as the shadow saw it."""
+        """It has the arm and its probability, what a shadow would have shown, and the outcome with the shadow's features."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"q{i}") for i in range(2)])
         keys = tuple(self._keys(ledger))

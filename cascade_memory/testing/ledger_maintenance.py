@@ -20,10 +20,10 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 class LedgerMaintenanceContract(LedgerMaterial):
-    """Whether a ledger is sound, putting it right, and moving it to another embedder."""
+    """Checking a ledger, repairing it, and moving it to another embedder."""
 
     def test_a_sound_ledger_is_left_as_it_is(self) -> None:
-        """Nothing is found, and nothing is done."""
+        """No fault is found, and nothing is changed."""
         ledger = self._filled()
         before = list(ledger.archive.dump())
         assert ledger.maintenance.integrity() == "ok"
@@ -34,7 +34,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert list(ledger.archive.dump()) == before
 
     def test_what_belongs_to_nothing_goes_alone(self) -> None:
-        """Where there can be any such thing."""
+        """Only orphaned rows are removed. Skipped if a ledger cannot have any."""
         ledger = self._filled()
         before, torn = list(ledger.archive.dump()), self.tear(ledger)
         assert sum(ledger.maintenance.orphans().values()) == torn
@@ -43,7 +43,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert list(ledger.archive.dump()) == before
 
     def test_what_cannot_be_read_is_found_and_mended(self) -> None:
-        """A note about a mirror that is none; no case goes for that."""
+        """An unreadable note about a mirror is removed; no case is removed for that."""
         ledger = self._filled()
         ledger.facts.set("mirror", "no note")
         ledger.facts.set("mirror:elsewhere", "nor this")
@@ -55,7 +55,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.cases.count(None) == 3
 
     def test_times_that_lie_ahead_are_brought_back(self) -> None:
-        """Those that do not stay as they are."""
+        """Other times stay as they are."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", created_at=100.0), self._case(query="b", created_at=2_000.0)])
         ledger.record(self._recall("e1", at=3_000.0))
@@ -66,7 +66,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert [case.created_at for case, _ in ledger.cases.after(0, 10)] == [100.0, 1_000.0]
 
     def test_episodes_that_stay_open_are_counted(self) -> None:
-        """Those that began before a moment."""
+        """Only episodes that began before the given time count."""
         ledger = self._ledger()
         for number in range(3):
             ledger.record(self._recall(f"e{number}", at=float(number)))
@@ -74,7 +74,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert [ledger.maintenance.open_before(moment) for moment in (1.0, 2.0, 3.0)] == [0, 1, 2]
 
     def test_vectors_of_another_length_are_counted(self) -> None:
-        """Those of cases and those of episodes."""
+        """The vectors of cases and of episodes are counted."""
         ledger = self._ledger()
         ledger.cases.add([self._case()])
         ledger.record(self._recall("e1"))
@@ -82,7 +82,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.maintenance.odd_vectors(len(VECTOR) + 1) == 2
 
     def test_every_vector_is_replaced_or_none(self) -> None:
-        """Then whoever has the folder open with the embedder of before is refused."""
+        """After that, a process that has the folder open with the old embedder gets an error."""
         ledger = self._ledger()
         ledger.bind("one")
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
@@ -109,7 +109,7 @@ class LedgerFactsContract(LedgerMaterial):
     """Small facts about the folder, by name."""
 
     def test_a_fact_is_what_it_was_set_to_last(self) -> None:
-        """And is found by how its name begins."""
+        """Facts are also found by the beginning of their names."""
         ledger = self._ledger()
         assert ledger.facts.get("mirror:a") is None
         for name, value in (("mirror:a", "1"), ("mirror:b", "2"), ("other", "3"), ("mirror:a", "4")):
@@ -119,7 +119,7 @@ class LedgerFactsContract(LedgerMaterial):
         assert ledger.facts.names("mirror:%") == []
 
     def test_the_diary_is_not_the_log(self) -> None:
-        """Nobody who follows learns of it, and it is sound."""
+        """Readers of the log do not see events, and the ledger stays sound."""
         ledger = self._ledger()
         before = ledger.head(), ledger.insight.counts(None), ledger.facts.names("")
         ledger.facts.note_event("trained", 1, {"steps": 7, "loss": 0.5})
@@ -129,10 +129,10 @@ class LedgerFactsContract(LedgerMaterial):
 
 
 class LedgerArchiveContract(LedgerMaterial):
-    """Everything as plain records and back, and a copy of it all."""
+    """Exporting everything as plain records, importing it, and copying the ledger."""
 
     def test_everything_travels(self) -> None:
-        """What one ledger dumps, another loads; twice is once."""
+        """One ledger loads what another dumped; loading it twice changes nothing."""
         ledger, other = self._filled(), self.make()
         records = list(ledger.archive.dump())
         assert other.archive.load(records, len(VECTOR), str) == len(records)
@@ -150,7 +150,7 @@ class LedgerArchiveContract(LedgerMaterial):
         assert other.maintenance.faults(10) == []
 
     def test_a_record_that_cannot_be_keeps_all_others_out(self) -> None:
-        """All or none."""
+        """Either all records are loaded or none."""
         ledger, other = self._filled(), self.make()
         records = [*ledger.archive.dump(), {"kind": "rumour", "namespace": "default"}]
         self._refused(InvalidInput, lambda: other.archive.load(records, len(VECTOR), str))
@@ -158,7 +158,7 @@ class LedgerArchiveContract(LedgerMaterial):
         assert other.cases.count(None) == other.head() == 0
 
     def test_a_copy_holds_what_was_there(self) -> None:
-        """In a file of its own; the ledger goes on as before."""
+        """The copy is a separate file; the ledger goes on as before."""
         ledger = self._filled()
         ledger.facts.set("identity", "abc")
         before = list(ledger.archive.dump())

@@ -1,4 +1,4 @@
-"""What the contract of a ledger is tried with."""
+"""Helpers and sample data for the contract tests of a ledger."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ VECTOR = np.array([0.6, 0.8], np.float32)
 
 
 class LedgerMaterial:
-    """Makes ledgers, and what goes into them."""
+    """Makes ledgers, and records to put into them."""
 
-    TTL = 1.0  # seconds of running time after which cases expire here; more where ``wait`` need not sleep
+    TTL = 1.0  # seconds of running time after which cases expire in the tests; set more if ``wait`` does not really sleep
 
     def make(self) -> Ledger:
         """Return the ledger under test."""
         raise NotImplementedError
 
     def tear(self, ledger: Ledger) -> int:
-        """Leave rows that belong to nothing, as a torn file does, and return how many; 0 where a ledger cannot have any."""
+        """Create orphaned rows, as in a damaged file, and return how many; 0 if this ledger cannot have any."""
         del ledger
         return 0
 
     def wait(self, seconds: float) -> None:
-        """Let running time pass."""
+        """Let this much running time pass."""
         time.sleep(seconds)
 
     def unwritable(self) -> Ledger | None:
-        """Return a ledger with a namespace that can be read and not be written; None where there is no way to make one."""
+        """Return a ledger with a namespace that can be read but not written; None if there is no way to make one."""
         return None
 
     def _ledger(self) -> Ledger:
@@ -107,11 +107,11 @@ class LedgerMaterial:
         return Settlement(**{**fields, **options})
 
     def _keys(self, ledger: Ledger, namespace: int = 1) -> list[int]:
-        """Return the keys of all cases, in order of age."""
+        """Return the keys of all cases, oldest first."""
         return ledger.newest(namespace, 1_000).tolist()
 
     def _outcomes(self, ledger: Ledger) -> list[int]:
-        """Return the keys of all outcomes there ever were, in order of age."""
+        """Return the keys of all outcomes that ever existed, oldest first."""
         return [change.ref for change in ledger.tail(0) if change.settles]
 
     def _filled(self) -> Ledger:

@@ -16,7 +16,7 @@ class SolutionMatcherContract:
         raise NotImplementedError
 
     def test_one_answer_per_stored_solution_in_the_unit_interval_or_unknown(self) -> None:
-        """Text and trajectories, alike and different."""
+        """This holds for texts and trajectories, equal or different."""
         walk = Trajectory([Step(action="look")])
         answers = self.make().agreement("Paris", ["Paris", "paris ", "Lyon", walk])
         assert len(answers) == 4
@@ -24,7 +24,7 @@ class SolutionMatcherContract:
         assert list(self.make().agreement("Paris", [])) == []
 
     def test_equal_keys_agree(self) -> None:
-        """The key is what clusters are made of."""
+        """Clusters are built by key, so solutions with equal keys must agree."""
         matcher = self.make()
         assert matcher.key("Paris") == matcher.key("Paris")
         assert matcher.agreement("Paris", ["Paris"])[0] == 1.0

@@ -1,4 +1,4 @@
-"""What every ``CaseMirror`` must do, and one that lives in RAM."""
+"""What every ``CaseMirror`` must do, and a mirror in RAM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.ports.case_mirror import CaseMirror
 
 
 class MirrorInRam:
-    """Holds cases in dictionaries: for tests of what feeds a mirror."""
+    """A mirror that holds cases in dictionaries, to test code that feeds a mirror."""
 
     shared = False
     answers = True
@@ -25,15 +25,15 @@ class MirrorInRam:
         self.is_open = False
 
     def exists(self) -> bool:
-        """Say whether it was ever fed."""
+        """Say whether the mirror holds anything."""
         return bool(self.cases)
 
     def seal(self) -> str:
-        """Return the ids."""
+        """Build the seal from the ids of the cases."""
         return repr({name: sorted(kept) for name, kept in self.cases.items()})
 
     def is_sealed(self, before: str) -> bool:
-        """Compare the ids."""
+        """Compare the present ids with a seal."""
         return self.seal() == before
 
     def open(self) -> None:
@@ -59,7 +59,7 @@ class MirrorInRam:
         return len(self.cases.get(namespace, {}))
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
-        """Nothing to do."""
+        """Do nothing: a mirror in RAM needs no preparation."""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
         """Scan."""
@@ -71,7 +71,7 @@ class MirrorInRam:
         self.is_open = False
 
     def recover(self) -> bool:
-        """Start with nothing."""
+        """Start again with an empty mirror."""
         self.discard()
         return False
 
@@ -99,14 +99,14 @@ class CaseMirrorContract:
         return mirror, vectors
 
     def test_what_was_fed_is_found_in_its_namespace_only(self) -> None:
-        """Any namespace will do."""
+        """Cases are found in their own namespace, whatever its name is."""
         mirror, vectors = self._fed()
         assert mirror.count("default") == mirror.count("tenant/42: Zoë") == 4
         assert mirror.nearest_ids("default", vectors[2], 1) == ["default-2"]
         mirror.close()
 
     def test_feeding_again_changes_nothing(self) -> None:
-        """A batch may be fed twice."""
+        """Feeding the same batch twice is the same as feeding it once."""
         mirror, vectors = self._fed()
         mirror.upsert("default", [Case(id="default-1", namespace="default", query="q", solution="s")], vectors[1:2])
         assert mirror.count("default") == 4
@@ -123,7 +123,7 @@ class CaseMirrorContract:
         mirror.close()
 
     def test_a_closed_mirror_is_recognised_until_it_was_changed(self) -> None:
-        """A mirror of ours only: what is shared has no seal."""
+        """Only an unshared mirror has a seal."""
         mirror, _ = self._fed()
         mirror.close()
         before = mirror.seal()
@@ -134,7 +134,7 @@ class CaseMirrorContract:
         assert not mirror.is_sealed(before)
 
     def test_a_discarded_mirror_is_empty(self) -> None:
-        """And does not exist."""
+        """A discarded mirror does not exist any more."""
         mirror, _ = self._fed()
         mirror.discard()
         assert not mirror.exists()

@@ -10,7 +10,7 @@ DIMENSION = 16
 
 
 def some_cases(n: int, seed: int = 0) -> Candidates:
-    """Return n cases with words, solutions and unit vectors."""
+    """Make n cases with words, solutions and unit vectors."""
     rng = np.random.default_rng(seed)
     words = ("cup", "lamp", "desk", "fridge", "microwave", "heat", "clean")
     vectors = rng.normal(size=(n, DIMENSION)).astype(np.float32)
@@ -27,7 +27,7 @@ def some_cases(n: int, seed: int = 0) -> Candidates:
 class PairEncoderContract:
     """Subclass it, return a fresh encoder for vectors of ``DIMENSION`` from ``make``, and let pytest collect it.
 
-    ``make`` gets the cases whose vectors the encoder may look up.
+    ``make`` receives the cases whose vectors the encoder may look up.
     """
 
     def make(self, cases: Candidates) -> PairEncoder:
@@ -38,7 +38,7 @@ class PairEncoderContract:
         return Query(text="heat the cup", vector=some_cases(1, seed=9).vectors[0])
 
     def test_one_finite_row_per_candidate_for_any_number_of_them(self) -> None:
-        """Also before any case was retained."""
+        """This holds even before any case was retained."""
         cases = some_cases(12)
         for retained in (False, True):
             encoder = self.make(cases)
@@ -57,7 +57,7 @@ class PairEncoderContract:
                 assert np.isfinite(features).all()
 
     def test_an_emptied_encoder_knows_nothing_of_what_was_retained(self) -> None:
-        """It is as new, and the one that it came from is as it was."""
+        """It behaves like a new encoder, and the encoder that made it is unchanged."""
         cases, query = some_cases(80), self._query()
         used, fresh = self.make(cases), self.make(cases)
         used.retain(cases)

@@ -8,7 +8,7 @@ from cascade_memory.ports.policy import Feedback, Policy, Slate
 
 
 def random_slate(n: int, dimension: int, seed: int = 0) -> Slate:
-    """Return a slate of n candidates whose first feature is the similarity, best first."""
+    """Make a slate of n candidates, the most similar first; their first feature is the similarity."""
     rng = np.random.default_rng(seed)
     similarity = np.sort(rng.random(n))[::-1]
     features = rng.normal(size=(n, dimension))
@@ -47,7 +47,7 @@ class PolicyContract:
         return policy
 
     def test_chooses_k_distinct_candidates_for_any_n(self) -> None:
-        """Never more than there are, never one twice."""
+        """A policy never chooses more candidates than there are, nor one twice."""
         policy = self.make()
         for n in (1, 2, 5, 33):
             for k in (1, 2, n, n + 1):
@@ -57,7 +57,7 @@ class PolicyContract:
                 assert choice.chosen.max() < n
 
     def test_every_array_has_one_entry_per_candidate_and_propensities_are_probabilities(self) -> None:
-        """A choice can be logged."""
+        """A choice can be logged as it is."""
         choice = self._trained().select(random_slate(7, self.dimension), 2, abstain=True, seed=3)
         for array in (choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity):
             assert len(array) == 7
@@ -65,14 +65,14 @@ class PolicyContract:
         assert (choice.uncertainty >= 0).all()
 
     def test_the_same_seed_gives_the_same_choice(self) -> None:
-        """No hidden state in choosing."""
+        """The choice depends on the arguments and on what was learned, and on nothing else."""
         policy, slate = self._trained(), random_slate(9, self.dimension)
         first, second = (policy.select(slate, 3, abstain=True, seed=11) for _ in range(2))
         np.testing.assert_array_equal(first.chosen, second.chosen)
         assert first.abstained == second.abstained
 
     def test_a_state_that_travelled_chooses_alike(self) -> None:
-        """state_dict and load_state_dict lose nothing that matters."""
+        """A policy that was saved by ``state_dict`` and loaded chooses like the original."""
         policy, copy = self._trained(), self.make()
         copy.load_state_dict(policy.state_dict())
         assert copy.rewards == policy.rewards
@@ -84,7 +84,7 @@ class PolicyContract:
             assert one.abstained == other.abstained
 
     def test_rebuilding_from_nothing_is_starting_afresh(self) -> None:
-        """What was learned can be forgotten."""
+        """After ``rebuild([])`` a policy behaves like a new one."""
         policy, fresh = self._trained(), self.make()
         policy.rebuild([])
         slate = random_slate(9, self.dimension)
@@ -93,7 +93,7 @@ class PolicyContract:
         assert policy.rewards == 0
 
     def test_an_expected_reward_that_is_withdrawn_leaves_no_trace(self) -> None:
-        """Open episodes may be abandoned."""
+        """An episode that is never rewarded must not change later choices."""
         policy, slate = self._trained(), random_slate(9, self.dimension)
         before = policy.select(slate, 1, abstain=False, seed=0)
         policy.expect(10_000, slate, before)
@@ -102,7 +102,7 @@ class PolicyContract:
         np.testing.assert_allclose(policy.select(slate, 1, abstain=False, seed=0).score, before.score, atol=1e-6)
 
     def test_an_episode_without_candidates_is_no_error(self) -> None:
-        """The first episode of every memory has none."""
+        """The first recall of every memory has no candidates."""
         policy, nothing = self.make(), np.zeros(0)
         empty = Slate(features=np.zeros((0, 0)), similarity=nothing, groups=np.zeros(0, np.int64))
         chosen = np.zeros(0, np.int64)

@@ -248,7 +248,7 @@ def test_where_descriptors_run_out_nevertheless_the_server_waits_quietly_and_com
         process.terminate()
         said = process.communicate(timeout=20)[1]
         assert "Traceback" not in said
-        assert said.count("no descriptors are left for new connections") == 1
+        assert said.count("no file descriptors are left for new connections") == 1
 
 
 def processor_seconds(pid: int) -> float:

@@ -100,7 +100,7 @@ def test_the_same_report_twice_is_one_and_another_is_refused(memory):
     verbs = Verbs(memory)
     episode_id = verbs.recall_cases(TASK)["episode_id"]
     verbs.report_outcome(episode_id, 1, "microwave it")
-    assert verbs.report_outcome(episode_id, 1, "oven")["status"] == "was reported before, and stays as it was"
+    assert verbs.report_outcome(episode_id, 1, "oven")["status"] == "was reported before; nothing was changed"
     with pytest.raises(AlreadyRewarded):
         verbs.report_outcome(episode_id, 0)
 
