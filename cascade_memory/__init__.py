@@ -36,7 +36,7 @@ __all__ = [
     "with_tool_calls",
 ]
 
-# Loaded at first use (PEP 562): importing the package alone costs nothing.
+# Modules are imported at first use (PEP 562), so that importing the package alone is fast.
 _HOMES = {
     "CascadeMemory": "assembly.cascade",
     "Case": "domain.case",

@@ -1,4 +1,4 @@
-"""``python -m cascade_memory`` is ``cascade-memory``."""
+"""Makes ``python -m cascade_memory`` the same as ``cascade-memory``."""
 
 from cascade_memory.cli import main
 

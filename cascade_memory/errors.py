@@ -1,21 +1,21 @@
-"""Every exception this library raises on purpose.
+"""All exceptions that this library raises on purpose.
 
     CascadeError
     ├── InvalidInput (ValueError)        an argument cannot be used; nothing was changed
-    │   └── EmbedderFailed               the embedder raised, or returned what are no vectors; nothing was changed
+    │   └── EmbedderFailed               the embedder raised, or returned no valid vectors; nothing was changed
     ├── UnknownEpisode (LookupError)     no episode with this id in this namespace
     ├── UnknownCase (LookupError)        no case with this id in this namespace
     ├── EpisodeClosed                    the episode was settled, discarded or has expired
     │   └── AlreadyRewarded              settled before, with another value
-    ├── ContentChanged                   what is to be confirmed is not what is on record
-    ├── QuotaExceeded                    too much waits for somebody's word
+    ├── ContentChanged                   the content to be confirmed has changed
+    ├── QuotaExceeded                    too many reports wait for confirmation
     ├── MemoryClosed (RuntimeError)      the memory was used after close()
     ├── MemoryForked (RuntimeError)      the memory was used in a forked child
     ├── MissingExtra (ImportError)       an optional package is not installed
-    ├── ModelUnavailable (ConnectionError)  a chat model that a benchmark asked gave no reply
+    ├── ModelUnavailable (ConnectionError)  a chat model gave no reply in a benchmark
     └── StoreError (OSError)             the folder cannot be used as it is
-        ├── StoreUnwritable              no permission, or no room left
-        ├── StoreBusy                    somebody else has been writing for too long
+        ├── StoreUnwritable              no permission, or no space left
+        ├── StoreBusy                    another process has been writing for too long
         ├── StoreCorrupt                 not a ledger, or a damaged one
         ├── StoreReplaced                replaced, moved or deleted while it was open
         ├── SchemaTooNew                 written by a newer version of this library
@@ -31,10 +31,10 @@ from cascade_memory.visible import visible
 
 
 class CascadeError(Exception):
-    """Base of everything raised on purpose by this library. Messages may quote texts: what nobody would see is written out."""
+    """Base class of this library's exceptions. Messages may quote texts, so invisible characters in them are made visible."""
 
     def __str__(self) -> str:
-        """Return the message for people."""
+        """Return the message with invisible characters made visible."""
         return visible(super().__str__())
 
 
@@ -43,7 +43,7 @@ class InvalidInput(CascadeError, ValueError):
 
 
 class EmbedderFailed(InvalidInput):
-    """The embedder raised, or returned what are no vectors of its dimension. Nothing was changed."""
+    """The embedder raised, or returned something other than vectors of its dimension. Nothing was changed."""
 
 
 class UnknownEpisode(CascadeError, LookupError):
@@ -55,7 +55,7 @@ class UnknownCase(CascadeError, LookupError):
 
 
 class EpisodeClosed(CascadeError):
-    """The episode takes no reward any more: it was settled, discarded or has expired."""
+    """The episode cannot be rewarded any more: it was settled, discarded or has expired."""
 
 
 class AlreadyRewarded(EpisodeClosed):
@@ -63,19 +63,19 @@ class AlreadyRewarded(EpisodeClosed):
 
 
 class ContentChanged(CascadeError):
-    """What was to be confirmed is not what is on record: look again. Nothing was changed."""
+    """The content to be confirmed has changed since it was seen: look at it again. Nothing was changed."""
 
     @classmethod
     def of(cls, episode_id: str, fingerprint: str) -> ContentChanged:
-        """Say so of an episode."""
+        """Create the exception for an episode."""
         return cls(
-            f"episode {episode_id!r} does not say any more what {fingerprint!r} stands for: look at it again, and confirm the "
-            "fingerprint that it has now"
+            f"the content of episode {episode_id!r} no longer has the fingerprint {fingerprint!r}: "
+            "look at it again, and confirm its present fingerprint"
         )
 
 
 class QuotaExceeded(CascadeError):
-    """More waits for somebody's word than a namespace may hold. Nothing was changed."""
+    """The namespace already holds too many reports of agents that nobody has confirmed. Nothing was changed."""
 
 
 class MemoryClosed(CascadeError, RuntimeError):
@@ -91,7 +91,7 @@ class MissingExtra(CascadeError, ImportError):
 
 
 class ModelUnavailable(CascadeError, ConnectionError):
-    """A chat model gave no reply: its server is down, or refuses. Nobody's failure at a task; the message says what to do."""
+    """A chat model gave no reply: its server is down or refuses. This is not a failed task; the message says what to do."""
 
 
 class StoreError(CascadeError, OSError):
@@ -107,11 +107,11 @@ class StoreBusy(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """The ledger is damaged, or is no ledger of this library."""
+    """The ledger is damaged, or is not a ledger of this library."""
 
 
 class StoreReplaced(StoreError):
-    """The ledger was replaced, moved or deleted while it was open: what is written there is not in the folder."""
+    """The ledger was replaced, moved or deleted while it was open, so that further writes would be lost."""
 
 
 class SchemaTooNew(StoreError):

@@ -1,4 +1,4 @@
-"""Names that are imported when they are first asked for: a framework is loaded by those who use it."""
+"""Imports names at their first use, so that only users of a framework load it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cascade_memory.errors import MissingExtra
 
 
 def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collection[str] = (), remedy: str = "") -> Any:
-    """Return a name of a package from the module that is its home; if one of the optional packages is missing, say the remedy.
+    """Import a name of a package from its home module; if an optional package is missing, the error names the remedy.
 
     >>> load("cascade_memory.domain", "Case", {"Case": "case"}).__name__
     'Case'

@@ -1,4 +1,4 @@
-"""The rankers that ship, and what they are made of: ``CascadeMemory(ranker=rankers.light(exploration=...))``."""
+"""The built-in rankers and their parts: ``CascadeMemory(ranker=rankers.light(exploration=...))``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts for people and for prompts: characters that nobody sees are written out, and what is too long is cut in the middle."""
+"""Prepares texts for people and for prompts: it makes invisible characters visible, and cuts long texts in the middle."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _PICTURES = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-# Scripts that are written from right to left, and scripts whose letters join.
+# Scripts that are written from right to left, and scripts with joined letters.
 _LEFTWARD = "\u05be-\u05ff\u0608-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _JOINING = (
     "\u0620-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18af\u1a00-\u1aff\u1b00-\u1c4f\ua800-\ua82f"
     "\ua840-\ua8ff\ua930-\ua9df\uaa60-\uaaff\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010aff\U00011000-\U00011fff"
     "\U0001e900-\U0001e95f"
 )
-_FLAGS = ("gbeng", "gbsct", "gbwls")  # the regions whose flags emoji know; whatever else follows a black flag may be a message
+_FLAGS = ("gbeng", "gbsct", "gbwls")  # the regions that have flag emoji; other tags after a black flag may hide a message
 _NEEDED = "|".join(
     [
         f"\U0001f3f4(?:{'|'.join(''.join(chr(0xE0000 + ord(c)) for c in region) for region in _FLAGS)})\U000e007f",
-        f"(?<=[{_PICTURES}0-9#*])[\ufe0e\ufe0f]",  # as text or as a picture
-        f"(?:(?<=[{_PICTURES}])|(?<=[{_PICTURES}]\ufe0f))\u200d(?=[{_PICTURES}])",  # a family
+        f"(?<=[{_PICTURES}0-9#*])[\ufe0e\ufe0f]",  # shows a character as text or as a picture
+        f"(?:(?<=[{_PICTURES}])|(?<=[{_PICTURES}]\ufe0f))\u200d(?=[{_PICTURES}])",  # joins emoji, such as a family
         f"(?<=[{_JOINING}])[\u200c\u200d]",
-        "(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]",  # Mongolian letters have several shapes
+        "(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]",  # chooses the shape of a Mongolian letter
         f"(?:(?<=[{_LEFTWARD}])[\u061c\u200e\u200f]|[\u061c\u200e\u200f](?=[{_LEFTWARD}]))",
-        "(?<=[^\\W\\d_])\u00ad(?=[^\\W\\d_])",  # where a word may be broken
+        "(?<=[^\\W\\d_])\u00ad(?=[^\\W\\d_])",  # a soft hyphen within a word
     ]
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
@@ -39,7 +39,7 @@ _NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    r"""Return a text for people: what they would not see, and what would turn a line around, is written out.
+    r"""Prepare a text for people: invisible characters, and those that change the direction of text, are written out.
 
     >>> visible("pay bob\u202e\U000e0041")
     'pay bob<U+202E><U+E0041>'
@@ -48,7 +48,7 @@ def visible(text: str) -> str:
 
 
 def legible(text: str) -> str:
-    r"""Return a text for a prompt: what no reader of the script needs is written out; joined letters and emoji stay whole.
+    r"""Prepare a text for a prompt: invisible characters are written out, unless the script or an emoji needs them.
 
     >>> legible("pay bob\u200b"), legible("\U0001f468\u200d\U0001f469") == "\U0001f468\u200d\U0001f469"
     ('pay bob<U+200B>', True)
@@ -68,7 +68,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def fitting(text: str, limit: int) -> str:
-    """Return a text for a prompt, cut where it is too long, also by what has to be written out."""
+    """Prepare a text for a prompt, and cut it to the limit; writing out invisible characters may make it longer."""
     return shortened(legible(shortened(text, limit)), 2 * limit)
 
 
@@ -84,7 +84,7 @@ _Shown = TypeVar("_Shown")
 
 
 def shown_visibly(one: type[_Shown]) -> type[_Shown]:
-    """Let the ``repr`` of a class be for people: Python's own shows some of what nobody sees as it is."""
+    """Make the ``repr`` of a class show invisible characters; Python's own leaves some of them as they are."""
     plain: Callable[[Any], str] = one.__repr__
 
     def written(self: _Shown) -> str:

@@ -1,4 +1,4 @@
-"""``cascade-memory bench``: does memory help, and which?"""
+"""``cascade-memory bench``: measures whether a memory helps, and compares kinds of memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def data(options: argparse.Namespace) -> int:
-    """Say of each task whether its data is there, and of one where it comes from."""
+    """List for each task whether its data is present; for a single task, say where the data comes from."""
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
     folder = folder_of_data(options.data)
@@ -45,7 +45,7 @@ def data(options: argparse.Namespace) -> int:
 
 
 def games(options: argparse.Namespace) -> int:
-    """Make household games, as far as the folder lacks them."""
+    """Generate the household games that the folder lacks."""
     from cascade_memory.evaluation.environments.household.games import make_games
 
     made = make_games(options.out, count=options.count, seed=options.seed, progress=False if options.json else None)
@@ -54,10 +54,10 @@ def games(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a suite, or the part of it that was asked for, and print what came out."""
+    """Run a suite, or the chosen part of it, and print the results."""
     if bench_own.is_asked_for(options):
         return bench_own.run(options)
-    # Not at the top: every command would pay for it, and a server on stdio is a process per call.
+    # Not imported at the top: it would slow down every command, also a server on stdio, which clients start anew each time.
     from cascade_memory.evaluation.bench.human import HUMAN
     from cascade_memory.evaluation.bench.methods import KNOWN
     from cascade_memory.evaluation.bench.rows import Rows
@@ -97,11 +97,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence[str]) -> Suite:
-    """Return a suite with the conditions that were asked for, and its own where none were."""
+    """Return a suite with the conditions given on the command line, and otherwise its own."""
     from cascade_memory.evaluation.bench.conditions import rewards_named, wrong_cases_named
 
     if options.misled and (reused := [name for name in tasks if name in REUSED]):
-        raise InvalidInput(f"--misled is about the SIMULATED solver, which does not play {reused[0]!r}: name other --tasks")
+        raise InvalidInput(
+            f"--misled is a setting of the SIMULATED solver, which does not play {reused[0]!r}: choose other --tasks"
+        )
     return replace(
         suite,
         rewards=[rewards_named(one) for one in options.rewards or suite.rewards],
@@ -111,26 +113,26 @@ def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence
 
 
 def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
-    """Refuse to compare rows that were made with another embedder."""
+    """Refuse a file whose rows were measured with another embedder."""
     from cascade_memory.evaluation.bench.stage import best_embedder
 
     mine = best_embedder().identity
     other = next((row["embedder"] for row in rows if row.get("embedder") not in (None, mine)), None)
     if other is not None:
-        raise InvalidInput(f"{out} has rows made with the embedder {other!r}, here it would be {mine!r}: name another file")
+        raise InvalidInput(f"{out} has rows for the embedder {other!r}, but the embedder is {mine!r} now: name another file")
 
 
 _WHO = {"simulated": "SIMULATED solver", "reuse": "REUSE agent", "reuse-map": "REUSE agent that only maps words"}
 
 
 def _print_success(rows: list[dict[str, Any]]) -> None:
-    """Print the tables of each solver: figures of several do not compare."""
+    """Print the tables of each solver, since figures of different solvers cannot be compared."""
     for solver in dict.fromkeys(row["solver"] for row in rows):
         bench_report.print_success(f"{_WHO[solver]}, no language model", [row for row in rows if row["solver"] == solver])
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Say what another policy would have earned, or why that is not known."""
+    """Print the estimated mean reward of another policy, or why it cannot be estimated."""
     from cascade_memory.evaluation.replay import ONE_STEP
     from cascade_memory.evaluation.replay import replay as replayed
 

@@ -1,4 +1,4 @@
-"""Where the data of the benchmark lies."""
+"""Finds the folder with the data of the benchmark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cascade_memory.errors import InvalidInput
 
 
 def folder_of_data(given: Path | None) -> Path:
-    """Return the folder of the data that was named, or that the environment names."""
+    """Return the folder given on the command line, or otherwise by the environment variable."""
     folder = given or (Path(found) if (found := os.environ.get("CASCADE_DATA")) else None)
     if folder is None:
-        raise InvalidInput("name the folder of the data: --data DIR, or the environment variable CASCADE_DATA")
+        raise InvalidInput("name the folder with the data: --data DIR, or the environment variable CASCADE_DATA")
     return folder

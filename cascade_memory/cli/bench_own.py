@@ -1,4 +1,4 @@
-"""``cascade-memory bench run`` with a real model, or on a stream of one's own."""
+"""``cascade-memory bench run`` with a real model, or on the user's own stream."""
 
 from __future__ import annotations
 
@@ -22,23 +22,29 @@ if TYPE_CHECKING:
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """Add what ``bench run`` takes for a model, and for a stream of one's own."""
-    model = run.add_argument_group("with a real model (its key: the environment variable OPENAI_API_KEY)")
-    model.add_argument("--model", metavar="NAME", help="as its server calls it")
-    model.add_argument("--base-url", metavar="URL", help="of an OpenAI-compatible server, such as http://localhost:8000/v1")
-    about = 'laid over the paper\'s settings; null leaves one to the server: \'{"temperature": 0.6, "top_k": 20}\''
+    """Add the options of ``bench run`` for a model and for the user's own stream."""
+    model = run.add_argument_group("with a real model (its key is read from the environment variable OPENAI_API_KEY)")
+    model.add_argument("--model", metavar="NAME", help="the model's name on its server")
+    model.add_argument(
+        "--base-url", metavar="URL", help="address of an OpenAI-compatible server, such as http://localhost:8000/v1"
+    )
+    about = "change the paper's settings; null means the server's default: '{\"temperature\": 0.6, \"top_k\": 20}'"
     model.add_argument("--sampling", type=_json_object, default={}, metavar="JSON", help=about)
-    model.add_argument("--prices", nargs=2, type=float, metavar=("PROMPT", "REPLY"), help="of a million tokens")
-    model.add_argument("--act-only", action="store_true", help="in ScienceWorld and ALFWorld: actions without thoughts")
+    model.add_argument("--prices", nargs=2, type=float, metavar=("PROMPT", "REPLY"), help="prices of a million tokens")
+    model.add_argument(
+        "--act-only", action="store_true", help="in ScienceWorld and ALFWorld: the model writes actions without thoughts"
+    )
     own = run.add_argument_group("on a stream of your own")
     own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
-    own.add_argument("--judge", metavar="JUDGE", help="of a model's replies: exact (default), jaccard, or module:function")
-    own.add_argument("--instruction", metavar="TEXT", help="what a model is told before each task")
-    own.add_argument("--alone", type=float, metavar="P", help="without a model: how often the SIMULATED solver succeeds alone")
+    own.add_argument("--judge", metavar="JUDGE", help="judges a model's replies: exact (default), jaccard, or module:function")
+    own.add_argument("--instruction", metavar="TEXT", help="the instruction that a model gets before each task")
+    own.add_argument(
+        "--alone", type=float, metavar="P", help="without a model: how often the SIMULATED solver succeeds without a case"
+    )
 
 
 def is_asked_for(options: argparse.Namespace) -> bool:
-    """Say whether the command is about a model or a stream of one's own."""
+    """Say whether the command uses a real model or the user's own stream."""
     needs = dict.fromkeys(("base_url", "prices", "sampling", "act_only", "judge"), "model")
     needs |= dict.fromkeys(("instruction", "alone"), "stream")
     for one, other in needs.items():
@@ -53,7 +59,7 @@ def is_asked_for(options: argparse.Namespace) -> bool:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play what was asked for, and print what came out."""
+    """Play the chosen tasks, and print the results."""
     from cascade_memory.evaluation.bench.measure import measure
 
     suite = SUITES[options.suite]
@@ -96,9 +102,9 @@ def _tasks(options: argparse.Namespace) -> list[str]:
             if why := lacking(name, folder_of_data(options.data)):
                 raise InvalidInput(why)
             continue
-        task_named(name)  # says which there are
+        task_named(name)  # if there is no such task, this raises and lists the tasks
         if not CATALOGUE[name].is_there(folder := folder_of_data(options.data)):
-            raise InvalidInput(f"no data for {name} in {folder}: cascade-memory bench data says where it comes from")
+            raise InvalidInput(f"no data for {name} in {folder}: cascade-memory bench data says where to get it")
     return names
 
 
@@ -117,7 +123,7 @@ def _judge(name: str) -> Callable[[str, Any], float]:
         return known[name]
     module, _, function = name.partition(":")
     if not function:
-        raise InvalidInput(f"a judge is exact, jaccard, or module:function, not {name!r}")
+        raise InvalidInput(f"a judge must be exact, jaccard, or module:function, not {name!r}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as python itself does
     try:
@@ -125,19 +131,19 @@ def _judge(name: str) -> Callable[[str, Any], float]:
     except (ImportError, AttributeError) as error:
         raise InvalidInput(f"there is no judge {name!r}: {error}") from error
     if not callable(found):
-        raise InvalidInput(f"the judge {name!r} is no function of a reply and a label")
+        raise InvalidInput(f"the judge {name!r} is not a function of a reply and a label")
     return cast("Callable[[str, Any], float]", found)
 
 
 def _solver(options: argparse.Namespace) -> Attempts:
     if not options.model:
         if options.alone is None:
-            raise InvalidInput("who solves the tasks? --model NAME --base-url URL, or --alone P for a SIMULATED solver")
+            raise InvalidInput("choose who solves the tasks: --model NAME --base-url URL, or --alone P for a SIMULATED solver")
         from cascade_memory.evaluation.bench.stage import Simulated
 
         return Simulated(alone=options.alone)
     if not options.base_url:
-        raise InvalidInput("--model needs --base-url URL, of an OpenAI-compatible server")
+        raise InvalidInput("--model needs --base-url URL, the address of an OpenAI-compatible server")
     from cascade_memory.evaluation.model import Model, OpenAICompatible, Prices
 
     chat = OpenAICompatible(base_url=options.base_url, model=options.model, extra=options.sampling)
@@ -155,7 +161,7 @@ def _json_object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"no JSON: {error}") from error
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
     if not isinstance(found, dict):
         raise argparse.ArgumentTypeError("a JSON object is needed")
     return cast("dict[str, Any]", found)

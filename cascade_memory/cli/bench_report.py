@@ -1,4 +1,4 @@
-"""``cascade-memory bench report`` and ``bench tune``: a page from rows, and parameters from a prefix of a stream."""
+"""``cascade-memory bench report`` makes a page from rows; ``bench tune`` chooses parameters on the first tasks of a stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cascade_memory.evaluation.bench.plan import ALONE, Run
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the page."""
+    """Write the page of the report."""
     from cascade_memory.evaluation.report.write import write_report
 
     target = write_report(options.rows, options.out or beside(options.rows), options.tuning, options.against)
@@ -23,7 +23,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def beside(rows: Path) -> Path:
-    """Return the folder of a report that nobody named.
+    """Return the default folder of a report, beside the rows.
 
     >>> beside(Path("results/bench.jsonl")).as_posix()
     'results/bench-report'
@@ -32,13 +32,13 @@ def beside(rows: Path) -> Path:
 
 
 def report_if_possible(rows: Path, folder: Path | None) -> None:
-    """Write the page at the end of a run, or say what it takes: the rows are there either way."""
+    """Write the page at the end of a run. If that fails, print why: the rows are kept in any case."""
     from cascade_memory.evaluation.report.write import write_report
 
     try:
         print(f"report: {write_report(rows, folder or beside(rows))}")
     except (MissingExtra, InvalidInput, OSError) as why:
-        print(f"no report: {why}; later: cascade-memory bench report {rows}")
+        print(f"no report was written: {why}; to write it later: cascade-memory bench report {rows}")
 
 
 def print_success(who: str, rows: list[dict[str, Any]]) -> None:
@@ -54,7 +54,7 @@ def print_success(who: str, rows: list[dict[str, Any]]) -> None:
 
 
 def tune(options: argparse.Namespace, data: Path) -> int:
-    """Choose parameters, and say what that cost."""
+    """Choose parameters, and print what the tuning cost."""
     from cascade_memory.evaluation.bench.runner import run as run_all
     from cascade_memory.evaluation.bench.tuning import GRIDS, rate
     from cascade_memory.evaluation.bench.tuning import tune as tune_method
@@ -63,7 +63,7 @@ def tune(options: argparse.Namespace, data: Path) -> int:
     if options.task not in ALONE:
         raise InvalidInput(f"{options.task!r} has no declared simulated solver to tune with; there are {', '.join(ALONE)}")
     if options.task not in CATALOGUE or not CATALOGUE[options.task].is_there(data):
-        raise InvalidInput(f"no data for {options.task!r} in {data}: cascade-memory bench data says what is there")
+        raise InvalidInput(f"no data for {options.task!r} in {data}: cascade-memory bench data lists what is there")
     wanted = Run(options.task, options.method, 0, options.limit)
     play_all = partial(run_all, data=data, target=options.out, jobs=options.jobs, progress=False if options.json else None)
     grids = {"learning_rate": options.learning_rates, "alpha": options.alphas}

@@ -1,4 +1,4 @@
-"""What each command does."""
+"""The functions of the commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Command = Callable[[argparse.Namespace], int]
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Play the demonstration."""
+    """Play the demo."""
     if options.tasks < 10:
         raise InvalidInput("--tasks must be at least 10")
     check_picture(options.plot, "--plot")
@@ -52,8 +52,8 @@ def demo(options: argparse.Namespace) -> int:
     rows = [[name, f"{100 * both:.1f} %", f"{100 * last:.1f} %"] for name, (both, last) in rates.items()]
     print_table(f"success on {options.tasks} tasks", ["", "all tasks", "last fifth"], rows)
     print(
-        f"SIMULATED solver: right alone with {ZERO_SHOT:.0%}, with a fitting case with 97%, "
-        f"spoilt by a misleading one with {MISLED:.0%}. Embedder: {result.embedder}."
+        f"SIMULATED solver: it solves {ZERO_SHOT:.0%} of the tasks alone and 97% with a fitting case; "
+        f"a misleading case spoils {MISLED:.0%} of its successes. Embedder: {result.embedder}."
     )
     if plot is not None:
         print(f"picture: {plot}")
@@ -72,13 +72,13 @@ def stats(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Show what the memory is worth."""
+    """Show how much the memory helps."""
     with _existing(options.path, options.namespace) as memory:
         found = memory.report(namespace=options.namespace, everywhere=options.namespace is None)
     if options.json:
         _print_json(found.as_dict())
         return 0
-    print_table(f"what the memory in {options.path} is worth", ["", ""], [list(row) for row in found.rows()])
+    print_table(f"how much the memory in {options.path} helps", ["", ""], [list(row) for row in found.rows()])
     for note in found.notes:
         print(note)
     return 0
@@ -97,7 +97,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def rebuild(options: argparse.Namespace) -> int:
-    """Make the Chroma folder anew."""
+    """Build the Chroma folder again from the ledger."""
     with _existing(options.path) as memory:
         memory.rebuild()
         cases = memory.stats(everywhere=True).cases
@@ -106,14 +106,14 @@ def rebuild(options: argparse.Namespace) -> int:
 
 
 def reindex(options: argparse.Namespace) -> int:
-    """Embed everything anew."""
+    """Embed all cases again, with another embedder."""
     cases = reindex_folder(options.path, options.embedder, progress=None if not options.json else False)
-    _done(options, {"reindexed": cases, "embedder": options.embedder}, f"{cases:,} cases embedded anew")
+    _done(options, {"reindexed": cases, "embedder": options.embedder}, f"{cases:,} cases embedded again")
     return 0
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write JSON lines."""
+    """Export the memory as JSON lines."""
     if options.file != "-":
         check_there(options.path)
         check_writable(options.file, "the file")
@@ -127,7 +127,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def import_(options: argparse.Namespace) -> int:
-    """Read JSON lines."""
+    """Import JSON lines."""
     source = sys.stdin if options.file == "-" else _readable(options.file)
     with source as lines:
         first = lines.readline()
@@ -149,7 +149,7 @@ def backup(options: argparse.Namespace) -> int:
 
 
 def restore(options: argparse.Namespace) -> int:
-    """Put a copy back."""
+    """Restore a backup."""
     held = restore_folder(options.backup, options.path, replace=options.replace)
     _done(options, held, f"restored: {_counted(held)}")
     return 0
@@ -178,13 +178,14 @@ def forget(options: argparse.Namespace) -> int:
         )
     lines = [f"forgotten: {receipt.summary()}"]
     if options.purge:
-        lines.append("purged: no file of the memory holds a byte of it" if receipt.purged else "not everything could be purged")
+        purged = "purged: no file of the memory holds a byte of the deleted data"
+        lines.append(purged if receipt.purged else "not everything could be purged")
     _done(options, receipt.as_dict(), "\n".join([*lines, *(f"still to do: {one}" for one in receipt.stale)]))
     return 0 if receipt.purged or not options.purge else 1
 
 
 def expired(options: argparse.Namespace) -> int:
-    """List what has expired; bring it back."""
+    """List expired cases, and bring them back if asked to."""
     with _existing(options.path, options.namespace) as memory:
         back: list[str] = []
         if options.bring_back is not None:
@@ -212,21 +213,21 @@ def _days(seconds: float) -> str:
     return f"{seconds / 86_400:.1f}"
 
 
-_READABLE = 600  # characters of what is to be vouched for
+_READABLE = 600  # characters that are shown of a report to be confirmed
 
 
 def pending(options: argparse.Namespace) -> int:
-    """List what has only an agent's word; put a human's in its place."""
+    """List what agents reported about themselves; confirm or reject it on behalf of a human."""
     confirmed = dict(_named(one) for one in options.confirm)
     both = sorted(set(confirmed) & set(options.reject))
     if both:
-        raise InvalidInput(f"{both[0]} is to be confirmed and rejected at once")
+        raise InvalidInput(f"{both[0]} cannot be confirmed and rejected at the same time")
     with _existing(options.path, options.namespace) as memory:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
         _check_waiting(options, waiting, confirmed)
         made: list[str | None] = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of rewards that make no case: said below, without an option's name
+            warnings.simplefilter("ignore", UserWarning)  # the warning that a reward stored no case; it is printed below
             for episode_id, seen in confirmed.items():
                 reward = waiting[episode_id].reward or 0.0
                 made.append(memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen))
@@ -239,10 +240,10 @@ def pending(options: argparse.Namespace) -> int:
     if confirmed or options.reject:
         print(f"{len(confirmed)} confirmed, {len(options.reject)} rejected")
     if None in made:
-        print(f"{made.count(None)} of the confirmed made no case: their reward is too low, or nothing was said that solved it")
-    print(f"reported by agents, and by nobody else: {len(left)}")
+        print(f"{made.count(None)} of the confirmed reports stored no case: the reward is too low, or there is no solution")
+    print(f"reported by agents and not confirmed: {len(left)}")
     for one in left:
-        print_whole(_name_of(one))  # as --confirm takes it
+        print_whole(_name_of(one))  # in the form that --confirm expects
         row = [f"{one.reward:g}", shorten(one.query, _READABLE), shorten(_solved(one), _READABLE)]
         print_table("", ["reward", "task", "solution"], [row])
     if any(shorten(text, _READABLE) != shorten(text, sys.maxsize) for one in left for text in (one.query, _solved(one))):
@@ -251,21 +252,23 @@ def pending(options: argparse.Namespace) -> int:
 
 
 def _check_waiting(options: argparse.Namespace, waiting: dict[str, Episode], confirmed: dict[str, str]) -> None:
-    """Refuse all if one is not there, or not as it was seen."""
+    """Refuse all reports if one of them does not exist, or has changed since it was seen."""
     for episode_id in [*confirmed, *options.reject]:
         if episode_id not in waiting:
-            raise InvalidInput(f"no report waits under {episode_id!r} in namespace {options.namespace!r}; nothing was changed")
+            where = f"for the episode {episode_id!r} in namespace {options.namespace!r}"
+            raise InvalidInput(f"no report waits {where}; nothing was changed")
     for episode_id, seen in confirmed.items():
         if waiting[episode_id].fingerprint != seen:
             raise ContentChanged.of(episode_id, seen)
 
 
 def _named(given: str) -> tuple[str, str]:
-    """Return an episode's id, which may have an @ in it, and the fingerprint of what was seen."""
+    """Split EPISODE@FINGERPRINT; the id of the episode may itself contain an @."""
     episode_id, at, seen = given.rpartition("@")
     if not (at and episode_id and seen):
         raise InvalidInput(
-            f"--confirm takes EPISODE@FINGERPRINT, as pending prints it, not {given!r}: what is confirmed is what you saw"
+            f"--confirm needs EPISODE@FINGERPRINT, as pending prints it, not {given!r}: "
+            "the fingerprint ensures that you confirm what you saw"
         )
     return episode_id, seen
 
@@ -275,7 +278,7 @@ def _name_of(one: Episode) -> str:
 
 
 def _solved(one: Episode) -> str:
-    """Return all that would be kept, steps included."""
+    """Return the complete solution that would be stored, including steps."""
     return "" if one.solution is None else solution_text(one.solution)
 
 
@@ -298,7 +301,7 @@ def _readable(file: str) -> IO[str]:
 
 
 def _existing(path: str, namespace: str | None = None) -> CascadeMemory:
-    """Open a memory that is there; refuse a namespace that is not, unless the memory is empty altogether."""
+    """Open an existing memory. An unknown namespace is refused, unless the memory is empty."""
     check_there(path)
     memory = CascadeMemory(path, embedder="stored")
     names = memory.namespaces()

@@ -1,4 +1,4 @@
-"""Parsing, and from errors to exit codes: 0 all went well, 1 something is wrong with the memory, 2 with the command."""
+"""Parses commands and sets the exit code: 0 success, 1 something is wrong with the memory, 2 with the command."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from cascade_memory.visible import visible
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+    """Build the parser for all commands."""
     root = argparse.ArgumentParser(prog="cascade-memory", description="A case memory that learns from outcomes.")
     root.add_argument("--version", action="version", version=f"cascade-memory {__version__}")
     verbs = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    demo = _command(verbs, "demo", commands.demo, "play a synthetic stream: no memory, similarity and CASCADE side by side")
+    demo = _command(verbs, "demo", commands.demo, "play a synthetic stream with no memory, with similarity and with CASCADE")
     demo.add_argument("--tasks", type=int, default=400, help="length of the stream (default 400)")
     demo.add_argument("--seed", type=int, default=0)
-    demo.add_argument("--plot", default="cascade-demo.png", metavar="FILE", help="where the picture goes")
+    demo.add_argument("--plot", default="cascade-demo.png", metavar="FILE", help="the file for the picture")
 
     stats = _on_folder(verbs, "stats", commands.stats, "count cases, episodes and rewards")
-    stats.add_argument("--namespace", help="of this namespace only")
+    stats.add_argument("--namespace", help="only this namespace")
 
-    report = _on_folder(verbs, "report", commands.report, "say what the memory is worth: lift, calibration, coverage, shadow")
-    report.add_argument("--namespace", help="of this namespace only")
+    report = _on_folder(verbs, "report", commands.report, "show how much the memory helps: lift, calibration, coverage, shadow")
+    report.add_argument("--namespace", help="only this namespace")
 
     doctor = _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
-    doctor.add_argument("--fix", action="store_true", help="put right what can be put right without losing anything")
-    _on_folder(verbs, "rebuild", commands.rebuild, "make the Chroma folder anew from the ledger")
+    doctor.add_argument("--fix", action="store_true", help="repair what can be repaired without losing data")
+    _on_folder(verbs, "rebuild", commands.rebuild, "build the Chroma folder again from the ledger")
 
-    reindex = _on_folder(verbs, "reindex", commands.reindex, "embed every case anew with another embedder")
+    reindex = _on_folder(verbs, "reindex", commands.reindex, "embed all cases again with another embedder")
     reindex.add_argument("--embedder", required=True, choices=["minilm", "hashing"])
 
-    backup = _on_folder(verbs, "backup", commands.backup, "copy the memory, as it is now, into a new folder; it may be in use")
+    backup = _on_folder(verbs, "backup", commands.backup, "copy the memory into a new folder; it may be in use meanwhile")
     backup.add_argument("target", help="the new folder")
 
-    restore = _command(verbs, "restore", commands.restore, "put a backup in place; nothing goes before the copy is checked")
+    restore = _command(verbs, "restore", commands.restore, "restore a backup; nothing is removed before the backup was checked")
     restore.add_argument("backup", help="the folder that backup made")
-    restore.add_argument("path", help="the folder of the memory, not open anywhere")
-    restore.add_argument("--replace", action="store_true", help="take the place of the memory that is there")
+    restore.add_argument("path", help="the folder of the memory; it must not be open anywhere")
+    restore.add_argument("--replace", action="store_true", help="replace an existing memory")
 
     export = _on_folder(verbs, "export", commands.export, "write everything as JSON lines")
     export.add_argument("file", help="target file, or - for standard output")
@@ -56,23 +56,25 @@ def parser() -> argparse.ArgumentParser:
     import_ = _on_folder(verbs, "import", commands.import_, "read what export wrote; the folder may be new")
     import_.add_argument("file", help="source file, or - for standard input")
 
-    pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported of themselves; confirm or reject it")
+    pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported about themselves; confirm or reject it")
     pending.add_argument("--namespace", default="default")
     pending.add_argument(
-        "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="what was seen is true: learn from it"
+        "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="the report is true: learn from it"
     )
-    pending.add_argument("--reject", action="append", default=[], metavar="EPISODE", help="it is not: the task was not solved")
+    pending.add_argument(
+        "--reject", action="append", default=[], metavar="EPISODE", help="the report is false: the task was not solved"
+    )
 
     expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
     expired.add_argument("--namespace", default="default")
-    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="make cases of them again: of these, or of all")
+    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
 
     _serve(verbs)
     _bench(verbs)
 
     forget = _on_folder(verbs, "forget", commands.forget, "delete cases, an episode, or a whole namespace")
     forget.add_argument("--namespace", default="default")
-    forget.add_argument("--purge", action="store_true", help="leave no byte of it in any file of the memory")
+    forget.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
     what = forget.add_mutually_exclusive_group(required=True)
     what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
     what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
@@ -85,17 +87,27 @@ def _serve(verbs: _Verbs) -> None:
     about = "offer the memory to tool-calling agents over MCP, until stopped"
     serve = verbs.add_parser("serve", help=about, description=f"{about[0].upper()}{about[1:]}.")
     serve.set_defaults(run=serving.serve)
-    serve.add_argument("--path", required=True, help="the folder of the memory; made if it is not there")
+    serve.add_argument("--path", required=True, help="the folder of the memory; it is created if it does not exist")
     serve.add_argument("--transport", choices=["stdio", "http"], default="stdio")
-    serve.add_argument("--namespace", default="default", help="whose cases")
-    serve.add_argument("--k", type=int, default=3, help="how many cases a recall shows at most (default 3)")
-    serve.add_argument("--read-only", action="store_true", help="cases can be looked up, nothing can be written")
-    serve.add_argument("--trust-agent-rewards", action="store_true", help="learn at once from what agents report of themselves")
+    serve.add_argument("--namespace", default="default", help="the namespace of the cases (default: default)")
+    serve.add_argument("--k", type=int, default=3, help="the largest number of cases that a recall shows (default 3)")
+    serve.add_argument("--read-only", action="store_true", help="cases can be looked up, but nothing can be written")
+    serve.add_argument(
+        "--trust-agent-rewards", action="store_true", help="learn at once from what agents report about themselves"
+    )
     http = serve.add_argument_group("with --transport http")
-    http.add_argument("--host", default="127.0.0.1", help="any other than this machine's own needs a token")
+    http.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on; any that other machines can reach needs a token"
+    )
     http.add_argument("--port", type=int, default=8765)
-    http.add_argument("--token-file", metavar="FILE", help="holds the bearer token; else CASCADE_MEMORY_TOKEN does")
-    http.add_argument("--rate", type=int, default=600, metavar="N", help="requests a minute and client; 0: no limit")
+    http.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the bearer token (default: the environment variable CASCADE_MEMORY_TOKEN)",
+    )
+    http.add_argument(
+        "--rate", type=int, default=600, metavar="N", help="requests per minute and client; 0: no limit (default 600)"
+    )
 
 
 def _positive(text: str) -> int:
@@ -113,58 +125,65 @@ def _share(text: str) -> float:
 
 
 def _bench(verbs: _Verbs) -> None:
-    about = "measure on streams of tasks whether a memory helps, and which"
+    about = "measure on streams of tasks whether a memory helps, and which kind helps most"
     bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
     inner = bench.add_subparsers(dest="bench", required=True, metavar="VERB")
-    data = _command(inner, "data", bench_verbs.data, "say where the data of the tasks comes from, and what is there")
+    data = _command(inner, "data", bench_verbs.data, "list which data of the tasks is present, and where to get it")
     data.add_argument("task", nargs="?", help="one task only")
-    games = _command(
-        inner, "games", bench_verbs.games, "make household games for ALFWorld's engine, as far as they are missing"
-    )
-    games.add_argument("--count", type=int, default=264, help="how many the folder shall hold (default 264)")
-    games.add_argument("--seed", type=int, default=777, help="the same seed makes the same games")
-    games.add_argument("--out", type=Path, required=True, metavar="DIR", help="their folder; of a bench, ROWS.work/games")
-    run = _command(inner, "run", bench_verbs.run, "play streams with every method; goes on where it was stopped")
+    games = _command(inner, "games", bench_verbs.games, "generate the missing household games for ALFWorld's engine")
+    games.add_argument("--count", type=int, default=264, help="how many games the folder shall hold (default 264)")
+    games.add_argument("--seed", type=int, default=777, help="the same seed gives the same games")
+    games.add_argument("--out", type=Path, required=True, metavar="DIR", help="their folder; for bench run: ROWS.work/games")
+    run = _command(inner, "run", bench_verbs.run, "play streams with every method; it continues where it was stopped")
     run.add_argument("--suite", choices=list(SUITES), default="quick", help="quick takes minutes, the others hours")
-    run.add_argument("--tasks", nargs="+", metavar="TASK", help="of the suite's")
-    run.add_argument("--methods", nargs="+", metavar="METHOD", help="of any suite's")
+    run.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks of the suite")
+    run.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods, of any suite")
     run.add_argument("--seeds", type=_positive, help="how many orders of each stream")
-    run.add_argument("--limit", type=_positive, help="the first tasks of each stream only")
-    hard = run.add_argument_group("under harder conditions (several are played one beside the other)")
-    about = "how they arrive: clean, late=100 (tasks), missing=0.5, flipped=0.2 (shares); a name alone has that number"
+    run.add_argument("--limit", type=_positive, help="only the first tasks of each stream")
+    hard = run.add_argument_group("under harder conditions (if you give several values, each is played)")
+    about = "how rewards arrive: clean, late=100 (tasks), missing=0.5, flipped=0.2 (shares); these numbers are the defaults"
     hard.add_argument("--rewards", nargs="+", metavar="HOW", help=about)
-    about = "in the memory: clean (none), start=0.05, along=0.05 (of the tasks; start=500: so many cases)"
+    about = "wrong cases in the memory: clean (none), start=0.05, along=0.05 (shares of the tasks; start=500: 500 cases)"
     hard.add_argument("--wrong-cases", nargs="+", metavar="HOW", help=about)
-    about = "how much a wrong case spoils of what the SIMULATED solver would have got right (0.5)"
+    about = "the share of the SIMULATED solver's successes that a wrong case spoils (default 0.5)"
     hard.add_argument("--misled", nargs="+", type=_share, metavar="P", help=about)
-    run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="processes at once")
-    run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="file of the rows")
+    run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
+    run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="the file for the rows")
     bench_own.add_options(run)
-    replay = _on_folder(inner, "replay", bench_verbs.replay, "estimate another policy from what a memory has written down")
+    replay = _on_folder(
+        inner, "replay", bench_verbs.replay, "estimate the mean reward of another policy from the log of a memory"
+    )
     replay.add_argument("--policy", required=True, metavar="NAME", help="a ranker such as similarity or zero-shot, or shadow")
     replay.add_argument("--namespace", default="default")
-    run.add_argument("--report", type=Path, metavar="DIR", help="folder of the report; beside the rows if not given")
-    report = _command(inner, "report", bench_report.report, "make a page of what was run: where memory helps, and where not")
+    run.add_argument("--report", type=Path, metavar="DIR", help="the folder for the report (default: beside the rows)")
+    report = _command(
+        inner, "report", bench_report.report, "make a page from the rows that shows where memory helps, and where not"
+    )
     report.add_argument("rows", type=Path, help="the file that bench run wrote")
-    report.add_argument("--out", type=Path, metavar="DIR", help="folder of the page; beside the rows if not given")
-    about = "compare with these as well as with zero-shot, NP-CBR and random"
+    report.add_argument("--out", type=Path, metavar="DIR", help="the folder for the page (default: beside the rows)")
+    about = "compare also with these methods, besides zero-shot, NP-CBR and random"
     report.add_argument("--against", nargs="+", default=(), metavar="METHOD", help=about)
-    report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune, to be shown as well")
+    report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune to show as well")
     tune = _command(inner, "tune", bench_verbs.tune, "choose a method's parameters on the first tasks of a stream")
     tune.add_argument("--task", required=True)
     tune.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
-    tune.add_argument("--limit", type=_positive, default=300, help="the first tasks of the stream only (default 300)")
+    tune.add_argument("--limit", type=_positive, default=300, help="only the first tasks of the stream (default 300)")
     tune.add_argument("--seeds", type=_positive, default=1, help="how many orders of them (default 1)")
-    tune.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help="to be tried; else the paper's")
-    tune.add_argument("--alphas", type=float, nargs="+", metavar="X", help="to be tried; else the paper's, 0.1 to 1")
-    tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="processes at once")
-    tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="file of the rows")
+    tune.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help="values to try (default: the paper's)")
+    tune.add_argument("--alphas", type=float, nargs="+", metavar="X", help="values to try (default: the paper's, 0.1 to 1)")
+    tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
+    tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="the file for the rows")
     for verb in (data, run, tune):
-        verb.add_argument("--data", type=Path, metavar="DIR", help="folder of the streams; else CASCADE_DATA names it")
+        verb.add_argument(
+            "--data",
+            type=Path,
+            metavar="DIR",
+            help="the folder with the streams (default: the environment variable CASCADE_DATA)",
+        )
 
 
 class _Verbs(Protocol):
-    """What argparse returns from ``add_subparsers``; its own name for it is private."""
+    """The type that ``add_subparsers`` of argparse returns, whose own name is private."""
 
     def add_parser(self, name: str, *, help: str, description: str) -> argparse.ArgumentParser: ...
 
@@ -191,10 +210,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 2, str(error)
     except CascadeError as error:
         code, message = 1, str(error)
-    except BrokenPipeError:  # whoever read us has read enough
+    except BrokenPipeError:  # the reader of our output, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except OSError as error:  # a full disk, a folder that cannot be read: nobody is helped by where in the program
+    except OSError as error:  # a full disk or an unreadable folder, for example: a traceback would not help
         code, message = 1, str(error)
     except KeyboardInterrupt:
         code, message = 130, "interrupted"

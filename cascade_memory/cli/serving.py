@@ -21,9 +21,9 @@ _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve until stopped. Nothing is written to standard output but the protocol itself."""
+    """Serve until stopped. Only the protocol is written to standard output."""
     if options.read_only:
-        check_there(options.path)  # nothing may be written, so a folder must not be made either
+        check_there(options.path)  # a read-only server must not create a folder either
         with CascadeMemory(options.path, embedder="stored") as memory:
             if (names := memory.namespaces()) and options.namespace not in names:
                 raise InvalidInput(no_namespace(options.namespace, names))
@@ -37,19 +37,19 @@ def serve(options: argparse.Namespace) -> int:
             token=_token(options.token_file),
             per_minute=options.rate,
         )
-    # The memory is to be closed before the process ends: on HTTP the server stops by itself, but then raises the signal again.
+    # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
     with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:
         if listening is None:
             _leave_when_told(memory)
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
         for one in _STOP:
-            signal.signal(one, signal.SIG_IGN)  # it is being closed already
+            signal.signal(one, signal.SIG_IGN)  # the memory is being closed already
     return 0
 
 
 def _check_stdio(options: argparse.Namespace) -> None:
-    """Refuse what would be ignored without a word."""
+    """Refuse options that would be ignored silently."""
     usual = Listening()
     given = {"host": (options.host, usual.host), "port": (options.port, usual.port), "rate": (options.rate, usual.per_minute)}
     ignored = [name for name, (value, default) in given.items() if value != default]
@@ -62,7 +62,7 @@ def _leave(*_: object) -> None:
 
 
 def _leave_when_told(memory: CascadeMemory) -> None:
-    """Close and end on a signal: the SDK waits for the next line on a thread that no exception ends."""
+    """Close the memory and end the process on a signal: the SDK reads lines on a thread that no exception can stop."""
 
     def leave() -> None:
         try:
@@ -80,7 +80,7 @@ def _leave_when_told(memory: CascadeMemory) -> None:
 
 
 def _token(file: str | None) -> str | None:
-    """Return the token; never an argument of the command, which every user of the machine can read."""
+    """Read the token. It is never an argument of the command, since every user of the machine could read that."""
     if file is None:
         return os.environ.get(_TOKEN) or None
     try:

@@ -1,4 +1,4 @@
-"""Tables and bars in a terminal."""
+"""Tables and progress bars in a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cascade_memory.visible import visible
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; texts are shown as they are, whatever markup they contain, but for what nobody would see."""
+    """Print a table. Markup in texts is not interpreted, and invisible characters are made visible."""
     table = Table(title=_plain(title) or None, title_justify="left", show_header=any(head))
     for column in head:
         table.add_column(_plain(column), overflow="fold")
@@ -24,7 +24,7 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 
 def print_whole(line: str) -> None:
-    """Print a line that somebody copies: it is not broken, however long it is."""
+    """Print a line that users copy: it is never wrapped, however long it is."""
     Console().print(_plain(line), soft_wrap=True, highlight=False)
 
 
@@ -33,7 +33,7 @@ def _plain(text: str) -> str:
 
 
 class LiveDemo:
-    """A progress bar with the running success of every contender behind it."""
+    """A progress bar that shows the success of every contender so far."""
 
     def __init__(self, tasks: int, *, quiet: bool) -> None:
         self._progress = Progress(
@@ -55,6 +55,6 @@ class LiveDemo:
         self._progress.stop()
 
     def update(self, done: int, successes: Mapping[str, Sequence[bool]]) -> None:
-        """Show how it stands."""
+        """Show the progress and the success so far."""
         standing = "  ".join(f"{name} {100 * sum(steps) / max(1, len(steps)):.0f}%" for name, steps in successes.items())
         self._progress.update(self._task, completed=done, description=standing)

@@ -1,4 +1,4 @@
-"""Files that a command will write at its end: looked at before its work, not after."""
+"""Checks before a long command that the files it writes at its end can be written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cascade_memory.errors import InvalidInput
 
 
 def check_writable(file: str | Path, option: str) -> None:
-    """Refuse a file that could not be written; nothing of one that is there changes, and none is left behind."""
+    """Refuse a file that cannot be written. An existing file is not changed, and no new file is left behind."""
     path = Path(file)
     there = path.exists()
     try:
@@ -17,17 +17,17 @@ def check_writable(file: str | Path, option: str) -> None:
             path.unlink()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"{option} {str(file)!r} cannot be written ({why}): name another place") from error
+        raise InvalidInput(f"{option} {str(file)!r} cannot be written ({why}): name another file") from error
 
 
 def check_picture(file: str | Path, option: str) -> None:
-    """Refuse a picture that could not be written, or of a kind that cannot be drawn."""
+    """Refuse a picture that cannot be written, or whose format is unknown."""
     check_writable(file, option)
     try:
         from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError:  # there will be no picture, and that is said where it is missing
+    except ImportError:  # without matplotlib there will be no picture; the command says so later
         return
     kinds = FigureCanvasBase.get_supported_filetypes()
     suffix = Path(file).suffix.lstrip(".").lower()
     if suffix and suffix not in kinds:
-        raise InvalidInput(f"{option} {str(file)!r}: there are pictures in {', '.join(sorted(kinds))}, not in {suffix!r}")
+        raise InvalidInput(f"{option} {str(file)!r}: the format must be one of {', '.join(sorted(kinds))}, not {suffix!r}")

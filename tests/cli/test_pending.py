@@ -53,5 +53,5 @@ def test_a_report_that_makes_no_case_is_confirmed_with_a_sentence(tmp_path: Path
         memory.reward(episode, 0.6, solution="s", source="agent")
         (seen,) = memory.reported()
     assert main(["pending", str(tmp_path / "m"), "--confirm", f"{seen.id}@{seen.fingerprint}"]) == 0
-    assert "1 of the confirmed made no case" in capsys.readouterr().out
+    assert "1 of the confirmed reports stored no case" in capsys.readouterr().out
     assert main(["expired", str(tmp_path / "m"), "--namespace", "nobody's"]) == 2
