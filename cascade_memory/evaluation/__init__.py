@@ -1,4 +1,4 @@
-"""Streams of tasks and simulated solvers: to try a memory out, and to measure one."""
+"""Streams of tasks and solvers, to try out a memory and to measure how much it helps."""
 
 from __future__ import annotations
 

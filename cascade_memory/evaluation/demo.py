@@ -1,4 +1,4 @@
-"""``cascade-memory demo``: no memory, similarity and CASCADE on one stream, side by side."""
+"""``cascade-memory demo``: compares no memory, similarity and CASCADE on the same stream."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CONTENDERS = ("no memory", "similarity", "CASCADE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """Successes of each contender, step by step."""
+    """The success of each contender on each task."""
 
     successes: dict[str, list[bool]]
     embedder: str
 
     def rates(self) -> dict[str, tuple[float, float]]:
-        """Return (success over all tasks, success over the last fifth)."""
+        """Compute for each contender its success rate over all tasks and over the last fifth."""
         return {
             name: (float(np.mean(steps)), float(np.mean(steps[-max(1, len(steps) // 5) :])))
             for name, steps in self.successes.items()
@@ -61,7 +61,7 @@ def run_demo(n: int, seed: int, report: Callable[[int, dict[str, list[bool]]], N
 
 
 def plot_demo(result: DemoResult, target: Path) -> None:
-    """Draw success over tasks into a file."""
+    """Plot success over tasks into a file."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

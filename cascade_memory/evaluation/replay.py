@@ -1,4 +1,4 @@
-"""What another policy would have earned on a folder's own episodes, from the probabilities that were written down there."""
+"""Off-policy evaluation of another policy on the logged episodes of a memory, by the propensities in its ledger."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.judged import Judged
 
 ONE_STEP = (
-    "One step deep: what would have been shown in these episodes, from the cases that the ranker in charge had gathered. "
-    "Another one would have gathered others."
+    "This evaluates single choices: what the policy would have shown in these episodes, from the cases that were stored then. "
+    "With this policy from the beginning, other cases would have been stored."
 )
-_ALIKE = "cosine-1"  # an encoder without signals of its own
+_ALIKE = "cosine-1"  # an encoder without features: it needs only the similarity, which every recall logs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What can be said of a policy.
+    """The result of evaluating a policy on logged episodes.
 
-    ``logged`` is what the episodes really earned; ``left_out`` counts those that were no single choice of at most one case, or
-    not seen by this policy, and ``forgot`` how many of those had a candidate that was forgotten since; ``certain`` says that
-    nothing in the episodes that count was left to chance.
+    ``logged`` is the mean reward that the episodes really had. ``left_out`` counts the episodes that could not be used: those
+    with several recalls or shown cases, and those without the policy's features; ``forgot`` counts those of them that had a
+    candidate which was forgotten later. ``certain`` says that every choice in the used episodes was made with certainty.
     """
 
     policy: str
@@ -49,22 +49,22 @@ class Replay:
 
     @property
     def verdict(self) -> str:
-        """Say in words what is known."""
+        """Describe in words what is known about the policy's mean reward."""
         found = self.estimates
         if found.inverse is not None:
-            return f"identified: all its choices had a chance of being made; {found.effective:,.0f} episodes' worth of evidence"
+            return f"identified: all its choices could have been made; effective sample size {found.effective:,.0f} episodes"
         within = f"its mean reward lies between {found.bounds.low:.3f} and {found.bounds.high:.3f}"
         if self.certain:
             return (
-                f"not identified: every choice was made with certainty. explore=0.1 leaves some to chance; as it is, {within}"
+                f"not identified: every choice was made with certainty. explore=0.1 makes some at random; without it, {within}"
             )
         if not found.uncovered:
-            return f"not identified: none of its choices was ever made; {within}"
+            return f"not identified: none of the policy's choices was ever made; {within}"
         share = f"{100 * found.uncovered:.1f} %"
-        return f"not identified: {share} of its choices had no chance of being made; whatever they would have earned, {within}"
+        return f"not identified: {share} of the policy's choices could never have been made; whatever their rewards, {within}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a table shows."""
+        """List the rows of the table."""
         found = self.estimates
         named = (
             ("inverse propensity", found.inverse),
@@ -79,16 +79,16 @@ class Replay:
             *((name, _level(one)) for name, one in named if one is not None),
         ]
         if found.inverse is not None and found.robust is None:
-            rows.append(("doubly robust", "– (not for every choice was success predicted)"))
+            rows.append(("doubly robust", "– (success was not predicted for every choice)"))
         return rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Convert to plain values, ready for JSON."""
         return {**dataclasses.asdict(self), "verdict": self.verdict, "limits": ONE_STEP}
 
 
 def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "default") -> Replay:
-    """Estimate what a policy would have earned in a folder: a ranker by its name, or "shadow" for the one that watched last."""
+    """Estimate the mean reward of a policy on a memory's episodes: a ranker by its name, or "shadow" for the last shadow."""
     ledger = SQLiteLedger(check_there(path) / LEDGER)
     try:
         number = ledger.namespace(check_namespace(namespace), create=False)
@@ -98,13 +98,13 @@ def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "defau
     finally:
         ledger.close()
     if not judged:
-        raise InvalidInput(f"no episode of {namespace!r} was judged yet: there is nothing to replay")
+        raise InvalidInput(f"no episode of {namespace!r} has been judged yet, so there is nothing to replay")
     log = list(_shadowed(judged) if policy == "shadow" else _replayed(judged, policy))
     if not log:
         raise InvalidInput(
-            f"none of {len(judged):,} episodes can be replayed with {policy!r}: they must be of one recall of at most one case "
-            f"(k=1), among the last 2,048, with no candidate forgotten since, and logged with the signals it reads; else run "
-            f"it beside: shadow={policy!r}"
+            f"none of {len(judged):,} episodes can be replayed with {policy!r}: an episode needs one recall of at most "
+            f"one case (k=1), must be among the last 2,048, must have no forgotten candidate, and must have the features that "
+            f"this policy uses. You can also run the policy as a shadow: shadow={policy!r}"
         )
     chances = np.concatenate([one.behaviour for one in log])
     return Replay(
@@ -125,21 +125,19 @@ def _shadowed(judged: Sequence[Judged]) -> Iterator[Logged]:
 
 
 def _replayed(judged: Sequence[Judged], name: str) -> Iterator[Logged]:
-    """Let a policy choose on each slate that was logged, then learn what came of the choice that was made there."""
+    """Let a policy choose from each logged slate, and then learn from the outcome of the choice that was really made."""
     ranker = resolve_ranker(name, hindsight=True)
     if ranker.newest or not ranker.writes_features:
-        raise InvalidInput(
-            f"{name!r} cannot be replayed: it chooses among other candidates, or by texts, which were not logged"
-        )
+        raise InvalidInput(f"{name!r} cannot be replayed: it needs other candidates, or texts, which were not logged")
     policy, reads = ranker.policy(), ranker.encoder(1, _no_vectors).identity
-    # Where showing nothing never had a chance the memory was told to show a case always, and so is whoever takes its place.
+    # If showing nothing never had a positive probability, the memory ran with abstain=False; then the policy does so too.
     abstain = any(with_nothing(one.propensity)[-1] > 0.0 for one in judged if len(one.lesson.slate))
     for seed, one in enumerate(judged):
         n = len(one.lesson.slate)
         if not one.whole or (n and reads not in (_ALIKE, one.encoder)):
             continue
         if n and reads == one.encoder != _ALIKE and one.lesson.slate.features.shape[1] != len(ranker.features):
-            continue  # the ranker in charge failed, and its signals were never computed
+            continue  # the ranker failed in this recall, so its features were not computed
         features = one.lesson.slate.features if reads == one.encoder else np.zeros((n, 0), np.float32)
         slate = dataclasses.replace(one.lesson.slate, features=features)
         lesson, target = dataclasses.replace(one.lesson, slate=slate), np.ones(1)

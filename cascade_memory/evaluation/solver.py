@@ -1,4 +1,4 @@
-"""Who solves tasks; and a simulated solver, which stands in for an LLM whose behaviour is declared instead of paid for."""
+"""Solvers of tasks, and a simulated one: it replaces an LLM, and its success rates are declared as parameters."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from cascade_memory.domain.trajectory import Solution
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a solver came up with, and whether it is right."""
+    """A solver's answer, and whether it is right."""
 
     success: bool
-    answer: Solution | None  # None: nothing worth a case
-    fitting: bool | None = None  # a case that was shown had the right solution; None: none was, or nobody can say
-    steps: int = 1  # actions taken, or calls of tools
+    answer: Solution | None  # None: there is nothing to store as a case
+    fitting: bool | None = None  # whether a shown case had the right solution; None: no case was shown, or it is unknown
+    steps: int = 1  # number of actions or tool calls
 
 
 class Solver(Protocol):
     """Attempts the tasks of a stream."""
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
-        """Attempt the task at this place of the stream with the cases that were recalled, the best first."""
+        """Attempt the task at this place of the stream with the recalled cases, the best first."""
         ...
 
 
 class SimulatedSolver:
-    """SIMULATED, no language model: what it gets right is drawn once per task.
+    """SIMULATED, no language model: whether it solves a task is drawn once per task, from the seed.
 
-    * alone: with probability ``zero_shot``;
-    * shown a case whose solution is the right one: with probability ``matched``;
-    * shown another case: as it would alone, except that with probability ``misled`` the case spoils what it would have got
-      right.
+    * alone, it succeeds with probability ``zero_shot``;
+    * with a case whose solution is right, it succeeds with probability ``matched``;
+    * with another case, it does as it would alone, except that with probability ``misled`` the case spoils a success.
 
-    A wrong answer repeats the solution of the case that was shown; without one, it is some other solution.
+    A wrong answer repeats the solution of the shown case; without a case it is a random other solution.
 
     >>> solver = SimulatedSolver(["a", "b"], zero_shot=0.0, misled=0.5, seed=0)
     >>> solver.solve(0, shown="b")
@@ -58,12 +57,12 @@ class SimulatedSolver:
         self._other = [distinct[(place[label] + int(step)) % len(distinct)] for label, step in zip(labels, away, strict=True)]
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
-        """Attempt a task; of several cases the right one is taken if it is there: kinder to many than an LLM would be."""
+        """Attempt a task. Of several cases it uses a right one if there is one, which an LLM might not find so reliably."""
         solutions = [str(case.solution) for case in cases]
         return self.solve(place, self._labels[place] if self._labels[place] in solutions else next(iter(solutions), None))
 
     def solve(self, task: int, shown: str | None) -> Attempt:
-        """Attempt a task with the solution of a case, or with none."""
+        """Attempt a task with the solution of a case, or without a case."""
         right, other = self._labels[task], self._other[task]
         if shown is None:
             success, wrong = bool(self._alone[task]), other
@@ -74,9 +73,9 @@ class SimulatedSolver:
         return Attempt(success, right if success else wrong, None if shown is None else shown == right)
 
     def is_right(self, task: int, solution: str) -> bool:
-        """Say whether a solution is the task's."""
+        """Say whether a solution is right for a task."""
         return solution == self._labels[task]
 
     def wrong_answer(self, task: int) -> str:
-        """Return a solution that is not the task's."""
+        """Choose a solution that is wrong for a task."""
         return self._other[task]

@@ -1,4 +1,4 @@
-"""One memory, one solver, one stream: test before train."""
+"""Plays a stream with a memory and a solver: each task is attempted before the memory learns from its outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cascade_memory.ports.embedder import Embedder
 
 
 class PrecomputedEmbedder:
-    """An embedder's vectors of a known set of texts, computed once: for running many memories over one stream."""
+    """Holds an embedder's vectors of all texts of a stream, so that many memories can be run over it quickly."""
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
         distinct = list(dict.fromkeys(texts))
@@ -24,20 +24,20 @@ class PrecomputedEmbedder:
         self.identity, self.dimension = embedder.identity, embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Look the vectors up."""
+        """Look up the vectors."""
         return self._vectors[[self._rows[text] for text in texts]]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happened in one episode."""
+    """The result of one episode."""
 
     attempt: Attempt
     shown: bool
 
 
 class Deliver(Protocol):
-    """Brings the outcome of a task to the memory."""
+    """Passes the outcome of a task to the memory."""
 
     def __call__(self, memory: Memory, episode_id: str, place: int, attempt: Attempt) -> None:
         """Reward the memory now, later or not at all."""
@@ -48,13 +48,13 @@ def at_once(memory: Memory, episode_id: str, place: int, attempt: Attempt, *, sa
     """Reward a memory with the outcome of a task; ``said`` is what the reward says instead of the truth."""
     del place
     success = attempt.success if said is None else said
-    # Only a memory that keeps failures as well will show this one: whoever reads it is told.
+    # If the memory stores failures too, this case may be shown later; its metadata tells the solver that it failed.
     failed = None if success else {"solved": False}
     memory.reward(episode_id, success, solution=attempt.answer, metadata=failed)
 
 
 def play(memory: Memory | None, query: str, solver: Solver, place: int, deliver: Deliver = at_once) -> Step:
-    """Let the solver attempt a task with what the memory recalls, and reward the memory with the outcome."""
+    """Let the solver attempt a task with the recalled cases, and reward the memory with the outcome."""
     if memory is None:
         return Step(solver.attempt(place, ()), shown=False)
     recall = memory.recall(query)

@@ -1,4 +1,4 @@
-"""A stream of made-up support tickets in which the nearest wording is often the wrong advice."""
+"""A stream of synthetic support tickets in which the case with the most similar wording is often wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACES = ("Lisbon", "Oslo", "Turin", "Graz", "Cork", "Ghent", "Porto", "Malmö"
 _MONTHS = ("March", "April", "June", "August", "October")
 _CLOSINGS = ("Please advise.", "What should I do?", "Thanks for a quick answer!", "I have the receipt.")
 
-# Each problem in several wordings that share few words; the rest of a ticket says nothing about it.
+# Each problem has several wordings that share few words; the rest of a ticket has nothing to do with the problem.
 _PROBLEMS: dict[str, tuple[str, ...]] = {
     "replace the fuse": ("it is completely dead", "nothing lights up at all", "there is no sign of life"),
     "update the firmware": ("it restarts by itself", "it keeps rebooting every hour", "it goes off and on again"),
@@ -36,14 +36,14 @@ _PROBLEMS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A query and the solution that is right for it."""
+    """A query and its right solution."""
 
     query: str
     solution: str
 
 
 def tickets(n: int, seed: int = 0) -> list[Task]:
-    """Return a stream of tickets.
+    """Generate a stream of tickets.
 
     >>> tickets(1)[0].solution in _PROBLEMS
     True

@@ -203,7 +203,7 @@ def test_a_target_that_cannot_be_written_is_found_before_the_work(folder: str, t
         assert "cannot be written" in capsys.readouterr().err
     pytest.importorskip("matplotlib")
     assert main(["demo", "--plot", str(tmp_path / "demo.doc")]) == 2
-    assert "not in 'doc'" in capsys.readouterr().err
+    assert ", not 'doc'" in capsys.readouterr().err
     assert not list(tmp_path.glob("demo*"))
 
 

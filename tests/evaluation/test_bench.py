@@ -145,7 +145,7 @@ def test_two_runs_do_not_write_to_one_file(streams, tmp_path):
     other = OwnerLock(tmp_path / "rows.work" / "lock")
     (tmp_path / "rows.work").mkdir()
     assert other.try_acquire()
-    with pytest.raises(InvalidInput, match="another run is writing"):
+    with pytest.raises(InvalidInput, match="another benchmark is writing"):
         run(wanted, streams, path, progress=False)
     other.release()
     assert len(run(wanted, streams, path, progress=False)) == 1
@@ -198,9 +198,7 @@ def test_commands(streams, tmp_path, capsys, monkeypatch):
 
 def test_streams_say_what_they_lack(streams, tmp_path, monkeypatch, capsys):
     assert lacking("banking77", streams) is None
-    assert (
-        lacking("spider-map", streams) == f"no data for spider in {streams}: cascade-memory bench data says where it comes from"
-    )
+    assert lacking("spider-map", streams) == f"no data for spider in {streams}: cascade-memory bench data says where to get it"
     monkeypatch.setattr(stages, "find_spec", lambda name: None)
     assert 'pip install "cascade-memory[bench]"' in (lacking("scienceworld", streams) or "")
     monkeypatch.setattr(stages, "find_spec", lambda name: name)

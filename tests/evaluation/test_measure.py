@@ -82,7 +82,7 @@ def test_what_cannot_be_measured_says_why(tmp_path: Path):
         sums(tmp_path, methods=["magic"])
     with pytest.raises(InvalidInput, match="probabilities"):
         Simulated(alone=1.5)
-    with pytest.raises(InvalidInput, match="count from 1"):
+    with pytest.raises(InvalidInput, match="must be at least 1"):
         sums(tmp_path, seeds=0)
     with pytest.raises(InvalidInput, match="no task 'bankingg'"):
         sums(tmp_path, "bankingg")

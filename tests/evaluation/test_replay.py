@@ -240,7 +240,7 @@ def test_what_the_mix_never_shows_is_not_identified(tmp_path):
     found = replay(tmp_path / "memory", "random")
     assert not found.certain
     assert found.estimates.uncovered == pytest.approx(2 / 6)
-    assert "33.3 % of its choices had no chance of being made" in found.verdict
+    assert "33.3 % of the policy's choices could never have been made" in found.verdict
 
 
 def test_learners_are_replayed_on_the_signals_that_they_read(tmp_path):
@@ -335,7 +335,7 @@ def test_the_command(tmp_path, capsys):
     assert main(["bench", "replay", folder, "--policy", "similarity"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "inverse propensity" in out
-    assert "One step deep" in out
+    assert "This evaluates single choices" in out
     assert main(["bench", "replay", folder, "--policy", "similarity", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["estimates"]["inverse"]["estimate"] > 0
     assert main(["bench", "replay", folder, "--policy", "similarity", "--namespace", "other"]) == 2

@@ -1,1 +1,1 @@
-"""Deployment-time learning, measured: streams x methods x seeds, test before train, every row kept."""
+"""The benchmark of learning during deployment: it plays streams with methods and seeds, and stores a row for each run."""

@@ -1,4 +1,4 @@
-"""What makes a stream harder to learn from: rewards that come late, never or false, and wrong cases in the memory."""
+"""Conditions that make a stream harder to learn from: late, missing or false rewards, and wrong cases in the memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.stream import at_once
 from cascade_memory.memory.memory import Memory
 
-WrongCases: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]  # queries and solutions, by the task before which they come
+WrongCases: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]  # task -> the queries and solutions that are stored before it
 
 CLEAN = "clean"
-# What may be asked for, and the number that each has where none is given.
+# The possible conditions, with the default number of each.
 REWARDS = {"late": 100.0, "missing": 0.5, "flipped": 0.2}
 WRONG_CASES = {"start": 0.05, "along": 0.05}
 
@@ -26,7 +26,7 @@ _WRONG_CASES_SAY = {"start": "{} wrong cases at the start", "along": "{} wrong c
 
 
 def rewards_named(text: str) -> str:
-    """Return how a row writes down the way rewards arrive: an empty text if each comes at once and is true.
+    """Convert the way rewards arrive to its form in rows: an empty text if each comes at once and is true.
 
     >>> rewards_named("late"), rewards_named("missing=0.50"), rewards_named("clean")
     ('late=100', 'missing=0.5', '')
@@ -39,7 +39,7 @@ def rewards_named(text: str) -> str:
 
 
 def wrong_cases_named(text: str) -> str:
-    """Return how a row writes down the wrong cases: an empty text if there are none.
+    """Convert the kind of wrong cases to its form in rows: an empty text if there are none.
 
     >>> wrong_cases_named("start=500"), wrong_cases_named("along"), wrong_cases_named("clean")
     ('start=500', 'along=0.05', '')
@@ -65,7 +65,7 @@ def _parsed(text: str, usual: Mapping[str, float]) -> tuple[str, float]:
 
 
 def conditions_of(row: Mapping[str, Any]) -> str:
-    """Say in words what made the run of a row harder, or other than usual; an empty text where nothing did.
+    """Describe the harder conditions of a row's run in words; the text is empty if there were none.
 
     >>> conditions_of({"rewards": "missing=0.5", "wrong_cases": "start=500", "misled": 0.25})
     '50 % of the rewards missing, 500 wrong cases at the start, a misleading case spoils 25 %'
@@ -82,7 +82,7 @@ def conditions_of(row: Mapping[str, Any]) -> str:
 
 
 def by_conditions(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Part rows by what made them harder: their figures do not compare.
+    """Group rows by their conditions, since figures under different conditions cannot be compared.
 
     >>> list(by_conditions([{"rewards": ""}, {"rewards": "late=100"}, {}]))
     ['', 'rewards 100 tasks late']
@@ -94,7 +94,7 @@ def by_conditions(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 class Rewards:
-    """Brings the rewards of one run to its memory, as ``rewards`` of the run says; the seed draws which are missing or false.
+    """Passes the rewards of one run to its memory as the run's ``rewards`` says; the seed decides which are missing or false.
 
     ``learned`` has a list per task: the tasks whose reward came after it, each with whether that reward said that the task was
     solved. A reward that is due after the last task never comes.
@@ -110,7 +110,7 @@ class Rewards:
         self.learned: list[list[tuple[int, bool]]] = [[] for _ in range(n)]
 
     def __call__(self, memory: Memory, episode_id: str, place: int, attempt: Attempt) -> None:
-        """Take what came out of a task, and reward the memory with what is due after it."""
+        """Take the outcome of a task, and give the memory the rewards that are due after it."""
         if not self._missing[place]:
             self._late.append((episode_id, place, attempt))
         while len(self._late) > self._delay:
@@ -121,9 +121,9 @@ class Rewards:
 
 
 def wrong_cases(said: str, queries: Sequence[str], solutions: Sequence[str], seed: int) -> WrongCases:
-    """Return wrong cases by the task before which they come: the query of a task, and the solution of one that has another.
+    """Make wrong cases: each has the query of one task and the different solution of another one.
 
-    Which tasks they name, what they say and where they come depend on nothing but the seed, so every method meets the same.
+    The result maps a task to the cases that are stored before it. It depends only on the seed, so every method gets the same.
 
     >>> wrong_cases("start=1", ["a", "b"], ["x", "y"], seed=0)
     {0: [('b', 'x')]}

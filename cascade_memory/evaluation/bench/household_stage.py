@@ -1,4 +1,4 @@
-"""ALFWorld's kind of games as a stage, and an agent that reuses trajectories."""
+"""Household games like ALFWorld's as a stage, with an agent that reuses trajectories."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-# Games that are made, and the steps that a stream allows.
+# The number of generated games, and the number of steps that each stream allows.
 MADE, SEED = 264, 777
 LIMITS = {"alfworld-20": 20, "alfworld-30": 30}
 
 
 def prepare_household(folders: Folders) -> None:
-    """Make the games, and unpack those of the data, as far as they are not there."""
+    """Generate the games and unpack those of the data, unless this is already done."""
     make_games(folders.work / "games", count=MADE, seed=SEED)
     if CATALOGUE["alfworld"].is_there(folders.data):
         _unpack(folders.data, folders.work / "games-of-the-data")
@@ -37,18 +37,18 @@ def _unpack(data: Path, target: Path) -> None:
             for member in packed.getmembers():
                 path = Path(member.name)
                 source = packed.extractfile(member) if member.isfile() and path.name == GAME else None
-                if source is not None and path.parent.name not in ("", ".", ".."):  # it must not write elsewhere
+                if source is not None and path.parent.name not in ("", ".", ".."):  # an archive must not write elsewhere
                     file = target / path.parent.name / GAME
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(source.read())
     except (OSError, tarfile.TarError) as error:
         raise InvalidInput(f"cannot read {archive}: {error}") from error
-    (target / LISTING).write_bytes(listing.read_bytes())  # last: it says that all of them are there
+    (target / LISTING).write_bytes(listing.read_bytes())  # written last: it marks that all games are there
 
 
 @lru_cache(maxsize=2)
 def embedded(work: Path, limit: int | None, made_alone: bool) -> tuple[list[Game], PrecomputedEmbedder]:
-    """Return the stream of games and the vectors of their tasks; kept for the runs that follow."""
+    """Load the stream of games and the vectors of their tasks; both are cached for later runs."""
     games, given = read_games(work / "games")[:MADE], work / "games-of-the-data"
     if not made_alone and (given / LISTING).exists():
         games += read_games(given)
@@ -59,14 +59,14 @@ def embedded(work: Path, limit: int | None, made_alone: bool) -> tuple[list[Game
 def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedder]:
     """Return the games in the order of the seed, and the vectors of their queries.
 
-    The games of the data are left out where the agent reuses cases without a model: it was made with them.
+    The reuse agent was developed with the games of the data folder, so it does not play those.
     """
     stream, embedder = embedded(folders.work, run.limit, run.solver == "reuse")
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 
 def household_stage(run: Run, folders: Folders) -> Stage:
-    """Return the games in the order of the seed, and the agent with the steps that the task allows."""
+    """Build the stage: the games in the order of the seed, and the agent with the task's limit of steps."""
     games, embedder = games_of(run, folders)
     alone = solved_alone(run, len(games))
     limit = LIMITS[run.task]

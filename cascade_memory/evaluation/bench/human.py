@@ -1,4 +1,4 @@
-"""A human in the loop, as in the paper's supplement: revises every failure, or is asked where no stored case seems to fit."""
+"""A human in the loop, as in the paper's supplement: one who corrects every failure, or is asked if no case seems to fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.stream import Step, play
 from cascade_memory.memory.memory import Memory
 
-BUDGET = 10  # of so many tasks, one may be asked about
+BUDGET = 10  # the human may be asked about one task in ten
 QUEUE, PERCENTILE = 16, 10
 
 _METRICS: dict[str, Callable[[Candidate], float]] = {
@@ -28,10 +28,10 @@ _METRICS: dict[str, Callable[[Candidate], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Human:
-    """What a human adds to a method: the truth after each failure, or, by a metric, instead of an attempt."""
+    """What a human adds to a method: the right solution after each failure, or instead of an attempt if a metric says so."""
 
     method: str
-    asked_by: str | None = None  # None: revises
+    asked_by: str | None = None  # the metric that decides when to ask; None: the human corrects every failure
 
 
 HUMAN = {
@@ -41,10 +41,10 @@ HUMAN = {
 
 
 class Discovery:
-    """Says when to ask: when the best stored case's metric falls below the 10th percentile of its last 16 values.
+    """Decides when to ask: if the best case's metric is below the 10th percentile of its last 16 values.
 
-    A tenth of the tasks at most is asked about. No threshold stands before 16 values were seen, and an empty memory has none to
-    add. "Random" asks with a probability of a tenth.
+    At most a tenth of the tasks is asked about. There is no threshold before 16 values are known, and an empty memory gives no
+    value. "Random" asks with a probability of a tenth.
 
     >>> discovery = Discovery("UCB", n=1000, seed=0)
     >>> [discovery.asks_at(value) for value in range(16)] == [False] * 16
@@ -60,14 +60,14 @@ class Discovery:
         self._queue: deque[float] = deque(maxlen=QUEUE)
 
     def asks(self, candidates: Sequence[Candidate]) -> bool:
-        """Say whether to ask, instead of attempting a task with these candidates."""
+        """Decide whether to ask instead of attempting a task with these candidates."""
         if self._metric == "Random":
             return self._spend(bool(self._rng.random() < 1 / BUDGET))
         values = [_METRICS[self._metric](one) for one in candidates]
         return bool(values) and self.asks_at(max(values))
 
     def asks_at(self, value: float) -> bool:
-        """Say whether to ask at this value of the metric, which is remembered."""
+        """Decide whether to ask at this value of the metric, and add the value to the window."""
         below = len(self._queue) == QUEUE and value < float(np.percentile(self._queue, PERCENTILE))
         self._queue.append(value)
         return self._spend(below)
@@ -79,11 +79,11 @@ class Discovery:
 
 
 class HelpedPlay:
-    """Plays the tasks of a stage with a human's help; the label stands for what the human says."""
+    """Plays the tasks of a stage with a human's help; the human is simulated and answers with the label."""
 
     def __init__(self, human: Human, stage: Stage, memory: Memory, seed: int) -> None:
         if stage.solutions is None:
-            raise InvalidInput("a human can only help where the right solutions are known: not in environments")
+            raise InvalidInput("a simulated human needs known solutions, which environments do not have")
         self._human, self._stage, self._memory, self._truths = human, stage, memory, stage.solutions
         self._discovery = None if human.asked_by is None else Discovery(human.asked_by, len(stage.queries), seed)
         self._asked: list[bool] = []
@@ -110,16 +110,17 @@ class HelpedPlay:
         if not asked:
             self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
             return Step(attempt, shown=bool(recall.cases))
-        self._advantage.append(not attempt.success)  # what was not attempted, had it been
-        self._memory.discard(recall.episode_id)  # no case was used: nothing is learned of any
+        self._advantage.append(not attempt.success)  # whether the attempt would have failed
+        self._memory.discard(recall.episode_id)  # no case was used, so there is nothing to learn
         self._memory.add(query, self._truths[place])
         return Step(Attempt(True, self._truths[place]), shown=False)
 
     def account(self) -> dict[str, Any]:
         """Return the columns that a human adds to a row.
 
-        ``asked`` has a character per task. ``advantage`` is the counterfactual discovery advantage: the share of the tasks
-        asked about that would have failed. ``rate`` counts those asked about as solved, ``rate_unasked`` leaves them out.
+        ``asked`` has a character per task. ``advantage`` is the counterfactual discovery advantage: the share of the tasks that
+        the human was asked about and that would have failed otherwise. ``rate`` counts the tasks asked about as solved,
+        ``rate_unasked`` leaves them out.
         """
         if self._discovery is None:
             return {}

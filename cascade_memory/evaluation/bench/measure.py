@@ -1,4 +1,4 @@
-"""Measure on a stream of one's own: one task, some methods, some seeds, a solver; rows come back."""
+"""Measures methods on a user's own stream of tasks, with a solver and several seeds; returns a row for each run."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from cascade_memory.evaluation.tasks.task import Task
 
 
 class Attempts(Protocol):
-    """Who attempts the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``."""
+    """The solver of the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``."""
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The name of the solver in rows."""
         ...
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """Its parameters, for the row."""
+        """The parameters of the solver, for the row."""
         ...
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
-        """Return the task's stream with this solver."""
+        """Build the stage: the task's stream with this solver."""
         ...
 
 
 @runtime_checkable
 class ActsInWorlds(Protocol):
-    """Who can be put into an environment: ``Model(chat=...)``."""
+    """A solver that can act in an environment: ``Model(chat=...)``."""
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
-        """Return the environment's stream with this solver."""
+        """Build the stage: the environment's stream with this solver."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Staging:
-    """What makes the stages; plain enough to be sent to another process."""
+    """Builds stages; it can be pickled, so that other processes can use it."""
 
     solver: Attempts
     own: Task | None
@@ -81,31 +81,30 @@ def measure(
     """Play a task, or tasks of the catalogue by name, with every method in ``seeds`` orders; return a row for each.
 
     Args:
-        task: An object with ``name``, ``instruction``, ``max_steps``, ``items`` and ``reward``; or names.
-        data: The folder from which it reads its items.
-        solver: Who attempts the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``.
-        out: The file of the rows. What has a row there is not played again.
-        methods: What is compared.
-        seeds: In how many orders.
-        limit: The first tasks of the stream only.
-        rewards: How they arrive: "clean", or such as "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each is played.
-        jobs: Processes at once; more than one needs a task and a solver that can be pickled.
-        progress: Whether to show a bar; by default where somebody looks.
+        task: An object with ``name``, ``instruction``, ``max_steps``, ``items`` and ``reward``; or names of the catalogue.
+        data: The folder from which the task reads its items.
+        solver: The solver of the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``.
+        out: The file for the rows. A run that has a row there is not played again.
+        methods: The methods to compare.
+        seeds: The number of orders in which the stream is played.
+        limit: Play only this many tasks from the beginning of the stream.
+        rewards: How rewards arrive: "clean", or, for example, "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each of the
+            given ways is played.
+        jobs: The number of parallel processes; with more than one, the task and the solver must be picklable.
+        progress: Whether to show a progress bar; by default only in a terminal.
     """
     if isinstance(task, Sequence):
         own, names = None, [task] if isinstance(task, str) else task
     else:
         own, names = task, [task.name]
     if own is not None and own.name in (*CATALOGUE, *WORLDS):
-        raise InvalidInput(
-            f"{own.name!r} is the name of one of the paper's streams: give yours another, or pass the name alone"
-        )
+        raise InvalidInput(f"{own.name!r} is the name of one of the paper's streams: rename yours, or pass only the name")
     unknown = [method for method in methods if method not in KNOWN and method not in HUMAN]
     if unknown:
         raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*KNOWN, *HUMAN])}")
     suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit, rewards=[rewards_named(one) for one in rewards])
     if seeds < 1 or (limit is not None and limit < 1):
-        raise InvalidInput(f"seeds and limit count from 1, not {seeds} and {limit}")
+        raise InvalidInput(f"seeds and limit must be at least 1, not {seeds} and {limit}")
     out, data = Path(out), Path(data)
     runs = [Run(one.task, one.method, one.seed, limit, solver.name, rewards=one.rewards) for one in suite.runs()]
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
@@ -114,26 +113,26 @@ def measure(
     try:
         return run(runs, data, out, staged=staged, jobs=jobs, progress=progress)
     except ModelUnavailable as error:
-        kept = f"finished rows are in {out}, answered requests in {work_of(out)}: the same again goes on from there"
+        kept = f"finished rows are in {out}, answered requests in {work_of(out)}: run it again to continue from there"
         raise ModelUnavailable(f"{error}. {kept}") from error
 
 
 def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
-    """Return what tells a stream from another of the same name."""
+    """Hash a stream, to recognise another one of the same name."""
     if type(task).__hash__ is None:
         raise InvalidInput(f"the task {task.name!r} must be hashable: @dataclass(frozen=True), or a plain class")
-    embedded.cache_clear()  # its file may have changed since
+    embedded.cache_clear()  # the file may have changed
     items = task.items(data)[:limit]
     if not items:
         raise InvalidInput(f"the task {task.name!r} has no items")
-    for number, item in enumerate(items, start=1):  # now, not in the middle of a run
+    for number, item in enumerate(items, start=1):  # check all items now, and not in the middle of a run
         try:
             check_query(item.query)
             check_text(item.solution, "the label", MAX_SOLUTION_CHARS)
         except InvalidInput as error:
             raise InvalidInput(f"task {number} of {task.name!r}: {error}") from error
     judge: Any = getattr(task, "judge", type(task))
-    named = judge if hasattr(judge, "__qualname__") else type(judge)  # an object that can be called has no name of its own
+    named = judge if hasattr(judge, "__qualname__") else type(judge)  # a callable object has no name, so take that of its class
     asked = [
         task.instruction,
         task.max_steps,
@@ -144,7 +143,7 @@ def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
 
 
 def _check_same(rows: Sequence[Row], declared: Mapping[str, Any], out: Path) -> None:
-    """Refuse to take rows for an answer that were made with other parameters, or of another stream."""
+    """Refuse existing rows that were measured with other parameters or on another stream."""
     other = next((row["declared"] for row in rows if row["declared"] != declared), None)
     if other is not None:
         raise InvalidInput(f"{out} has rows of these runs with {other}, not {declared}: name another file")

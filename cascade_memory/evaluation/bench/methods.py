@@ -1,4 +1,4 @@
-"""What is compared: no memory, static memories, the bandits, and CASCADE with and without its parts."""
+"""The methods that are compared: no memory, static memories, the bandits, and CASCADE with and without its parts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cascade_memory.evaluation.bench import rules
 from cascade_memory.memory.memory import Memory
 from cascade_memory.ports.embedder import Embedder
 
-TRIALS = 32  # that in-context reinforcement learning shows
+TRIALS = 32  # number of cases that in-context reinforcement learning shows
 _ALWAYS = {"abstain": False}
 
-# What each method gives to CascadeMemory. The rivals always show a case, as in the paper, with its alpha of 0.1.
+# The options of CascadeMemory for each method. The rivals always show a case and use alpha = 0.1, as in the paper.
 METHODS: dict[str, dict[str, Any] | None] = {
     "zero-shot": None,
     "ICRL": {"ranker": "latest", "k": TRIALS, "retain_at": 0.0, **_ALWAYS},  # failures are shown as well
@@ -34,12 +34,12 @@ METHODS: dict[str, dict[str, Any] | None] = {
     "CASCADE, k = 4": {"k": 4},
     "CASCADE without exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=0.0))},
     "CASCADE without hindsight": {"matcher": None},
-    "CASCADE untrained": {"ranker": rankers.untrained(), **_ALWAYS},  # what "CASCADE, always a case" begins with
+    "CASCADE untrained": {"ranker": rankers.untrained(), **_ALWAYS},  # the initial state of "CASCADE, always a case"
 }
 QUICK = ("zero-shot", "random", "NP-CBR", "CASCADE, always a case", "CASCADE")
 
-# What a suite of its own compares, and every other run on demand: rivals that differ in one thing, rules that were fixed in
-# advance, and CASCADE without one part.
+# Further methods, with a suite of their own; other runs use them on demand: rivals that differ in one respect, fixed rules,
+# and CASCADE without one part.
 _MORE_RIVALS: dict[str, dict[str, Any]] = {
     "Neural-LinLogUCB without exploration": {"ranker": rankers.neural_linlogucb(alpha=0.0), **_ALWAYS},
     "Neural-LinLogUCB, exact theta": {"ranker": rankers.neural_linlogucb(refit="exact"), **_ALWAYS},
@@ -66,12 +66,12 @@ ABLATION = (
 )
 
 
-# What bench tune may set, in the order in which it is chosen.
+# The parameters that bench tune chooses, in this order.
 TUNABLE = {"Neural-LinLogUCB": ("learning_rate", "alpha"), "CASCADE": ("alpha",)}
 
 
 def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory | None:
-    """Return a fresh memory in RAM that learns inline; None where there is none.
+    """Create a memory in RAM that learns inline; None for the method without memory.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None
@@ -82,7 +82,7 @@ def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory
     options = KNOWN[method] if not parameters else _with(method, json.loads(parameters))
     if options is None:
         return None
-    # No deadline: what comes out must not depend on how busy the machine is.
+    # No deadline: the results must not depend on how busy the machine is.
     return CascadeMemory(embedder=embedder, learn="inline", deadline=None, **options)
 
 

@@ -1,4 +1,4 @@
-"""What is run: which streams, methods and seeds, with which declared solver."""
+"""The plan of a benchmark: its streams, methods and seeds, and the declared success rates of the solver."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cascade_memory.evaluation.bench.methods import ABLATION, AGAINST_RULES, MET
 
 MATCHED, MISLED = 0.97, 0.5
 
-# The SIMULATED solver, fixed before any run: how often it succeeds alone. Those are the zero-shot rates of a 32B model in the
-# paper; for a stand-in, those of the task that it stands for. Shown the right solution it succeeds with MATCHED; shown another
-# one, MISLED of what it would have got right is spoiled.
+# The SIMULATED solver, fixed before any run: how often it succeeds alone. These are the zero-shot rates of a 32B model in the
+# paper; a task that replaces one of the paper's has the rate of that one. With a right case the solver succeeds with
+# probability MATCHED; a wrong case spoils a success with probability MISLED.
 ALONE = {"banking77": 0.667, "ddxplus": 0.638, "sentifin": 0.343, "rca": 0.454, "lfd": 0.5}
 
-ALONE_REUSE = 0.2  # what a reuse agent solves without a case, with a solution that is known
+ALONE_REUSE = 0.2  # the share of tasks that a reuse agent solves without a case, by the known solution
 
-# Streams that are not solved by the simulated solver: the task, and who solves it. "reuse-map" is the weaker agent.
+# Streams that the simulated solver does not play: the task, and its solver. "reuse-map" is the weaker agent.
 REUSED = {
     "scienceworld": ("scienceworld", "reuse"),
     "scienceworld-map": ("scienceworld", "reuse-map"),
@@ -37,13 +37,13 @@ class Run:
     seed: int
     limit: int | None = None
     solver: str = "simulated"
-    options: str = ""  # parameters of the method, as JSON with sorted keys; its own where empty
-    rewards: str = ""  # "late=100", "missing=0.5" or "flipped=0.2"; at once and true where empty
-    wrong_cases: str = ""  # "start=0.05" or "along=0.05", a share of the tasks, or a number of them; none where empty
-    misled: float | None = None  # how much a wrong case spoils for the SIMULATED solver, where that is not MISLED
+    options: str = ""  # parameters of the method, as JSON with sorted keys; "": its default parameters
+    rewards: str = ""  # "late=100", "missing=0.5" or "flipped=0.2"; "": rewards come at once and are true
+    wrong_cases: str = ""  # "start=0.05" or "along=0.05", a share of the tasks or a number of cases; "": none
+    misled: float | None = None  # the probability that a wrong case spoils a success; None: MISLED
 
 
-CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder, or other than usual
+CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder than usual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Suite:
     misled: Sequence[float | None] = (None,)
 
     def runs(self) -> Iterator[Run]:
-        """Yield them, seed by seed: whoever stops early has all methods on some seeds.
+        """Yield the runs seed by seed: if they are stopped early, some seeds have all methods.
 
         >>> len(list(Suite(tasks=["rca"], methods=["zero-shot", "CASCADE"], seeds=3).runs()))
         6

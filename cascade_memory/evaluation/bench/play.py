@@ -1,4 +1,4 @@
-"""Play one run: test before train, one reward a task."""
+"""Plays one run: each task is attempted before its outcome is learned, with one reward per task."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from cascade_memory.memory.memory import Memory
 
 
 def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, Any]:
-    """Return the row of a run. All of it but the times is the same whenever the same run is played.
+    """Play a run and return its row. Except for the times, the row is the same whenever the same run is played.
 
-    ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order in which they were
-    played: was it solved, was a case shown, was its solution the right one, was a case with the right solution there at all,
-    would it have been solved without. Where nobody can know, they are empty. ``success`` is the truth, whatever rewards say.
+    ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
+    task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
+    and whether the task would have been solved without a case. They are empty if this is unknown. ``success`` is the truth,
+    even if the rewards are false.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
-        raise InvalidInput(f"{run.method!r} is played with true rewards that come at once, and without wrong cases")
+        raise InvalidInput(f"{run.method!r} can only be played with true rewards that come at once, and without wrong cases")
     stage = staged(run, folders)
     memory = open_memory(run.method if human is None else human.method, stage.embedder, run.options)
     try:
@@ -96,9 +97,9 @@ def _steps(
 
 
 def _learned(steps: Sequence[Step], rewards: Rewards, solutions: Sequence[str], human: Human | None) -> list[list[str]]:
-    """Return for each task the solutions that became cases after it."""
+    """Compute for each task the solutions that were stored as cases after it."""
     if human is not None:
-        revises = human.asked_by is None  # then every solution is kept
+        revises = human.asked_by is None  # then every solution is stored
         return [[right] if revises or step.attempt.success else [] for step, right in zip(steps, solutions, strict=True)]
 
     def told(task: int) -> str:
@@ -118,7 +119,7 @@ def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: 
 
 
 def _by_kind(stage: Stage, success: Sequence[bool]) -> dict[str, list[float | None]]:
-    """Return for each kind how many tasks there were, how many of them were solved, and of those not solved alone."""
+    """Compute for each kind of task: the number of tasks, the share solved, and the share solved of those not solved alone."""
     told: dict[str, list[float | None]] = {}
     kinds, alone = stage.kinds or (), stage.alone or [False] * len(success)
     for kind in sorted(set(kinds)):

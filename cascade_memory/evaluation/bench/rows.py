@@ -1,4 +1,4 @@
-"""Rows on disk: one line each, whole or not there."""
+"""Rows on disk: one line of JSON each, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 
 Row = dict[str, Any]
-_ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these meet the same tasks one after the other
+_ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these must have the same tasks in the same order
 _BEGINS = b'{"task": '
 
 
 class Rows:
-    """A file of rows. A line that was cut off by a kill is no row: the next row takes its place, and its run is played again.
+    """A file of rows. A last line that was cut off when the process was killed is overwritten, and its run is played again.
 
-    A file that holds something else is refused, and stays as it is.
+    A file with other content is refused and not changed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,11 +44,11 @@ class Rows:
         return [by_key[key] for key in map(_key, map(asdict, runs)) if key in by_key]
 
     def append(self, row: Row) -> None:
-        """Keep a row; on disk when this returns. One that met other tasks than those it would stand beside is refused."""
+        """Write a row; it is on disk when this returns. A row from other tasks than those in the file is refused."""
         other = next((one for one in self.rows if _streams_differ(one, row)), None)
         if other is not None:
             raise InvalidInput(
-                f"{self.path} has rows of another {row['task']}: {other['n']:,} tasks, here {row['n']:,}, or others than here. "
+                f"{self.path} has rows of another {row['task']}: {other['n']:,} tasks, now {row['n']:,}, or different ones. "
                 "Name another file"
             )
         line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
@@ -68,17 +68,17 @@ def _streams_differ(one: Row, other: Row) -> bool:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a file, which stays as it is: somebody may be adding to it."""
+    """Read the rows of a file without changing it, since another process may be adding rows."""
     if not path.is_file():
         raise InvalidInput(f"there is no file of rows at {path}: cascade-memory bench run --out {path} writes one")
     return _whole_rows(path)[0]
 
 
 def _whole_rows(path: Path) -> tuple[list[Row], int]:
-    """Return the rows, and where the last whole one ends."""
+    """Read the complete rows, and return them with the position at which the last of them ends."""
     raw = path.read_bytes()
     whole = raw[: raw.rfind(b"\n") + 1]
-    other = f"{path} holds something else than rows of a benchmark"
+    other = f"{path} holds something other than rows of a benchmark"
     try:
         rows = [json.loads(line) for line in whole.decode().split("\n") if line]
     except ValueError as error:
@@ -87,12 +87,12 @@ def _whole_rows(path: Path) -> tuple[list[Row], int]:
         raise InvalidInput(f'{other}: each line must be a JSON object with "task" and "method"')
     rest = raw[len(whole) :]
     if not (_BEGINS.startswith(rest) or (rest.startswith(_BEGINS) and not _is_json(rest))):
-        raise InvalidInput(f"{other}: its last line was not cut off from one")
+        raise InvalidInput(f"{other}: its last line is not the beginning of a row")
     return rows, len(whole)
 
 
 def _is_json(line: bytes) -> bool:
-    """Say whether a line is whole: a row is written with its end, so that without one it is not."""
+    """Say whether a line is complete JSON."""
     try:
         json.loads(line)
     except ValueError:
@@ -101,7 +101,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def circumstances() -> Row:
-    """Return with which versions a row was made."""
+    """Return the versions and the machine with which a row is measured."""
     names = ("cascade-memory", "numpy", "chromadb")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
@@ -111,7 +111,7 @@ def circumstances() -> Row:
 
 
 def _revision() -> str | None:
-    """Return the git revision of the code that runs, with a mark if it was changed since."""
+    """Return the git revision of the running code, with a "+" if there are uncommitted changes."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         said = [

@@ -1,4 +1,4 @@
-"""Rankers to compare with: rules that were fixed in advance and never learn, and the light one without some signals."""
+"""Rankers for comparison: fixed rules that never learn, and the light ranker without some of its signals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scores = NDArray[np.float64]
 
 
 class WordsEncoder(CosineEncoder):
-    """[cosine, word TF-IDF similarity]; IDF is counted as the stream goes."""
+    """Two features, the cosine and the word TF-IDF similarity; IDF is computed from the cases stored so far."""
 
     identity = "benchmark-words"
 
@@ -33,7 +33,7 @@ class WordsEncoder(CosineEncoder):
         self._rarity.add(word_terms(list(cases.texts)), len(cases))
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a column of cosines and one of shared words."""
+        """Compute a column of cosines and a column of word similarities."""
         words = self._rarity.overlap(word_terms(list(candidates.texts)), len(candidates), word_terms([query.text])[1])
         return np.stack([similarity, words], axis=1)
 
@@ -45,7 +45,7 @@ class StaticRule(SimilarityPolicy):
         self.name, self._score, self._keep = name, score, keep
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
-        """Order by the rule's score, the most similar first among equals."""
+        """Order by the rule's score; of equal scores, the more similar case comes first."""
         del abstain, seed
         score = self._score(slate)
         chosen = np.lexsort((-slate.similarity, -score))[:k]
@@ -54,7 +54,7 @@ class StaticRule(SimilarityPolicy):
 
 
 def vote_share(slate: Slate, best: int, sharpness: float | None) -> float:
-    """Return the share of the candidates' votes for the best one's solution; by cosine, or by e^(sharpness x cosine).
+    """Compute the share of the candidates' votes for the best one's solution, weighted by cosine or e^(sharpness x cosine).
 
     >>> slate = Slate(features=np.zeros((3, 0)), similarity=np.array([0.6, 0.2, 0.2]), groups=np.array([0, 0, 1]))
     >>> round(vote_share(slate, 0, None), 2)
@@ -66,7 +66,7 @@ def vote_share(slate: Slate, best: int, sharpness: float | None) -> float:
 
 
 def ranking_rules() -> dict[str, Ranker]:
-    """Return rules that always show a case, in an order of their own.
+    """Make rules that always show a case, each with its own order.
 
     >>> list(ranking_rules())[0]
     'cosine + 0.1 words'
@@ -76,7 +76,7 @@ def ranking_rules() -> dict[str, Ranker]:
 
 
 def abstaining_rules() -> dict[str, Ranker]:
-    """Return rules that show the most similar case, or none.
+    """Make rules that show the most similar case, or none.
 
     >>> list(abstaining_rules())[0]
     'cosine >= 0.5'
@@ -90,7 +90,7 @@ def abstaining_rules() -> dict[str, Ranker]:
 
 
 def without(*columns: str) -> Ranker:
-    """Return the light ranker without some of its signals.
+    """Make the light ranker without some of its signals.
 
     >>> without("words").name
     'light'
@@ -100,7 +100,7 @@ def without(*columns: str) -> Ranker:
 
 
 class _MaskedEncoder(LightEncoder):
-    """The light encoder with some columns silenced: what did they add?"""
+    """The light encoder with some columns set to zero, to measure what they add."""
 
     silent: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Run what is missing, in parallel processes, and keep each row at once: a killed benchmark goes on where it was."""
+"""Plays the missing runs in parallel processes and writes each row at once, so that a killed benchmark can be continued."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def run(
     jobs: int = 1,
     progress: bool | None = None,
 ) -> list[Row]:
-    """Play the runs that have no row in ``target`` yet; return the rows of all of them.
+    """Play the runs that have no row in ``target`` yet; return the rows of all runs.
 
-    What is made for them (queries of an environment, outcomes that need not be played again) is kept in a folder beside. When
-    one cannot be played (a model's server is down), those under way are still finished and kept, and no other is begun.
+    Data that the runs share (queries of an environment, cached outcomes) is stored in a folder beside the file. If a run
+    fails (for example because a model's server is down), the runs in progress are finished and stored, and no other run is
+    started.
     """
     wanted = list(dict.fromkeys(runs))
     known = Rows(target)
@@ -40,7 +41,7 @@ def run(
         return known.of(wanted)
     folders = Folders(data, work_of(target))
     with _alone(folders.work, target):
-        # Read again: another run may have written until the lock was taken.
+        # Read again: another benchmark may have written rows before the lock was taken.
         return _run(wanted, Rows(target), folders, staged, jobs, progress)
 
 
@@ -70,14 +71,14 @@ def _run(wanted: list[Run], rows: Rows, folders: Folders, staged: Staging, jobs:
 
 @contextmanager
 def _alone(work: Path, target: Path) -> Generator[None]:
-    """Keep other runs from writing to the same file meanwhile."""
+    """Keep other benchmarks from writing to the same file meanwhile."""
     try:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"cannot keep what is made for {target} in {work}: {error}. Name another file") from error
+        raise InvalidInput(f"cannot use the folder {work} beside {target}: {error}. Name another file") from error
     lock = OwnerLock(work / "lock")
     if not lock.try_acquire():
-        raise InvalidInput(f"another run is writing to {target}: wait for it, or name another file")
+        raise InvalidInput(f"another benchmark is writing to {target}: wait until it has finished, or name another file")
     try:
         yield
     finally:
@@ -85,13 +86,13 @@ def _alone(work: Path, target: Path) -> Generator[None]:
 
 
 def work_of(target: Path) -> Path:
-    """Return the folder beside a file of rows."""
+    """Return the path of the folder beside a file of rows."""
     return target.parent / f"{target.stem}.work"
 
 
 def _begin() -> None:
-    """Give a worker one thread for arithmetic, and let it end when its parent is killed: it would wait for work for ever."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers that each take all cores stand in each other's way
+    """Prepare a worker: it uses one thread for arithmetic, and ends if its parent is killed, instead of waiting forever."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers that each use all cores slow each other down
     parent = parent_process()
     if parent is None:
         return

@@ -1,4 +1,4 @@
-"""ScienceWorld as a stage: experiments, and an agent that reuses trajectories."""
+"""ScienceWorld as a stage: experiments, with an agent that reuses trajectories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cascade_memory.evaluation.stream import PrecomputedEmbedder
 
 
 def prepare_science(folders: Folders) -> None:
-    """Make the stream, if it is not there."""
+    """Make the stream, unless this is already done."""
     science_tasks(_file(folders.work))
 
 
@@ -25,7 +25,7 @@ def _file(work: Path) -> Path:
 
 @lru_cache(maxsize=1)
 def embedded(file: Path, limit: int | None) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
-    """Return the stream of tasks and their vectors; kept for the runs that follow."""
+    """Load the stream of tasks and their vectors; both are cached for later runs."""
     tasks = science_tasks(file)
     tasks = [tasks[i] for i in np.random.default_rng(3).permutation(len(tasks))[:limit]]
     return tasks, PrecomputedEmbedder(best_embedder(), [task.text for task in tasks])
@@ -38,7 +38,7 @@ def experiments_of(run: Run, folders: Folders) -> tuple[list[ScienceTask], Preco
 
 
 def science_stage(run: Run, folders: Folders) -> Stage:
-    """Return the stream in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
+    """Build the stage: the stream in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
     tasks, embedder = experiments_of(run, folders)
     alone = solved_alone(run, len(tasks))
     strength: Strength = "full" if run.solver == "reuse" else "map"

@@ -1,4 +1,4 @@
-"""Text to SQL as a stage: an agent that reuses queries, judged by running them."""
+"""Text to SQL as a stage, with an agent that reuses queries and is judged by running its own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.tasks.task import Item
 
-SET_ASIDE = 60  # questions that the agent was made with: none of them is played
+SET_ASIDE = 60  # questions with which the agent was developed; they are not played
 
 
 @lru_cache(maxsize=1)
 def embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
-    """Return the questions and their vectors. The task stays open, and with it the databases, as long as the process."""
+    """Load the questions and their vectors. The task and its databases stay open until the process ends."""
     entry = CATALOGUE[name]
     assert entry.make is not None
     task = cast("SQLTask", entry.make(entry))
@@ -31,7 +31,7 @@ def embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[It
 
 
 def sql_stage(run: Run, folders: Folders) -> Stage:
-    """Return the questions in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
+    """Build the stage: the questions in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
     task, stream, embedder = embedded(run.task, run.limit, folders.data)
     items = [stream[i] for i in order_of(len(stream), run.seed)]
     alone = solved_alone(run, len(items))

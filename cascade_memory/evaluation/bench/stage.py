@@ -1,4 +1,4 @@
-"""What a run is played on: a stream in its order, a solver, and what is declared about them."""
+"""The stage of a run: a stream in its order, a solver, and the declared parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cascade_memory.ports.embedder import Embedder
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where the data of the tasks lies, and where what is made of it may be kept."""
+    """The folder with the data of the tasks, and the folder for files that are made from it."""
 
     data: Path
     work: Path
@@ -32,16 +32,16 @@ class Folders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The tasks in the order in which they are played, and who attempts them."""
+    """The tasks in the order of play, and their solver."""
 
     queries: Sequence[str]
     solver: Solver
     embedder: Embedder
     declared: Mapping[str, Any]  # the parameters of the solver, for the row
-    solutions: Sequence[str] | None = None  # the right ones, where they are texts that recur
-    truths: Sequence[str] | None = None  # the right ones where they do not recur: wrong cases are made of either
-    alone: Sequence[bool] | None = None  # what the solver solves without memory
-    kinds: Sequence[str] | None = None  # the type of each task, for the report only: neither memory nor solver sees it
+    solutions: Sequence[str] | None = None  # the right solutions, if they are texts that recur
+    truths: Sequence[str] | None = None  # the right solutions if they do not recur; wrong cases are made from either
+    alone: Sequence[bool] | None = None  # which tasks the solver solves without memory
+    kinds: Sequence[str] | None = None  # the type of each task, only for the report: neither memory nor solver sees it
     account: Callable[[], Mapping[str, Any]] = dict[str, Any]  # further columns of the row, known at the end
     close: Callable[[], None] = field(default=lambda: None)
 
@@ -55,42 +55,42 @@ def order_of(n: int, seed: int) -> NDArray[np.int64]:
 
 
 def best_embedder() -> Embedder:
-    """Return MiniLM where it is installed."""
+    """Return MiniLM if it is installed, otherwise the hashing embedder."""
     return MiniLMEmbedder() if is_installed() else HashingEmbedder()
 
 
 @lru_cache(maxsize=2)
 def embedded(task: Task, limit: int | None, data: Path) -> tuple[list[Item], PrecomputedEmbedder]:
-    """Return a stream and the vectors of its queries, computed once per process."""
+    """Load a stream and the vectors of its queries, once per process."""
     items = task.items(data)[:limit]
     return items, PrecomputedEmbedder(best_embedder(), [item.query for item in items])
 
 
 @cache
 def catalogued(name: str) -> Task:
-    """Return a task of the catalogue, the same one throughout a process: some keep databases open."""
+    """Return a task of the catalogue. A process uses only one object per task, since some keep databases open."""
     return task_named(name)
 
 
 def in_order(items: Sequence[Item], task: str, seed: int) -> list[Item]:
-    """Return a stream as it is played with a seed: shuffled, but for a log, which is read as it was written."""
+    """Return a stream in the order of a seed: shuffled, except for a log file, which keeps its order in time."""
     return list(items) if task == "lfd" else [items[i] for i in order_of(len(items), seed)]
 
 
 def solved_alone(run: Run, n: int) -> list[bool]:
-    """Return which tasks a reuse agent solves without a case: drawn by the seed, the same for every method."""
+    """Draw by the seed which tasks a reuse agent solves without a case; they are the same for every method."""
     return cast("list[bool]", (np.random.default_rng([run.seed, 1]).random(n) < ALONE_REUSE).tolist())
 
 
 def simulated_stage(run: Run, folders: Folders) -> Stage:
-    """Return a stream of texts with the SIMULATED solver."""
+    """Build the stage: a stream of texts with the SIMULATED solver."""
     misled = MISLED if run.misled is None else run.misled
     return Simulated(alone=ALONE[run.task], misled=misled).stage(catalogued(run.task), run, folders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """The SIMULATED solver: how often it succeeds alone, shown the right solution, and how often another one spoils that."""
+    """The SIMULATED solver: how often it succeeds alone and with a right case, and how often a wrong case spoils a success."""
 
     alone: float
     matched: float = MATCHED
@@ -98,22 +98,20 @@ class Simulated:
 
     def __post_init__(self) -> None:
         if not all(0.0 <= one <= 1.0 for one in (self.alone, self.matched, self.misled)):
-            raise InvalidInput(
-                f"alone, matched and misled are probabilities, which not all of these are: {dict(self.declared)}"
-            )
+            raise InvalidInput(f"alone, matched and misled must be probabilities, between 0 and 1, not {dict(self.declared)}")
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The name of the solver in rows."""
         return "simulated"
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """Its parameters, for the row."""
+        """The parameters of the solver, for the row."""
         return {"alone": self.alone, "matched": self.matched, "misled": self.misled}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
-        """Return the task's stream with this solver."""
+        """Build the stage: the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data)
         items = in_order(stream, run.task, run.seed)
         labels = [item.solution for item in items]

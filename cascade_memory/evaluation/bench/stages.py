@@ -1,4 +1,4 @@
-"""Which stage a run is played on."""
+"""Chooses the stage for a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PREPARED = {"scienceworld": prepare_science, **dict.fromkeys(LIMITS, prepare_ho
 
 
 def stage_for(run: Run, folders: Folders) -> Stage:
-    """Return the stage of a run, made anew: its solver may hold processes until ``close`` is called."""
+    """Build a new stage for a run; call ``close`` afterwards, since its solver may hold processes."""
     if run.solver == "simulated":
         return simulated_stage(run, folders)
     if run.task not in _MADE:
@@ -30,14 +30,14 @@ def stage_for(run: Run, folders: Folders) -> Stage:
 
 
 def lacking(stream: str, data: Path) -> str | None:
-    """Say what a stream cannot be played without; None where nothing is lacking.
+    """Say what is missing to play a stream; None if nothing is.
 
     >>> lacking("banking77", Path("nowhere"))
-    'no data for banking77 in nowhere: cascade-memory bench data says where it comes from'
+    'no data for banking77 in nowhere: cascade-memory bench data says where to get it'
     """
     task = REUSED[stream][0] if stream in REUSED else stream
-    if task not in LIMITS and not CATALOGUE[task].is_there(data):  # those games are made
-        return f"no data for {task} in {data}: cascade-memory bench data says where it comes from"
+    if task not in LIMITS and not CATALOGUE[task].is_there(data):  # those games are generated
+        return f"no data for {task} in {data}: cascade-memory bench data says where to get it"
     needed = _ENGINES.get(task)
     if needed is not None and find_spec(needed) is None:
         return f'{task} needs the extra "bench": pip install "cascade-memory[bench]"'
@@ -47,6 +47,6 @@ def lacking(stream: str, data: Path) -> str | None:
 
 
 def prepare(task: str, folders: Folders) -> None:
-    """Make once what all runs on a task share, where anything has to be made: queries of an environment, games."""
+    """Make once what all runs on a task share, if anything: games, or the queries of an environment."""
     if task in _PREPARED:
         _PREPARED[task](folders)

@@ -1,4 +1,4 @@
-"""Rows in a few figures: means over seeds, and paired differences with their intervals."""
+"""Summarises rows: means over seeds, and paired differences with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 
 
 
 def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """Return the mean and half of its 95 % interval (Student's t); not a number for a single value.
+    """Compute the mean and half the width of its 95 % interval (Student's t); for a single value, the width is nan.
 
     >>> interval([1.0, 3.0])
     (2.0, 12.706)
@@ -28,7 +28,7 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
 
 
 def table(rows: Sequence[Row], base: str = "NP-CBR") -> list[list[str]]:
-    """Return a line per method: its success on each task in percent, and its mean difference to ``base`` over tasks."""
+    """Make a line per method: its success on each task in percent, and its mean difference to ``base`` over tasks."""
     tasks, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("task", "method"))
     seeds = sorted({row["seed"] for row in rows})
     rates = {(row["task"], row["method"], row["seed"]): 100 * row["rate"] for row in rows}

@@ -1,4 +1,4 @@
-"""The paper's tuning: the learning rate without exploration first, then alpha with the chosen one; and what that costs."""
+"""The paper's tuning: first the learning rate without exploration, then alpha with that learning rate; and its cost."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ Trial = tuple[Parameters, list[Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What was tried, what came out best, and what it cost."""
+    """The trials, the best parameters, and the cost of a tuning."""
 
     trials: list[Trial]
     winner: Trial
 
     @property
     def episodes(self) -> int:
-        """Return how many tasks were played."""
+        """Count the tasks that were played."""
         return sum(row["n"] for _, rows in self.trials for row in rows)
 
     @property
     def seconds(self) -> float:
-        """Return how long that took, one after the other; without embedding, which every run of a task shares."""
+        """Add up the times of all runs, without embedding, which all runs of a task share."""
         return sum(row["seconds"] for _, rows in self.trials for row in rows)
 
 
 def tune(
     wanted: Run, seeds: int, play_all: Callable[[Sequence[Run]], list[Row]], grids: dict[str, Sequence[float]] | None = None
 ) -> Tuning:
-    """Choose the parameters of ``wanted.method`` one after the other; those that come later are zero meanwhile.
+    """Choose the parameters of ``wanted.method`` one after the other; parameters that are not chosen yet are zero.
 
-    ``play_all`` plays the runs that have no row yet, and returns the rows of all of them. Of equally good values the first
-    one wins.
+    ``play_all`` plays the runs that have no row yet, and returns the rows of all runs. Of equally good values, the first one
+    is chosen.
     """
     if wanted.method not in TUNABLE:
         raise InvalidInput(f"{wanted.method!r} has nothing to tune; these have: {', '.join(TUNABLE)}")
@@ -64,7 +64,7 @@ def tune(
 
 
 def rate(trial: Trial) -> float:
-    """Return which part of the tasks was solved, the mean over seeds."""
+    """Compute the share of tasks solved, as the mean over seeds."""
     return float(np.mean([row["rate"] for row in trial[1]]))
 
 
@@ -73,7 +73,7 @@ def _run(wanted: Run, parameters: Parameters, seed: int) -> Run:
 
 
 def canonical(parameters: Parameters) -> str:
-    """Return the one text of parameters that identifies a row.
+    """Convert parameters to the JSON text that identifies a row.
 
     >>> canonical({"learning_rate": 1e-05, "alpha": 0})
     '{"alpha": 0.0, "learning_rate": 1e-05}'
