@@ -192,7 +192,7 @@ def test_langchain_openai_against_the_same_server(desk: Path, undisturbed: list[
         ("unknown", "check the base URL"),
         ("refused", "top_k is not known; the server refuses the request"),
         ("quota", "no quota left: pay first"),
-        ("redirect http://elsewhere.example/v1", "sends us on to http://elsewhere.example/v1"),
+        ("redirect http://elsewhere.example/v1", "redirects to http://elsewhere.example/v1"),
     ],
 )
 def test_what_does_not_pass_is_not_asked_again(fault: str, said: str):
@@ -204,7 +204,7 @@ def test_what_does_not_pass_is_not_asked_again(fault: str, said: str):
 def test_a_key_is_told_to_nobody(desk: Path, monkeypatch: pytest.MonkeyPatch):
     secret = "sk-secret-of-mine"
     with serving(say) as other, serving(say, lambda n: f"redirect {other.url}/chat/completions") as server:
-        with pytest.raises(ModelUnavailable, match="sends us on"):
+        with pytest.raises(ModelUnavailable, match="redirects to"):
             client(server.url).complete([{"role": "user", "content": "hello"}])
         server.fault = lambda n: None
         monkeypatch.setenv("HTTP_PROXY", other.url)
@@ -267,7 +267,7 @@ def test_rows_made_otherwise_are_no_answer(desk: Path):
 
 
 def test_a_model_cannot_pass_for_a_solver_without_one():
-    with pytest.raises(InvalidInput, match="rows would take the model 'simulated'"):
+    with pytest.raises(InvalidInput, match="the name 'simulated' is that of a solver without a model"):
         Model(chat=OpenAICompatible(base_url="http://localhost/v1", model="simulated"))
 
 

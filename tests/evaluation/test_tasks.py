@@ -85,7 +85,7 @@ def test_an_archive_writes_nowhere_but_into_its_folder(tmp_path):
     assert len(task.items(tmp_path)) == 1
     assert not (tmp_path.parent / "evil.sqlite").exists()
     write(tmp_path / "q.jsonl", {"task": "Who?", "label": "SELECT 1", "db_id": "nobody"})
-    with pytest.raises(InvalidInput, match="does not hold"):
+    with pytest.raises(InvalidInput, match="does not contain"):
         task.items(tmp_path)
     (tmp_path / "dbs.tar.gz").write_bytes(b"no archive")
     with pytest.raises(InvalidInput, match="cannot read"):
@@ -96,8 +96,8 @@ def test_an_archive_writes_nowhere_but_into_its_folder(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "line 2 is no JSON"),
-        ("[1]", "line 2 is no JSON object"),
+        ("{", "line 2 is not JSON"),
+        ("[1]", "line 2 is not a JSON object"),
         ('{"label": "a"}', 'line 2 needs "task"'),
         ('{"task": " ", "label": "a"}', 'line 2 needs "task"'),
         ('{"task": "x"}', 'line 2 needs "task"'),

@@ -205,5 +205,5 @@ def test_a_port_that_is_taken_is_said_and_not_announced(folder):
 def test_a_name_that_others_can_reach_needs_a_token(folder):
     refused = subprocess.run(command(folder, "--transport", "http", "--host", "0.0.0.0"), capture_output=True, text=True)
     assert refused.returncode == 2
-    assert "can be reached from other machines: give a token" in refused.stderr
+    assert "can be reached from other machines: set a token" in refused.stderr
     assert "Traceback" not in refused.stderr

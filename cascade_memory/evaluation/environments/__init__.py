@@ -1,1 +1,1 @@
-"""Worlds that agents act in: what tasks they give, and how they are played."""
+"""Environments in which agents act: their tasks, and the interface to play them."""

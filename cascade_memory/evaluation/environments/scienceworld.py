@@ -1,4 +1,4 @@
-"""ScienceWorld, in its "easy" simplification: experiments in a house of text."""
+"""ScienceWorld in its "easy" simplification: scientific experiments in a text world."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from cascade_memory.errors import MissingExtra
 
-# Which types of task are played, and how many actions each allows (the limits of the paper's environment).
+# The types of task that are played, and how many actions each allows (the limits of the paper's environment).
 LIMITS = {
     "find-animal": 15,
     "find-living-thing": 15,
@@ -25,30 +25,30 @@ LIMITS = {
     "lifespan-shortest-lived": 10,
 }
 
-_SMALL = "-Xmx1500m -XX:+UseSerialGC"  # left to itself, Java takes a quarter of the machine for each worker
+_SMALL = "-Xmx1500m -XX:+UseSerialGC"  # by default, Java would use a quarter of the machine's memory for each worker
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which experiment: a type of task, and one of its variations."""
+    """Identifies an experiment: a type of task and one of its variations."""
 
     kind: str
     variation: int
 
 
 class ScienceWorld:
-    """One Java process, and the world that is loaded in it.
+    """One Java process with a loaded world.
 
-    Actions go to the simulator itself: the usual way lists all valid actions after each of them, hundreds to thousands.
+    Actions are sent directly to the simulator, because the usual interface lists all valid actions (up to thousands) each time.
     """
 
     def __init__(self) -> None:
         try:
-            simulator: Any = import_module("scienceworld")  # it comes without types
+            simulator: Any = import_module("scienceworld")  # the package has no type annotations
         except ImportError as error:
             raise MissingExtra('ScienceWorld needs the extra "bench" and Java: pip install "cascade-memory[bench]"') from error
         if shutil.which("java") is None:
-            raise MissingExtra("ScienceWorld needs Java, and there is no java here: install a JRE, version 11 or later")
+            raise MissingExtra("ScienceWorld needs Java, which was not found: install a JRE, version 11 or later")
         given = os.environ.get("JAVA_TOOL_OPTIONS")
         os.environ["JAVA_TOOL_OPTIONS"] = given or _SMALL
         try:
@@ -59,7 +59,7 @@ class ScienceWorld:
         self._server: Any = self._world.server
 
     def training_variations(self, kind: str) -> list[int]:
-        """Return the variations that are not for testing."""
+        """Return the training variations, which are not used for testing."""
         self._world.load(kind, 0, "easy", False)
         return sorted(self._world.get_variations_train())
 
@@ -75,45 +75,45 @@ class ScienceWorld:
         return list(self._world.get_gold_action_sequence())
 
     def begin_again(self) -> None:
-        """Put everything back to where it was."""
+        """Reset the experiment to its beginning."""
         self._server.reset()
         self._server.step("look around")
 
     def description(self) -> str:
-        """Return the task in words."""
+        """Describe the task in words."""
         return str(self._world.get_task_description()).strip()
 
     def look(self) -> str:
-        """Return what can be seen in the room."""
+        """Describe the room."""
         return str(self._world.look())
 
     def inventory(self) -> str:
-        """Return what the agent carries."""
+        """Describe what the agent carries."""
         return str(self._world.inventory())
 
     def act(self, action: str) -> str | None:
-        """Do something and return what was observed; None where the world knows no such action. Ambiguity takes the first."""
+        """Perform an action and return the observation; None if the action is unknown. If it is ambiguous, take the first."""
         observation = str(self._server.step(action))
         if observation.startswith("No known action"):
             return None
         return str(self._server.step("0")) if observation.startswith("Ambiguous") else observation
 
     def possible(self) -> list[str]:
-        """Return all actions that are possible now."""
+        """List all actions that are possible now."""
         return list(self._world.get_valid_action_object_combinations())
 
     @property
     def solved(self) -> bool:
-        """True with a full score."""
+        """Whether the task is solved: the score is full."""
         return round(100 * self._server.getScore()) == 100
 
     @property
     def over(self) -> bool:
-        """True when it is solved, or cannot be solved any more."""
+        """Whether the task is solved, or cannot be solved any more."""
         return bool(self._server.getCompleted()) or self._server.getScore() < 0
 
     def close(self) -> None:
-        """End the Java process, and wait until it is gone: the environment itself leaves its files open."""
+        """End the Java process and wait for it; the environment's own ``close`` leaves files open."""
         process = self._world._gateway.java_process
         self._world.close()
         process.stdin.close()
@@ -132,7 +132,7 @@ _ROOM = re.compile(r"(?:room|location) is called the ([a-z ]+?)\.")
 
 
 def room_of(view: str) -> str | None:
-    """Return the name of a room from what is seen in it.
+    """Find the name of a room in its description.
 
     >>> room_of("This room is called the art studio. In it, you see: ...")
     'art studio'

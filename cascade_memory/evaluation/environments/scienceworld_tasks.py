@@ -1,4 +1,4 @@
-"""A stream of experiments in ScienceWorld, each with a solution that was really played."""
+"""A stream of experiments in ScienceWorld, each with a solution that was verified by playing it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import LIMITS, Place, ScienceWorld, room_of
 from cascade_memory.memory.progress import progress_bar
 
-SET_ASIDE = 40  # variations of each type on which agents and rankers may be developed; a third of them where there are few
-PER_KIND = 170  # at most, in the stream
+SET_ASIDE = 40  # variations of each type that are reserved for developing agents and rankers; at most a third of the type
+PER_KIND = 170  # largest number of variations of each type in the stream
 
 
 @dataclass(frozen=True, slots=True)
 class ScienceTask:
-    """An experiment, what the agent is told at its beginning, and actions that solve it."""
+    """An experiment, the text that the agent sees at its beginning, and actions that solve it."""
 
     place: Place
     text: str
@@ -33,7 +33,7 @@ class ScienceTask:
 
 
 def places(world: ScienceWorld, *, for_development: bool = False) -> list[Place]:
-    """Return the training variations of the stream, or those that were set aside; no test variation is in either."""
+    """List the training variations of the stream, or those reserved for development; neither has test variations."""
     chosen: list[Place] = []
     for kind in LIMITS:
         variations = world.training_variations(kind)
@@ -45,9 +45,9 @@ def places(world: ScienceWorld, *, for_development: bool = False) -> list[Place]
 
 
 def science_tasks(file: Path, *, for_development: bool = False, progress: bool | None = None) -> list[ScienceTask]:
-    """Read the stream, or make it first: some minutes. The solutions differ from load to load, so they are kept.
+    """Read the stream, or make it first, which takes minutes. Generated solutions differ each time, so they are stored.
 
-    A variation whose solution does not solve it when it is played again is left out.
+    A variation is left out if its solution does not solve it when it is played again.
     """
     found = _read(file)
     world = None
@@ -71,7 +71,7 @@ def science_tasks(file: Path, *, for_development: bool = False, progress: bool |
 
 def _made(world: ScienceWorld, place: Place) -> ScienceTask | None:
     actions = world.load_with_solution(place)
-    task = " ".join(world.description().split())  # in one paragraph
+    task = " ".join(world.description().split())  # as one paragraph
     text = f"{task}\n\n{world.look().strip()}\n\n{world.inventory().strip()}"
     short = _without_ways(world, actions)
     world.begin_again()
@@ -89,10 +89,10 @@ def _made(world: ScienceWorld, place: Place) -> ScienceTask | None:
 
 
 def _without_ways(world: ScienceWorld, actions: Sequence[str]) -> list[str]:
-    """Play a solution, and return its actions with the ways between rooms made short."""
+    """Play a solution, and return its actions with walks between rooms replaced by teleporting."""
     room, kept = room_of(world.look()), list[str]()
     for action in actions:
-        if world.over or action.isdigit() or world.act(action) is None:  # a number answers a question that was answered already
+        if world.over or action.isdigit() or world.act(action) is None:  # numbers answer questions that ``act`` answered
             continue
         if not action.startswith(("go to", "open door", "look around", "teleport to")):
             kept.append(action)
@@ -110,7 +110,7 @@ def _plain(place: Place, task: ScienceTask | None) -> dict[str, object]:
 
 
 def _read(file: Path) -> dict[Place, ScienceTask | None]:
-    """Return what is there; a line that was cut off is made again."""
+    """Read the tasks in the file; a line that was cut off is ignored, so that its task is made again."""
     if not file.exists():
         return {}
     raw = file.read_bytes()

@@ -1,1 +1,1 @@
-"""Who says whether a task was solved: the label, or what a query returns. Never the model."""
+"""Judges that decide whether a task was solved: by its label, by the result of a query, or by another model."""

@@ -1,4 +1,4 @@
-"""The answer in what a model wrote: in a box, in a code block, or all of it."""
+"""Finds the answer in a model's reply: in a box, in a code block, or the whole reply."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 import re
 from typing import Any
 
-_BRACE = re.compile(r"(\\+(?:f?boxed|fbox)\s*\{)|\\[{}]|\{|\}")  # a box that opens; escaped braces are text; braces
-_BARE_BOX = re.compile(r"\\+f?boxed[^\S\n]+([^\s{}$]+)")  # without braces
+_BRACE = re.compile(r"(\\+(?:f?boxed|fbox)\s*\{)|\\[{}]|\{|\}")  # an opening box; escaped braces, which are text; plain braces
+_BARE_BOX = re.compile(r"\\+f?boxed[^\S\n]+([^\s{}$]+)")  # a box without braces
 _STYLE = r"text(?:bf|it|sf|rm|tt|sc|normal)?|math(?:rm|bf|it|sf|tt)|operatorname|mbox|emph|underline"
 _WRAPPER = re.compile(rf"^\\(?:{_STYLE})\s*\{{(.*)\}}$|^\\\((.*)\\\)$", re.DOTALL)
-_MOST_WRAPPERS = 10  # nobody means more than that
+_MOST_WRAPPERS = 10  # nested LaTeX commands around an answer; real answers have fewer
 _ESCAPED = re.compile(r"\\([_&%#${} ])")
 _FENCE = re.compile(r"```(?:[^\S\n]*(\w+))?[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_ALSO = {"sql": ("sqlite", "sqlite3")}  # what else models call a language
-_MOST_CHARS = 1_000_000  # of a reply that are looked at; what a runaway model adds is no answer
+_ALSO = {"sql": ("sqlite", "sqlite3")}  # other names that models use for a language
+_MOST_CHARS = 1_000_000  # of a reply that are read; what a runaway model writes after that is ignored
 
 
 def boxed(reply: str) -> str | None:
-    r"""Return what stands in the last box that is closed, without LaTeX around it; None if there is none.
+    r"""Return the content of the last closed box without surrounding LaTeX; None if there is no such box.
 
     >>> boxed(r"First \boxed{a}, no: $\boxed{\text{card\_arrival}}$.")
     'card_arrival'
@@ -26,7 +26,7 @@ def boxed(reply: str) -> str | None:
     ('{1, 2}', None, None)
     """
     reply = reply[-_MOST_CHARS:]
-    open_: list[int | None] = []  # where the text of each box begins that is not closed yet; None for a plain brace
+    open_: list[int | None] = []  # for each open brace: where the text of its box begins, or None for a plain brace
     last: tuple[int, int] | None = None
     for match in _BRACE.finditer(reply):
         if match[1]:
@@ -44,13 +44,13 @@ def boxed(reply: str) -> str | None:
 
 
 def answer_in(reply: str) -> str:
-    """Return what is in the last box, or else the whole reply."""
+    """Return the content of the last box, or the whole reply if there is no box."""
     found = boxed(reply)
     return reply[-_MOST_CHARS:].strip() if found is None else found
 
 
 def code_in(reply: str, language: str) -> str:
-    r"""Return the last code block in a language, or without one; else what is in a box; else the whole reply.
+    r"""Return the last code block in a language (or without one), otherwise the content of a box, otherwise the whole reply.
 
     >>> code_in("Here:\n```sql\nSELECT 1\n```\nand so on", "sql")
     'SELECT 1'
@@ -62,7 +62,7 @@ def code_in(reply: str, language: str) -> str:
 
 
 def json_in(reply: str) -> Any:
-    r"""Return the JSON that a reply gives as its answer: in a box, in a code block, or the last that can be read.
+    r"""Return the JSON answer in a reply: in a box, in a code block, or the last JSON that can be parsed.
 
     >>> json_in('The charges are {"Li": ["theft"]}, I believe.'), json_in(r"\boxed{[1, 2]}"), json_in("none")
     ({'Li': ['theft']}, [1, 2], None)
@@ -85,7 +85,7 @@ def _bare(text: str) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Say whether braces close within a text: they do not in what stands between the outermost ones of two texts in a row."""
+    """Say whether the braces of a text are balanced; in a text that was cut out between two others, they are not."""
     depth = 0
     for match in _BRACE.finditer(text):
         depth += 1 if match[0].endswith("{") and len(match[0]) != 2 else -1 if match[0] == "}" else 0
@@ -101,7 +101,7 @@ def _read(text: str) -> Any:
         return None
 
 
-_MOST_STARTS = 64  # brackets from which JSON is looked for: a reply of brackets alone must not take for ever
+_MOST_STARTS = 64  # brackets at which JSON may begin: a reply that consists of brackets must not take forever
 
 
 def _last_json(text: str) -> Any:

@@ -14,7 +14,7 @@ _BETWEEN = re.compile(r"[,;\n、，；]")
 
 
 def normal(text: object) -> str:
-    """Return a label as it is compared: without case, without quotes and full stops around it, underscores as spaces.
+    """Normalise a label for comparison: lower case, no quotes or full stops around it, underscores as spaces.
 
     >>> normal(" 'Card_Arrival'. "), normal("Guillain-Barré  syndrome")
     ('card arrival', 'guillain-barré syndrome')
@@ -24,7 +24,7 @@ def normal(text: object) -> str:
 
 
 def exact(reply: str, label: str) -> float:
-    r"""Reward the one right label.
+    r"""Reward a reply that gives exactly the right label.
 
     >>> exact(r"It is \boxed{Card arrival}", "card_arrival"), exact(r"\boxed{card arrival, lost card}", "card arrival")
     (1.0, 0.0)
@@ -33,9 +33,9 @@ def exact(reply: str, label: str) -> float:
 
 
 def jaccard(reply: str, label: str | Iterable[str], *, above: float = 0.2) -> float:
-    r"""Reward a set that overlaps with the right one: their intersection is more than a fifth of their union.
+    r"""Reward a set that overlaps with the right one: the intersection is more than ``above`` of the union.
 
-    A label that is a text is read as a reply is: its parts stand between commas.
+    A label that is a text is split at commas, as the reply is.
 
     >>> jaccard(r"\boxed{aspirin, insulin}", ["Insulin", "Heparin"]), jaccard(r"\boxed{[]}", ["Insulin"])
     (1.0, 0.0)
@@ -48,7 +48,7 @@ def jaccard(reply: str, label: str | Iterable[str], *, above: float = 0.2) -> fl
 
 
 def every_defendant(reply: str, label: Mapping[str, Any]) -> float:
-    """Reward the right charges or penalties for every defendant, and for nobody else.
+    """Reward a reply with the right charges or penalties for every defendant, and with no other defendant.
 
     >>> every_defendant('{"Chen": ["robbery"], "Liu": "theft"}', {"Chen": "robbery", "Liu": ["theft"]})
     1.0
@@ -58,13 +58,13 @@ def every_defendant(reply: str, label: Mapping[str, Any]) -> float:
         return 0.0
     found = cast("Mapping[Any, Any]", given)
     mine = {normal(name): _values(value) for name, value in found.items()}
-    if len(mine) != len(found):  # one defendant twice
+    if len(mine) != len(found):  # a defendant occurs twice
         return 0.0
     return float(bool(label) and mine == {normal(name): _values(value) for name, value in label.items()})
 
 
 def every_entity(reply: str, label: Sequence[Mapping[str, str]]) -> float:
-    """Reward every entity with the right sentiment, and no other.
+    """Reward a reply with the right sentiment for every entity, and with no other entity.
 
     >>> every_entity('[{"entity": "Yuan", "label": "negative"}]', [{"entity": "yuan", "label": "negative"}])
     1.0

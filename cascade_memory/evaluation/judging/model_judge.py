@@ -1,4 +1,4 @@
-"""A language model as judge, for tasks whose solutions no function can compare."""
+"""A language model as the judge, for tasks whose solutions no function can compare."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _TRIES = 3
 
 
 class ModelJudge:
-    """Asks a model whether a reply solves a task, and takes only a verdict in the form that it asked for.
+    """Asks a model whether a reply solves a task, and accepts only verdicts in the required form.
 
-    What is judged stands between fences, and a verdict must carry a word that does not occur in it: a reply cannot pass its own
-    verdict on, even through a judge that repeats it. ``ask`` is an ``Asking``, or any function from messages to text. A verdict
-    of at least ``passes`` is a reward of 1, any other of 0.
+    The judged text is fenced, and a verdict must contain a secret word that does not occur in that text. So a reply cannot
+    contain a valid verdict on itself, even if the judge repeats it. ``ask`` is an ``Asking``, or any function from messages to
+    text. A verdict of at least ``passes`` gives a reward of 1, any other a reward of 0.
 
     >>> def ask(messages):
     ...     sign = messages[0]["content"].split('"VERDICT ')[1].split(":")[0]
@@ -38,24 +38,22 @@ class ModelJudge:
         self._ask, self._criteria, self._passes = ask, criteria, passes
 
     def keep_log(self, path: Path) -> Asking | None:
-        """Keep its requests in a log from now on, and return who asks them; None where that is a function and not a model."""
+        """Log the requests from now on and return the ``Asking`` that sends them; None if ``ask`` is a plain function."""
         if not isinstance(self._ask, Asking):
             return None
         self._ask = self._ask.logged(path)
         return self._ask
 
     def verdict(self, query: str, reply: str, right: str | None = None) -> float | None:
-        """Return the judge's number between 0 and 1; None if it gives none. ``right`` is a right answer, where one is known."""
+        """Return the judge's verdict, from 0 to 1; None if it gives none. ``right`` is a right answer, if one is known."""
         asked = verdict_question(self._criteria, query, reply, right=right, signed=True)
         messages = [{"role": "system", "content": asked.instruction}, {"role": "user", "content": asked.body}]
         return verdict_in(self._ask(messages), asked.sign)
 
     def __call__(self, query: str, reply: str, right: str | None = None) -> float:
-        """Return the reward. A verdict that stays unclear is an error: it is neither a success nor a failure."""
+        """Return the reward. If no verdict is given after several tries, raise: this is neither a success nor a failure."""
         for _ in range(_TRIES):
             found = self.verdict(query, reply, right)
             if found is not None:
                 return float(found >= self._passes)
-        raise ModelUnavailable(
-            f"the judge gave no verdict, asked {_TRIES} times, on {query[:80]!r}: use another model as judge"
-        )
+        raise ModelUnavailable(f"the judge gave no verdict in {_TRIES} tries on {query[:80]!r}: use another model as judge")

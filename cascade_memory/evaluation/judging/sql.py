@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Row = tuple[Any, ...]
-# What is quoted or a comment; brackets; and what orders rows, where it stands in none.
+# Quoted text and comments; brackets; and ORDER BY, which orders the rows of the query only outside of all brackets.
 _PART = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|[()]|\border\s+by\b""", re.IGNORECASE | re.DOTALL)
 
 
 class QueryFailed(Exception):
-    """A query was refused, is wrong, or took too long."""
+    """A query was refused, is invalid, or took too long."""
 
 
 class ReadOnlyQueries:
     """Runs untrusted SQL: one statement, read-only, on one file, within a time limit, with bounded rows and memory.
 
-    SQLite runs in a process of its own, which is killed when it does not answer: a single instruction of SQLite, such as a
-    pattern of many wildcards, can outlast any limit that is checked between instructions.
+    SQLite runs in a process of its own, which is killed if it does not answer in time. Limits that SQLite checks between its
+    instructions are not enough: a single instruction, such as matching a pattern with many wildcards, can take too long.
 
     >>> with ReadOnlyQueries() as queries:
     ...     queries.run(None, "SELECT 6 * 7 UNION SELECT 1 ORDER BY 1")
@@ -44,7 +44,7 @@ class ReadOnlyQueries:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, database: Path | None, sql: str, *, most_rows: int = 100_000) -> list[Row]:
-        """Return the rows of a query on a file (or on nothing), ``most_rows`` and one more at most."""
+        """Return the rows of a query on a file (or without a database), at most ``most_rows`` + 1 of them."""
         asked = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
         answer = self._ask(asked)
         if "error" in answer:
@@ -64,7 +64,7 @@ class ReadOnlyQueries:
             line = self._line(process)
         except (BrokenPipeError, EOFError):
             self._stop()
-            raise QueryFailed("the query ended its process: too much memory, most likely") from None
+            raise QueryFailed("the query crashed its process, most likely by using too much memory") from None
         return json.loads(line)
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
@@ -106,7 +106,7 @@ class ReadOnlyQueries:
 
 
 def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQueries) -> float:
-    """Reward a query that returns the rows of the right one: in their order if that one orders them."""
+    """Reward a query that returns the rows of the right one, in the same order if the right query orders them."""
     try:
         wanted = queries.run(database, gold)
     except QueryFailed as error:
@@ -119,7 +119,7 @@ def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQuerie
 
 
 def orders(sql: str) -> bool:
-    """Say whether a query orders its rows, and not only those of a query inside it.
+    """Say whether a query orders its own rows, and not only those of a subquery.
 
     >>> orders("SELECT a FROM t GROUP BY a ORDER BY count(*)"), orders("SELECT sum(a) FROM (SELECT a FROM t ORDER BY a)")
     (True, False)
@@ -135,7 +135,7 @@ def orders(sql: str) -> bool:
 
 
 def same_rows(given: list[Row], wanted: list[Row], *, ordered: bool) -> bool:
-    """Say whether two results are the same.
+    """Say whether two results have the same rows.
 
     >>> same_rows([(1, "a"), (2.0, "b")], [(2, "b"), (1, "a")], ordered=False)
     True
@@ -147,7 +147,7 @@ def same_rows(given: list[Row], wanted: list[Row], *, ordered: bool) -> bool:
 
 
 def _rounded(value: Any) -> Any:
-    """Bring fractions to the precision at which sums in another order still agree; whole numbers are what they are."""
+    """Round fractions, since a sum in another order may differ in its last digits; whole numbers stay exact."""
     if not isinstance(value, float) or value.is_integer():
         return value
     return float(f"{value:.12g}") if math.isfinite(value) else str(value)
@@ -158,6 +158,6 @@ def _unpacked(value: Any) -> Any:
 
 
 def schema_of(database: Path, queries: ReadOnlyQueries) -> str:
-    """Return the statements that make the tables of a database."""
+    """Return the statements that create the tables of a database."""
     rows = queries.run(database, "SELECT sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL ORDER BY name")
     return "\n".join(str(row[0]) for row in rows)

@@ -22,7 +22,7 @@ def _allowed(action: int, *about: str | None) -> int:
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run one query; return its rows, or what is wrong with it."""
+    """Run one query; return its rows, or the error."""
     database = asked["database"]
     where = ":memory:" if database is None else f"{Path(database).resolve().as_uri()}?mode=ro&immutable=1"
     try:
@@ -49,7 +49,7 @@ def _packed(value: Any) -> Any:
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer queries until standard input is closed."""
     with contextlib.suppress(ImportError):  # Windows
         import resource
 

@@ -1,4 +1,4 @@
-"""A real language model that acts in a world, with the trajectories it is shown: ReAct, or actions alone."""
+"""A real language model that acts in an environment with recalled trajectories: with thoughts (ReAct) or actions only."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
 _ACTION = re.compile(r"^\W*action\W*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
-_MOST_OF_A_THOUGHT = 10_000  # characters: thirty of them are still a solution that can be kept
+_MOST_OF_A_THOUGHT = 10_000  # characters; thirty thoughts of this length still fit into a stored solution
 
 
 class Scene(Protocol):
-    """A world with the tasks of a stream in it."""
+    """An environment with the tasks of a stream."""
 
     @property
     def instruction(self) -> str:
-        """What can be done there, in words."""
+        """A description of the possible actions."""
         ...
 
     def begin(self, place: int) -> str:
-        """Begin the task at this place of the stream; return it in words, with what is seen first."""
+        """Begin the task at this place of the stream; return its text and the first observation."""
         ...
 
     def limit(self, place: int) -> int:
-        """How many actions the task allows."""
+        """The largest number of actions for the task."""
         ...
 
     def act(self, action: str) -> str:
-        """Do something; return what is seen then, or that it cannot be done."""
+        """Perform an action; return the observation, or that the action is not possible."""
         ...
 
     @property
@@ -50,18 +50,18 @@ class Scene(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can come of it."""
+        """Whether the task has ended, solved or not."""
         ...
 
     def close(self) -> None:
-        """Let go of the world."""
+        """Close the environment."""
         ...
 
 
 class ActingSolver:
-    """Lets a model act until the task is solved, over, or out of steps; what it did is what a case keeps.
+    """Lets a model act until the task has ended or the steps are used up. A case stores the trajectory.
 
-    With ``thinks`` it is asked for a thought before each action (ReAct). An action that the world does not know is a step too.
+    With ``thinks``, the model is asked for a thought before each action (ReAct). An unknown action counts as a step too.
     """
 
     def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True) -> None:
@@ -83,7 +83,7 @@ class ActingSolver:
 
 
 def thought_and_action(reply: str) -> tuple[str, str]:
-    r"""Return what was thought, and the first action; without a mark, the last line is the action.
+    r"""Split a reply into the thought and the first action; without the word "Action:", the last line is the action.
 
     >>> thought_and_action("Thought: It is hot.\nAction: open the door\nObservation: ...")
     ('It is hot.', 'open the door')

@@ -1,4 +1,4 @@
-"""Any LangChain chat model."""
+"""Any LangChain chat model as the model of the benchmark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTINGS = ("temperature", "top_p", "presence_penalty", "max_tokens", "model_kw
 
 
 class AnyChatModel:
-    """A LangChain ``BaseChatModel``. It samples, waits and tries again as it was made to.
+    """Wraps a LangChain ``BaseChatModel``, whose own settings decide about sampling, timeouts and retries.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> AnyChatModel(FakeListChatModel(responses=["42"])).complete([{"role": "user", "content": "6 * 7?"}]).text
@@ -32,14 +32,14 @@ class AnyChatModel:
         self.settings = {one: value for one in _SETTINGS if _is_plain(value := getattr(model, one, None)) and value is not None}
 
     def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
-        """Return the reply; whatever the model raises is a ``ModelUnavailable``."""
+        """Return the reply; any error of the model is raised as ``ModelUnavailable``."""
         began = time.monotonic()
         try:
             message = self._model.invoke(list(messages), {"callbacks": []})
         except Exception as error:
             said = f"{self.name}: {type(error).__name__}: {error}"
             note(Try(number=1, seconds=time.monotonic() - began, error=said))
-            raise ModelUnavailable(f"{said}; if it should be asked again, give it more retries (max_retries)") from error
+            raise ModelUnavailable(f"{said}; for more attempts, create the model with more retries (max_retries)") from error
         usage = message.usage_metadata or {}
         reply = Reply(str(message.text), int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0)))
         note(Try(number=1, seconds=time.monotonic() - began, reply=reply))
@@ -47,7 +47,7 @@ class AnyChatModel:
 
 
 def _is_plain(value: Any) -> bool:
-    """Say whether a row can hold it."""
+    """Say whether a row can store this value."""
     try:
         return json.loads(json.dumps(value)) == value
     except (TypeError, ValueError):

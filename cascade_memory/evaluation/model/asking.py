@@ -1,4 +1,4 @@
-"""A chat model in use: its requests logged, its tokens counted and priced."""
+"""Sends requests to a chat model, logs them, and counts tokens and costs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cascade_memory.evaluation.model.request_log import RequestLog, request_key
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a million tokens cost, in whatever currency."""
+    """The prices of a million tokens, in any currency."""
 
     prompt: float
     completion: float
 
     def __post_init__(self) -> None:
         if not (self.prompt >= 0 and self.completion >= 0):
-            raise InvalidInput("prices are numbers from 0 on, for a million tokens each")
+            raise InvalidInput("prices must be numbers of at least 0, for a million tokens each")
 
 
 class Asking:
-    """Asks a model; with a log, what was answered before a crash is not asked, or paid, again.
+    """Asks a model. With a log, requests that were answered before a crash are not sent, or paid for, again.
 
     >>> from cascade_memory.evaluation.model.chat import Reply
     >>> class Parrot:
@@ -44,7 +44,7 @@ class Asking:
         self._prompt = self._completion = self._requests = 0
 
     def logged(self, log: Path) -> Asking:
-        """Return the same with a log, and an account of its own."""
+        """Return a copy with a log and its own counts."""
         return Asking(self.chat, log=log, prices=self._prices)
 
     def __call__(self, messages: Sequence[Message]) -> str:
@@ -63,7 +63,7 @@ class Asking:
             self._log.append(key, self.chat.name, messages, tried)
 
     def account(self) -> dict[str, Any]:
-        """Return what was used so far, as columns of a row; the cost is None without prices."""
+        """Return the requests, tokens and costs so far as columns of a row; the cost is None without prices."""
         cost = None
         if self._prices is not None:
             cost = (self._prompt * self._prices.prompt + self._completion * self._prices.completion) / 1e6

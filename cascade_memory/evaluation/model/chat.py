@@ -1,4 +1,4 @@
-"""What is asked of a chat model, and what is noted of each try."""
+"""The interface of a chat model, and the record of each request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Message: TypeAlias = "dict[str, str]"  # "role" and "content"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model wrote, and what it was charged as."""
+    """What a model wrote, and its numbers of tokens."""
 
     text: str
     prompt_tokens: int = 0
@@ -20,7 +20,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """One request that was sent: its reply, or what went wrong."""
+    """One attempt of a request: its reply or its error."""
 
     number: int  # from 1
     seconds: float
@@ -36,14 +36,14 @@ class Chat(Protocol):
 
     @property
     def name(self) -> str:
-        """The model, as rows call it."""
+        """The name of the model in rows."""
         ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """How it samples: kept in every row."""
+        """The sampling settings, which every row stores."""
         ...
 
     def complete(self, messages: Sequence[Message], note: Note) -> Reply:
-        """Return the reply; ``note`` is told of every try. ``ModelUnavailable`` when there is none to be had."""
+        """Return the reply; ``note`` is called for every attempt. Raise ``ModelUnavailable`` if all attempts fail."""
         ...

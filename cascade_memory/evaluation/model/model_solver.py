@@ -1,4 +1,4 @@
-"""A real language model that attempts tasks with the cases it is shown."""
+"""A real language model that attempts tasks with recalled cases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cascade_memory.evaluation.tasks.task import Item, Task
 
 @runtime_checkable
 class FindsAnswers(Protocol):
-    """A task that knows what in a reply is the answer: what a case keeps. Without it, a box, or else the whole reply."""
+    """A task that can find the answer in a reply, which a case stores. For other tasks it is a box, or the whole reply."""
 
     def answer(self, reply: str) -> str:
         """Return the answer."""
@@ -31,7 +31,7 @@ class FindsAnswers(Protocol):
 class ModelSolver:
     """Asks a model with the task's instruction, the cases as fenced data, and the task; the task judges the reply.
 
-    A reward of 1 is a success. What is kept of it is the answer alone, as far as one is marked.
+    A reward of 1 is a success. A case stores only the answer, if it can be found in the reply.
     """
 
     def __init__(self, task: Task, items: Sequence[Item], asking: Asking) -> None:
@@ -47,12 +47,12 @@ class ModelSolver:
             raise InvalidInput(f"the task {self._task.name!r} rewards a reply with {reward!r}: it must be between 0 and 1")
         right = normal(item.solution)
         fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
-        answer = clean_text(self._answer(reply)).strip()  # of what no memory takes: a bell, half a surrogate pair
+        answer = clean_text(self._answer(reply)).strip()  # removes characters that the memory refuses
         return Attempt(reward >= 1.0, answer or None, fitting)
 
 
 def prompt(instruction: str, query: str, cases: Sequence[RecalledCase]) -> list[Message]:
-    """Return what a model is asked. A case that is known to have failed (in-context reinforcement learning) says so.
+    """Build the messages for a model. A failed case (shown in in-context reinforcement learning) is marked as wrong.
 
     >>> prompt("Add.", "1 + 1", ())
     [{'role': 'system', 'content': 'Add.'}, {'role': 'user', 'content': '1 + 1'}]

@@ -1,4 +1,4 @@
-"""A real model as the solver of a benchmark's runs."""
+"""A real language model as the solver in the benchmark."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _UNFIT = re.compile(r"[^\w.=+-]+")
 
 @runtime_checkable
 class KeepsLog(Protocol):
-    """A task's judge that asks a model itself: ``ModelJudge``, which is not imported, since it imports from here."""
+    """A judge that itself asks a model: ``ModelJudge``, which cannot be imported here, since it imports this package."""
 
     def keep_log(self, path: Path) -> Asking | None:
-        """Log its requests from now on, and return who asks them."""
+        """Log the judge's requests from now on, and return the ``Asking`` that sends them."""
         ...
 
 
@@ -40,24 +40,24 @@ class Model:
 
     chat: Chat
     prices: Prices | None = None
-    thinks: bool = True  # before each action, where it acts in a world (ReAct)
+    thinks: bool = True  # whether it writes a thought before each action in an environment (ReAct)
 
     def __post_init__(self) -> None:
         if self.name.startswith(("simulated", "reuse")):
-            raise InvalidInput(f"rows would take the model {self.name!r} for a solver without one: give it another name")
+            raise InvalidInput(f"the name {self.name!r} is that of a solver without a model: give the model another name")
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The name of the solver in rows."""
         return self.chat.name
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """How it samples, for the row."""
+        """The sampling settings, for the row."""
         return {**self.chat.settings, **({} if self.thinks else {"thinks": False})}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
-        """Return the task's stream with this solver."""
+        """Build the stage: the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data)
         items = in_order(stream, run.task, run.seed)
         log = folders.work / "requests" / log_name(run)
@@ -74,7 +74,7 @@ class Model:
         )
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
-        """Return a stream of tasks in a world in which it acts."""
+        """Build the stage: a stream of tasks in an environment, with this model as the agent."""
         scene, queries, kinds, embedder = scene_for(run, folders)
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(
@@ -93,7 +93,7 @@ def _of_the_judge(judging: Asking) -> dict[str, Any]:
 
 
 def scene_for(run: Run, folders: Folders) -> tuple[Scene, list[str], list[str], PrecomputedEmbedder]:
-    """Return the world of a run, the queries and kinds of its tasks in their order, and the vectors of the queries."""
+    """Return the environment of a run, the queries and kinds of its tasks in order, and the vectors of the queries."""
     if run.task == "scienceworld":
         tasks, embedder = experiments_of(run, folders)
         return ScienceScene(tasks), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
@@ -102,7 +102,7 @@ def scene_for(run: Run, folders: Folders) -> tuple[Scene, list[str], list[str], 
 
 
 def log_name(run: Run) -> Path:
-    """Return a file's name that tells the run, and differs from those of all others.
+    """Build a readable file name for a run that is unique.
 
     >>> log_name(Run("banking77", "CASCADE, k = 2", 0, solver="Qwen/Qwen3-32B")).name
     'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B--f8264d.jsonl'

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat API: vLLM, Ollama, llama.cpp, and those that are paid for."""
+"""Chat models on any server with OpenAI's chat API: vLLM, Ollama, llama.cpp, and commercial ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cascade_memory.evaluation.model.trying import Passing, Patience
 if TYPE_CHECKING:
     import httpx
 
-_MOST_BYTES = 16 * 1024 * 1024  # of a response; more is no reply to a task
+_MOST_BYTES = 16 * 1024 * 1024  # limit for a response
 
 
 def _is_address(url: str) -> bool:
@@ -34,10 +34,10 @@ def _is_address(url: str) -> bool:
 class OpenAICompatible:
     """A chat model behind ``base_url + "/chat/completions"``.
 
-    It samples as in the paper (temperature 0.1, top-p 0.8, presence penalty 1.5); a setting that is None is left to the
-    server, and ``extra`` goes into the request as it is: ``{"top_k": 20}`` completes the paper's where the server knows it.
-    Without ``api_key`` the environment variable ``OPENAI_API_KEY`` is used; it goes to this one address alone, and no further
-    when that redirects. What may pass (rate limits, failing servers, broken replies, time-outs) is tried again.
+    It samples as in the paper (temperature 0.1, top-p 0.8, presence penalty 1.5). For a setting that is None, the server's
+    default is used. ``extra`` is added to the request: ``{"top_k": 20}`` completes the paper's settings if the server supports
+    it. Without ``api_key``, the environment variable ``OPENAI_API_KEY`` is used; it is sent only to this address, and not to
+    the target of a redirect. Temporary failures (rate limits, server errors, broken replies, timeouts) are tried again.
 
     >>> model = OpenAICompatible(base_url="http://localhost:8000/v1", model="Qwen3-32B", extra={"top_k": 20})
     >>> model.settings
@@ -52,19 +52,19 @@ class OpenAICompatible:
     presence_penalty: float | None = 1.5
     max_tokens: int | None = 2048
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    timeout: float = 120.0  # seconds, of one try
+    timeout: float = 120.0  # seconds for one attempt
     retries: int = 6
-    patience: float = 600.0  # seconds, of all tries of one request and the pauses between them
+    patience: float = 600.0  # seconds for all attempts of one request and the pauses between them
     _client: httpx.Client | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not _is_address(self.base_url):
-            # It is not repeated: what does not belong there may be a password.
-            raise InvalidInput("a base URL looks like http://localhost:8000/v1; keys and passwords have no place in it")
+            # The message does not repeat the URL, since it may contain a password.
+            raise InvalidInput("a base URL looks like http://localhost:8000/v1; it must not contain keys or passwords")
         if not self.model:
-            raise InvalidInput("name the model that the server is to use")
+            raise InvalidInput("set the name of the model")
         if self.timeout <= 0 or self.patience <= 0 or self.retries < 0:
-            raise InvalidInput("timeout and patience are seconds above 0, retries a number from 0 on")
+            raise InvalidInput("timeout and patience must be above 0 seconds, and retries must be at least 0")
 
     @property
     def name(self) -> str:
@@ -73,24 +73,24 @@ class OpenAICompatible:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How it samples."""
+        """The sampling settings."""
         names = ("temperature", "top_p", "presence_penalty", "max_tokens")
         every = {**{name: getattr(self, name) for name in names}, **self.extra}
         return {name: value for name, value in every.items() if value is not None}
 
     def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
-        """Return the reply; ``ModelUnavailable`` says what to do when there is none to be had."""
+        """Return the reply; raise ``ModelUnavailable``, with advice, if all attempts fail."""
         body = {"model": self.model, "messages": list(messages), **self.settings}
         key = (self.api_key or os.environ.get("OPENAI_API_KEY", "")).strip()
         if not (key.isascii() and key.isprintable()):
-            raise InvalidInput("the API key has characters that no key has; is OPENAI_API_KEY what you think it is?")
+            raise InvalidInput("the API key has characters that no key has; check OPENAI_API_KEY")
 
         def once(left: float) -> Reply:
             try:
                 return self._once(body, key, min(left, self.timeout))
             except (Passing, ModelUnavailable) as error:
                 said = f"{self.model} at {self.base_url}: {error}"
-                if key:  # some servers repeat the key that they refuse
+                if key:  # drop the cause: some servers repeat the refused key in their message
                     said = said.replace(key, "(the key)")
                 if isinstance(error, Passing):
                     raise Passing(said, error.pause) from None
@@ -99,10 +99,11 @@ class OpenAICompatible:
         return Patience(retries=self.retries, seconds=self.patience).ask(once, note)
 
     def _once(self, body: Mapping[str, Any], key: str, seconds: float) -> Reply:
-        import httpx  # costs a tenth of a second: not at the start of every command
+        import httpx  # takes a tenth of a second, so it is not imported at the start of every command
 
         if self._client is None:
-            # A proxy of the environment would read what goes to http://, key and all; a tunnel for https:// it cannot.
+            # A proxy from the environment could read requests to http://, including the key; for https:// it only sees a
+            # tunnel.
             self._client = httpx.Client(follow_redirects=False, trust_env=self.base_url.startswith("https:"))
         until = time.monotonic() + seconds
         headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
@@ -115,26 +116,26 @@ class OpenAICompatible:
                     parts.append(part)
                     size += len(part)
                     if time.monotonic() > until:
-                        raise Passing(f"no whole reply within {seconds:g} s")
+                        raise Passing(f"no complete reply within {seconds:g} s")
                     if size > _MOST_BYTES:
-                        raise Passing("a reply without end")
+                        raise Passing("the reply is too long")
         except httpx.TimeoutException as error:
             raise Passing(f"no reply within {seconds:g} s") from error
         except httpx.TransportError as error:
-            raise Passing(f"cannot be reached, or hung up: {error}; is the server running?") from error
+            raise Passing(f"the server cannot be reached, or closed the connection: {error}; is it running?") from error
         except httpx.DecodingError as error:
-            raise Passing(f"a reply that cannot be unpacked: {error}") from error
+            raise Passing(f"the reply cannot be decompressed: {error}") from error
         told = response.headers
         return reply_from(
             response.status_code, b"".join(parts), retry_after=told.get("Retry-After"), location=told.get("Location")
         )
 
     def close(self) -> None:
-        """Close its connections; the next request opens others."""
+        """Close the connections; the next request opens new ones."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Let it go to another process, without its connections."""
+        """Pickle the settings for another process, without the connections."""
         return {**self.__dict__, "_client": None}

@@ -1,4 +1,4 @@
-"""Every request on disk as a line of JSON: what was asked, what came back, what it took. No reply is paid for twice."""
+"""The log of all requests to a model, as lines of JSON, so that no reply is paid for twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cascade_memory.evaluation.model.chat import Message, Reply, Try
 
 
 class RequestLog:
-    """A log, and the replies in it: whoever asks the same again, after a crash, gets them in the order in which they came."""
+    """A log and its replies. After a crash, a repeated request gets the logged replies in their original order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,18 +34,18 @@ class RequestLog:
                     found = Reply(entry["reply"], entry["prompt_tokens"], entry["completion_tokens"])
                     self._replies[entry["key"]].append(found)
         except (ValueError, LookupError, TypeError) as error:
-            raise InvalidInput(f"{self.path} holds something else than requests to a model: {error!r}") from error
-        if len(whole) < len(raw):  # killed while it wrote
+            raise InvalidInput(f"{self.path} holds something other than requests to a model: {error!r}") from error
+        if len(whole) < len(raw):  # the process was killed while writing the last line
             with self.path.open("r+b") as file:
                 file.truncate(len(whole))
 
     def answered(self, key: str) -> Reply | None:
-        """Take the next reply to a request that was answered before this log was opened."""
+        """Take the next logged reply to a request, if it was answered before this log was opened."""
         waiting = self._replies.get(key)
         return waiting.popleft() if waiting else None
 
     def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
-        """Write one try."""
+        """Log one attempt."""
         entry = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "model": model,
@@ -63,7 +63,7 @@ class RequestLog:
 
 
 def request_key(model: str, settings: Mapping[str, Any], messages: Sequence[Message]) -> str:
-    """Return what identifies a request: the same model, asked the same in the same way.
+    """Hash a request: the model, its settings and the messages.
 
     >>> request_key("m", {}, [{"role": "user", "content": "a"}]) == request_key("m", {}, [{"role": "user", "content": "b"}])
     False

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server sent: a reply, something that may pass, or something to be put right."""
+"""Reads the response of an OpenAI-compatible server: a reply, a temporary failure, or an error that the user must fix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PASSING = {408, 409, 425, 429}
 
 
 def reply_from(status: int, body: bytes, *, retry_after: str | None = None, location: str | None = None) -> Reply:
-    """Return the reply in a response.
+    """Read the reply in a response; raise ``Passing`` for a temporary failure, ``ModelUnavailable`` for other errors.
 
     >>> body = b'{"choices": [{"message": {"content": "42"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}}'
     >>> reply_from(200, body)
@@ -39,7 +39,7 @@ def reply_from(status: int, body: bytes, *, retry_after: str | None = None, loca
         raise Passing(f"HTTP {status}: {said}", _seconds(retry_after))
     if 300 <= status < 400:
         raise ModelUnavailable(
-            f"HTTP {status}: the server sends us on to {location}; if you trust it, give that as the base URL"
+            f"HTTP {status}: the server redirects to {location}; if you trust that address, use it as the base URL"
         )
     raise ModelUnavailable(f"HTTP {status}: {said}; {_REMEDIES.get(status, 'see what the server says')}")
 
@@ -48,13 +48,13 @@ def _read(body: bytes) -> Reply:
     try:
         answer = json.loads(body)
         choice = answer["choices"][0]
-        # A model that thinks may have used up its tokens before it answered: that is its answer.
+        # A thinking model may have used up its tokens before it answered; then its answer is empty.
         cut_off = choice["message"].get("content") is None and choice.get("finish_reason") == "length"
         content = "" if cut_off else _text(choice["message"])
     except (ValueError, RecursionError) as error:
-        raise Passing(f"the server sent no JSON: {body[:200]!r}") from error
+        raise Passing(f"the server did not send JSON: {body[:200]!r}") from error
     except (LookupError, TypeError, AttributeError) as error:
-        raise Passing(f"the server sent no reply but: {_complaint(body)}") from error
+        raise Passing(f"the server sent no reply, but this: {_complaint(body)}") from error
     usage = answer.get("usage")
     counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
     return Reply(content, _count(counts, "prompt_tokens"), _count(counts, "completion_tokens"))
@@ -68,7 +68,7 @@ def _text(message: dict[str, Any]) -> str:
         parts = cast("list[Any]", content)
         return "".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text")
     if isinstance(message.get("refusal"), str):
-        return ""  # the model did answer: it would not
+        return ""  # the model refused to answer: that is an answer
     raise TypeError(content)
 
 
@@ -78,7 +78,7 @@ def _count(usage: dict[str, Any], name: str) -> int:
 
 
 def _complaint(body: bytes) -> str:
-    """Return what a server says is wrong, without its braces where they are the usual ones."""
+    """Extract the error message from a response; the text of the response if it has an unusual form."""
     text = body[:2_000].decode("utf-8", "replace").strip()
     try:
         error = json.loads(body)["error"]
@@ -89,7 +89,7 @@ def _complaint(body: bytes) -> str:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Return how long to wait: the header has seconds, or a date."""
+    """Parse the header Retry-After, which has seconds or a date; return the seconds to wait."""
     if not retry_after:
         return None
     try:

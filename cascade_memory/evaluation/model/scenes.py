@@ -1,4 +1,4 @@
-"""The worlds that a model can act in, with their tasks."""
+"""The environments in which a model can act, with their tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ScienceScene:
 
     def __init__(self, tasks: Sequence[ScienceTask]) -> None:
         self._tasks = tasks
-        self._world: ScienceWorld | None = None  # a Java process, started when it is needed
+        self._world: ScienceWorld | None = None  # has a Java process, which is started when it is needed
 
     def begin(self, place: int) -> str:
         """Load the experiment."""
@@ -33,11 +33,11 @@ class ScienceScene:
         return self._tasks[place].text
 
     def limit(self, place: int) -> int:
-        """How many actions the experiment allows."""
+        """The largest number of actions for the experiment."""
         return self._tasks[place].limit
 
     def act(self, action: str) -> str:
-        """Do something in the house."""
+        """Perform an action in the house."""
         assert self._world is not None
         observation = self._world.act(action)
         if observation is None:
@@ -46,12 +46,12 @@ class ScienceScene:
 
     @property
     def solved(self) -> bool:
-        """Whether the score is full."""
+        """Whether the experiment is solved: the score is full."""
         return self._world is not None and self._world.solved
 
     @property
     def over(self) -> bool:
-        """Whether it is solved, or cannot be any more."""
+        """Whether the experiment is solved, or cannot be solved any more."""
         return self._world is not None and self._world.over
 
     def close(self) -> None:
@@ -81,11 +81,11 @@ class HouseholdScene:
         return self._games[place].query
 
     def limit(self, place: int) -> int:  # noqa: ARG002 - the same for all games
-        """How many actions a game allows."""
+        """The largest number of actions for a game."""
         return self._limit
 
     def act(self, action: str) -> str:
-        """Do something in the room."""
+        """Perform an action in the room."""
         assert self._engine is not None
         return self._engine.act(action)
 
@@ -96,10 +96,10 @@ class HouseholdScene:
 
     @property
     def over(self) -> bool:
-        """A game ends by being won."""
+        """Whether the game has ended; it ends only when it is won."""
         return self.solved
 
     def close(self) -> None:
-        """Let go of the engine."""
+        """Close the engine."""
         if self._engine is not None:
             self._engine.close()

@@ -1,4 +1,4 @@
-"""Asking again: what may pass is tried until it passes or patience ends, with pauses that grow."""
+"""Retries: a request with a temporary failure is sent again, with growing pauses, until it succeeds or the time is up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds
 
 
 class Passing(Exception):
-    """What went wrong may be over in a moment; ``pause`` is how many seconds the server asked for."""
+    """A temporary failure; ``pause`` is the number of seconds that the server asked us to wait."""
 
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
@@ -23,13 +23,13 @@ class Passing(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often to ask again, and how many seconds all tries of one request may take together."""
+    """The number of retries, and the seconds that all attempts of one request may take together."""
 
     retries: int
     seconds: float
 
     def ask(self, once: Callable[[float], Reply], note: Note) -> Reply:
-        """Return what ``once(seconds left)`` returns; whatever happens to a try is noted before it is acted upon."""
+        """Call ``once(seconds left)`` until it succeeds; each attempt is passed to ``note`` before anything else happens."""
         began = time.monotonic()
         for number in range(1, self.retries + 2):
             sent = time.monotonic()
@@ -53,12 +53,12 @@ class Patience:
         pause = pause_before(number) if error.pause is None else error.pause
         left = began + self.seconds - time.monotonic()
         if pause >= left:
-            raise ModelUnavailable(f"{error} ({tries}); the next one would be beyond {self.seconds:g} s") from error
+            raise ModelUnavailable(f"{error} ({tries}); the next one would exceed the limit of {self.seconds:g} s") from error
         time.sleep(pause)
 
 
 def pause_before(number: int) -> float:
-    """Return how long to wait after so many tries: twice as long each time, less up to a half, so that not all come at once.
+    """Compute the pause after an attempt: twice as long each time, randomly shortened by up to a half to spread the load.
 
     >>> 0.25 <= pause_before(1) <= 0.5 and 1.0 <= pause_before(3) <= 2.0 and pause_before(99) <= 60
     True

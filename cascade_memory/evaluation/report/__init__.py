@@ -1,1 +1,1 @@
-"""Rows of a benchmark as one page: what was run, where memory helps and where it does not, with intervals and pictures."""
+"""The report of a benchmark as one page: what was run, and where memory helps or not, with intervals and charts."""

@@ -1,4 +1,4 @@
-"""Tasks that a human answered: they are left out, so that no method is credited with what a human solved."""
+"""Leaves out tasks that a human answered, so that no method gets credit for what a human solved."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def helped(section: Section, method: str) -> bool:
 
 
 def note(section: Section) -> str:
-    """Return what to say below figures of a section: nothing, where no human was asked."""
+    """Return the note below the figures of a section; it is empty if no human was asked."""
     return NOTE if any(row.get("asked") for row in section.rows.values()) else ""
 
 
 def unasked(row: Row, other: Row) -> Row:
-    """Return a row of only those of its tasks about which no human was asked, neither in it nor in the other row.
+    """Reduce a row to the tasks about which no human was asked, neither in this row nor in the other.
 
     >>> left = unasked({"n": 4, "rate": 0.5, "success": "0110"}, {"n": 4, "asked": "0010"})
     >>> left["n"], left["success"], round(left["rate"], 2)

@@ -1,4 +1,4 @@
-"""What is drawn of a section."""
+"""The charts of success and regret in a section."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cascade_memory.evaluation.report.drawing import Chart, Panel
 from cascade_memory.evaluation.report.palette import legend, looks, strong
 from cascade_memory.evaluation.report.section import Section, bits
 
-_POINTS = 160  # of a curve: more would not be seen
-Curve = Callable[[Row], "NDArray[np.float64] | None"]  # what a row reached after each task
+_POINTS = 160  # points per curve; more would not be visible
+Curve = Callable[[Row], "NDArray[np.float64] | None"]  # a value after each task of a row
 
 
 def success(section: Section) -> Chart:
-    """Draw the rate of success so far over the tasks played."""
+    """Plot the success rate so far over the number of tasks."""
     return Chart(
         "success",
         "Success over the stream",
@@ -39,7 +39,7 @@ def success(section: Section) -> Chart:
 
 
 def missed(section: Section) -> Chart | None:
-    """Draw both parts of the regret, of the tasks where they are known."""
+    """Plot both parts of the regret for the tasks in which they are known."""
     parts = (("coverage gap", _gap), ("retrieval regret", _retrieval))
     panels: list[Panel] = []
     for task in section.tasks:
@@ -53,7 +53,7 @@ def missed(section: Section) -> Chart | None:
 
 
 def success_so_far(row: Row) -> NDArray[np.float64] | None:
-    """Return the rate of success up to each task of a run, but for those that the human answered."""
+    """Compute the success rate up to each task of a run, without the tasks that a human answered."""
     values, asked = bits(row, "success"), bits(row, "asked")
     if values is None:
         return None
@@ -87,7 +87,7 @@ def _draw_missed(section: Section, task: str, curve: Curve, axes: Any) -> None:
 
 
 def _draw_curves(axes: Any, section: Section, task: str, curve: Curve, skip: float = 0.0) -> list[NDArray[np.float64]]:
-    """Draw a line per method, the grey ones below; return the lines."""
+    """Plot a line per method, the grey ones in the background; return the lines."""
     look = looks(section.methods)
     drawn: list[NDArray[np.float64]] = []
     for method, (steps, mean, half) in sorted(_curves(section, task, curve, skip).items(), key=lambda one: look[one[0]].strong):
@@ -103,7 +103,7 @@ def _draw_curves(axes: Any, section: Section, task: str, curve: Curve, skip: flo
 def _curves(
     section: Section, task: str, curve: Curve, skip: float = 0.0
 ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]]:
-    """Return of each method the steps that are drawn, the mean over seeds there, and half of its interval."""
+    """Compute for each method the plotted steps, the means over seeds, and half the width of their intervals."""
     found: dict[str, Any] = {}
     for method in section.methods:
         lines = [values for row in section.of(task, method) if (values := curve(row)) is not None]
@@ -118,7 +118,7 @@ def _curves(
 
 
 def _told(section: Section, task: str, curve: Curve, what: str) -> str:
-    """Say in words where the lines end."""
+    """Describe in words where the lines end."""
     curves = _curves(section, task, curve)
     ends = ", ".join(f"{name} {curves[name][1][-1]:.1f}" for name in strong(section.methods) if name in curves)
     tasks = max((int(steps[-1]) for steps, _, _ in curves.values()), default=0)

@@ -1,4 +1,4 @@
-"""Paired differences between two methods: the same seed gives both the same order and the same solver."""
+"""Paired differences between two methods: with the same seed, both have the same order of tasks and the same solver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Verdict = Literal["more", "fewer", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The mean of the differences over seeds, in points, and half of its 95 % interval.
+    """The mean difference over seeds, in percentage points, and half the width of its 95 % interval.
 
     >>> Difference(2.0, 1.5, seeds=5).verdict, Difference(2.0, 2.5, seeds=5).verdict, Difference(2.0, 0.0, seeds=2).verdict
     ('more', 'open', 'open')
@@ -29,7 +29,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """Say on which side of zero the whole interval lies, if there are enough seeds to say so."""
+        """Say on which side of zero the whole interval lies, if there are enough seeds."""
         if self.seeds < ENOUGH:
             return "open"
         if self.mean - self.half > 0:
@@ -37,18 +37,18 @@ class Difference:
         return "fewer" if self.mean + self.half < 0 else "open"
 
     def __str__(self) -> str:
-        """Return it with its sign."""
+        """Format the difference with its sign."""
         mean = f"{self.mean:+.1f}".replace("-", "−")
         return mean if np.isnan(self.half) else f"{mean} ± {self.half:.1f}"
 
 
 def on_task(section: Section, task: str, method: str, base: str, measure: Measure = solved) -> Difference | None:
-    """Return by how much a method is ahead on a task; None where no seed has both."""
+    """Compute by how much a method is ahead on a task; None if no seed has both methods."""
     return on_average(section, [task], method, base, measure)
 
 
 def on_average(section: Section, tasks: list[str], method: str, base: str, measure: Measure = solved) -> Difference | None:
-    """Return by how much a method is ahead on the mean over tasks, from the seeds that have both methods on all of them."""
+    """Compute by how much a method is ahead on the mean over tasks, from seeds that have both methods on all tasks."""
     by_task = [_by_seed(section, task, method, base, measure) for task in tasks]
     paired = [
         float(np.mean([one[seed] for one in by_task]))
@@ -59,7 +59,7 @@ def on_average(section: Section, tasks: list[str], method: str, base: str, measu
 
 
 def _by_seed(section: Section, task: str, method: str, base: str, measure: Measure) -> dict[int, float]:
-    """Return the differences on a task by seed, on the tasks of its stream that both attempted without a human's answer."""
+    """Compute the difference for each seed, on those tasks of the stream that both methods attempted without a human."""
     found: dict[int, float] = {}
     for seed in section.seeds:
         mine, its = (section.rows.get((task, one, seed)) for one in (method, base))
@@ -72,5 +72,5 @@ def _by_seed(section: Section, task: str, method: str, base: str, measure: Measu
 
 
 def comparable(section: Section, method: str, base: str, measure: Measure = solved) -> list[str]:
-    """Return the tasks on which both were played with the same seed."""
+    """Return the tasks on which both methods were played with the same seed."""
     return [task for task in section.tasks if on_task(section, task, method, base, measure) is not None]

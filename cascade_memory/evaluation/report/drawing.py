@@ -1,4 +1,4 @@
-"""Panels become pictures: an SVG each, that follows the page's colours, and one PNG for all of a chart."""
+"""Draws charts: each panel as an SVG with the page's colours, and all panels of a chart as one PNG."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _RC: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes."""
+    """One plot with its own axes."""
 
     title: str
-    about: str  # what it shows, for those who do not see it
+    about: str  # a description for readers who cannot see it
     draw: Callable[[Any], None]
     height: float = 2.7
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Panels that belong together, with one legend."""
+    """Panels with a common heading, caption and legend."""
 
     name: str
     heading: str
@@ -52,7 +52,7 @@ class Chart:
 
 
 def brief(text: str, most: int = 20) -> str:
-    """Cut a name that would leave no room for the picture.
+    """Shorten a name that would take too much room in the picture.
 
     >>> brief("find-the-longest-lived-thing", 12)
     'find-the-lo…'
@@ -61,7 +61,7 @@ def brief(text: str, most: int = 20) -> str:
 
 
 def need_matplotlib() -> None:
-    """Say what to install where it is missing."""
+    """Raise an error that says what to install if matplotlib is missing."""
     try:
         import matplotlib as _  # noqa: F401
     except ImportError as error:
@@ -82,7 +82,7 @@ def svg(panel: Panel, name: str) -> str:
 
 
 def png(chart: Chart, solver: str, target: Path) -> None:
-    """Draw all panels of a chart side by side into a file that says whose figures they are."""
+    """Draw all panels of a chart side by side into a file, with the name of the solver."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -104,7 +104,7 @@ def png(chart: Chart, solver: str, target: Path) -> None:
 
 
 def _save(figure: Any, target: Path | io.StringIO, **how: Any) -> None:
-    with warnings.catch_warnings():  # of letters that the font lacks: the page shows them, and a picture shows boxes
+    with warnings.catch_warnings():  # about letters that the font lacks: only the PNG shows boxes for them
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(target, **how)
 
@@ -122,7 +122,7 @@ def _legend(figure: Any, legend: dict[str, Look]) -> None:
 
 
 def _inline(text: str) -> str:
-    """Leave what a page needs: no header, no metadata, no ids that two pictures share, no size of its own."""
+    """Reduce an SVG to what a page needs: without header, metadata, fixed size, and ids that other pictures use as well."""
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*"', "<g", text)

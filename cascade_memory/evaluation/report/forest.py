@@ -1,4 +1,4 @@
-"""Paired differences as marks with their intervals, and success against what it costs."""
+"""Forest plots of paired differences with their intervals, and plots of success against cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AVERAGE = "average"
 
 
 def forest(section: Section) -> Chart | None:
-    """Draw by how much the coloured methods are ahead of each base, task by task and on average."""
+    """Plot by how much the coloured methods are ahead of each base method, for each task and on average."""
     panels: list[Panel] = []
     for base in section.bases:
         methods = [name for name in strong(section.methods) if name != base and comparable(section, name, base)]
@@ -62,7 +62,7 @@ def _draw_forest(section: Section, methods: list[str], base: str, axes: Any) -> 
 
 
 def costs(section: Section) -> Chart | None:
-    """Draw success, as the mean over tasks, against time and against the cases that were kept."""
+    """Plot the mean success over tasks against time and against the number of stored cases."""
     panels: list[Panel] = []
     for key, title, log in (("ms_per_task", "ms per task", True), ("cases", "cases kept", False)):
         points = _points(section, key)
@@ -77,7 +77,7 @@ def costs(section: Section) -> Chart | None:
 
 
 def _points(section: Section, key: str) -> dict[str, tuple[float, float]]:
-    """Return (cost, success) of each method, over the tasks that all of those methods have."""
+    """Compute (cost, success) of each method over the tasks that all of these methods have played."""
     costing: dict[str, dict[str, float]] = {}
     for method in section.methods:
         means = {

@@ -1,4 +1,4 @@
-"""Success over the parameters that were tried."""
+"""Heatmaps of success over the parameters that were tried in a tuning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNTUNED = "the method's own"
 
 
 def tried(rows: Sequence[Row]) -> list[tuple[Section, Chart]]:
-    """Draw success over the exploration coefficient and the learning rate, for each solver that rows of tuning are of."""
+    """Plot success over the exploration coefficient and the learning rate, for each solver in the rows of a tuning."""
     if not rows:
         raise InvalidInput("there are no rows of tuning: cascade-memory bench tune writes them")
     return [(section, _chart(section)) for section in sections(rows)]

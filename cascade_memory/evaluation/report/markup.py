@@ -1,4 +1,4 @@
-"""HTML of which every text is escaped."""
+"""Builds HTML in which every text is escaped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from html import escape
 from cascade_memory.evaluation.report.drawing import Chart, svg
 from cascade_memory.evaluation.report.palette import Look
 
-_SIGNS = {"more": "▲", "fewer": "▼", "open": "●"}  # a colour alone would not do
+_SIGNS = {"more": "▲", "fewer": "▼", "open": "●"}  # colours alone are not enough for colour-blind readers
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text with a verdict."""
+    """A cell of a table: a text with a verdict."""
 
     text: str
     verdict: str
@@ -22,7 +22,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The first cell of each line names it; columns of words are told apart from columns of figures."""
+    """A table. The first cell of each line is its name; ``words`` are the columns with words instead of figures."""
 
     caption: str
     head: Sequence[str]
@@ -30,7 +30,7 @@ class Table:
     words: Collection[int] = ()
 
     def html(self) -> str:
-        """Return it, in a box of its own that scrolls where it is too wide.
+        """Render the table in a box that scrolls if the table is too wide.
 
         >>> print(Table("a & b", ["x", "y"], [["<z>", "1"]]).html())
         <div class="scroll" tabindex="0" role="region" aria-label="a &amp; b"><table><caption>a &amp; b</caption>
@@ -61,28 +61,28 @@ def _cell(cell: str | Cell, kind: str) -> str:
 
 
 def sign(verdict: str) -> str:
-    """Return the mark of a verdict."""
+    """Render the mark of a verdict."""
     return f'<span class="sign" aria-hidden="true">{_SIGNS[verdict]}</span> '
 
 
 def heading(level: int, text: str) -> str:
-    """Return a heading."""
+    """Render a heading."""
     return f"<h{level}>{escape(text)}</h{level}>"
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph."""
+    """Render a paragraph."""
     return f"<p>{escape(text)}</p>"
 
 
 def sentences(lines: Sequence[tuple[str, str]]) -> str:
-    """Return a list of sentences, each with the mark of its verdict."""
+    """Render a list of sentences, each with the mark of its verdict."""
     items = "".join(f'<li class="{verdict}">{sign(verdict)}{escape(text)}</li>' for verdict, text in lines)
     return f'<ul class="verdicts">{items}</ul>'
 
 
 def chart(one: Chart, solver: str, name: str) -> str:
-    """Return a heading that says whose figures they are, a legend, the pictures with what they show, and how to read them."""
+    """Render a chart: a heading with the name of the solver, a legend, the pictures with descriptions, and a caption."""
     panels = "\n".join(
         f'<figure><figcaption>{escape(panel.title)}</figcaption><div role="img" aria-label="{escape(panel.about)}">'
         f"{svg(panel, f'{name}-{i}')}</div></figure>"

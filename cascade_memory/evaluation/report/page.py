@@ -1,4 +1,4 @@
-"""The page, from its headline to its footer."""
+"""Builds the page of the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page(found: Sequence[Section], tuned: Sequence[tuple[Section, Chart]]) -> str:
-    """Return the whole document."""
+    """Render the whole document."""
     rows = [row for section in found for row in section.rows.values()]
     parts = [_head(found, rows), *(_section(section, i) for i, section in enumerate(found))]
     parts += [_tuning(section, one, i) for i, (section, one) in enumerate(tuned)]
@@ -34,7 +34,7 @@ def page(found: Sequence[Section], tuned: Sequence[tuple[Section, Chart]]) -> st
 
 
 def _colours() -> str:
-    """Define a variable for every colour of the pictures, in the two schemes."""
+    """Define a CSS variable for every colour of the pictures, for light and dark pages."""
     light, dark = (
         "".join(f"--c{name[1:]}: {colour}; " for name, colour in pairs)
         for pairs in ([(name, name) for name in ON_DARK], ON_DARK.items())

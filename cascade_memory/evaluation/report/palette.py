@@ -1,4 +1,4 @@
-"""How methods look: colours that colour-blind eyes tell apart, never alone: each has a dash and a mark of its own as well."""
+"""The look of each method in charts: a colour that colour-blind readers can distinguish, a dash pattern and a marker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A method's line and mark."""
+    """A method's line and marker."""
 
     colour: str
     dash: str
@@ -17,7 +17,7 @@ class Look:
 
 
 INK, FAINT = "#1b1f24", "#8a9099"
-# As drawn on white, and what takes its place on a dark page.
+# The colours on a white page, and those that replace them on a dark one.
 ON_DARK = {
     INK: "#e8eaed",
     FAINT: "#9aa0a6",
@@ -39,7 +39,7 @@ _WEAK = Look(FAINT, "-", ".", strong=False)
 
 
 def looks(methods: Sequence[str]) -> dict[str, Look]:
-    """Return how each method looks: the known ones always the same, others what is left of six looks, the rest grey.
+    """Assign a look to each method: known methods always have the same, others get the unused ones of six, the rest is grey.
 
     >>> looks(["mine", "NP-CBR"])["mine"].colour
     '#0072b2'
@@ -51,12 +51,12 @@ def looks(methods: Sequence[str]) -> dict[str, Look]:
 
 
 def strong(methods: Sequence[str]) -> list[str]:
-    """Return the methods that do not look grey."""
+    """Return the methods that are not grey."""
     return [method for method, look in looks(methods).items() if look.strong]
 
 
 def legend(methods: Sequence[str]) -> dict[str, Look]:
-    """Return what a legend shows: the grey ones are one entry."""
+    """Return the entries of a legend; all grey methods have one common entry."""
     look = looks(methods)
     grey = {"others, see the tables": _WEAK} if _WEAK in look.values() else {}
     return {**{method: look[method] for method in strong(methods)}, **grey}

@@ -1,4 +1,4 @@
-"""Figures of the CASCADE paper, to stand beside ours in a column of their own: a real 32B model made them."""
+"""Figures from the CASCADE paper, which are shown beside ours in a separate column: they come from a real 32B model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TASKS = (
     *("DDXPlus", "MIMIC-IV-MR", "MIMIC-IV-MSR", "MIMIC-IV-TLP", "MUD", "CMDL"),
     *("Banking77", "SEntFiN", "RCA", "LFD", "SPIDER", "BIRD"),
 )
-# A figure per task as above: percent solved, and behind the slash the standard deviation.
+# One figure per task, in the order above: percent solved, and after the slash the standard deviation.
 _SINGLE_TURN = {
     "Zero-shot": "63.77/0.11 12.79/0.33 51.36/0.08 48.56/0.14 25.53/0.15 39.12/0.16 "
     "66.66/0.03 34.30/0.09 45.36/0.05 84.05/0.05 63.84/0.39 44.65/0.42",
@@ -42,7 +42,7 @@ _MULTI_TURN = {
     "2Wiki": {"Zero-shot": 35.36, "NP-CBR": 45.94, "CASCADE": 50.06},
     "MIMIC-III": {"Zero-shot": 20.75, "NP-CBR": 44.02, "CASCADE": 55.76},
 }
-# Our names of methods, and the paper's. Its CASCADE is the bandit Neural-LinLogUCB on a trained cross-encoder.
+# Our names of methods, and those of the paper, whose CASCADE is the bandit Neural-LinLogUCB on a trained cross-encoder.
 _METHODS = {
     "zero-shot": "Zero-shot",
     "ICRL": "ICRL",

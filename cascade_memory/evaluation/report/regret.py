@@ -1,4 +1,4 @@
-"""What was missed so far, parted into what no memory could give and what the choice of the case lost."""
+"""The regret so far, split into a part that no choice of case could avoid and a part due to the choice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFINITION = (
 
 
 def split(row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the coverage gap and the retrieval regret after each task; None where nobody knows what was covered.
+    """Compute the coverage gap and the retrieval regret after each task; None if the row does not say what was covered.
 
     >>> gap, retrieval = split({"n": 3, "success": "001", "covered": "011", "fitting": "001", "declared": {"matched": 0.9}})
     >>> print(gap, retrieval)

@@ -1,4 +1,4 @@
-"""Rows that may be compared: of one kind of solver, on streams cut at the same length."""
+"""Sections of the report: rows that may be compared, with one kind of solver, on streams of the same length."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CONDITIONS: dict[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The rows of one solver, and what is in them."""
+    """The rows of one solver, with their tasks, methods and seeds."""
 
     solver: str
     limit: int | None
@@ -63,7 +63,7 @@ class Section:
 
     @property
     def tasks(self) -> list[str]:
-        """Return the tasks, in the order of the catalogue; others behind, in the order of the rows."""
+        """Return the tasks in the order of the catalogue, then other tasks in the order of the rows."""
         return _ordered((task for task, _, _ in self.rows), CATALOGUE)
 
     @property
@@ -77,7 +77,7 @@ class Section:
         return sorted({seed for _, _, seed in self.rows})
 
     def of(self, task: str, method: str) -> list[Row]:
-        """Return the rows of a method on a task, a row per seed."""
+        """Return the rows of a method on a task, one per seed."""
         return [row for (its_task, its_method, _), row in self.rows.items() if (its_task, its_method) == (task, method)]
 
     def of_task(self, task: str) -> list[Row]:
@@ -89,7 +89,7 @@ class Section:
         return [row for (_, its_method, _), row in self.rows.items() if its_method == method]
 
     def by_seed(self, task: str, method: str, measure: Measure) -> dict[int, float]:
-        """Return what a method reached on a task, by seed."""
+        """Return the measure of a method on a task for each seed."""
         found = {row["seed"]: measure(row) for row in self.of(task, method)}
         return {seed: value for seed, value in found.items() if value is not None}
 
@@ -127,7 +127,7 @@ def _check(row: Row, place: int) -> None:
 
 
 def method_of(row: Row) -> str:
-    """Name a row's method, with the parameters that it was given.
+    """Name a row's method, with its parameters if it had any.
 
     >>> method_of({"method": "CASCADE", "options": '{"alpha": 0.3}'})
     'CASCADE {"alpha": 0.3}'
@@ -136,7 +136,7 @@ def method_of(row: Row) -> str:
 
 
 def bits(row: Row, name: str) -> NDArray[np.bool_] | None:
-    """Return a string of 0 and 1, a character per task, as an array; None where the row does not tell.
+    """Convert a row's string of 0 and 1, a character per task, to an array; None if the row does not have it.
 
     >>> bits({"n": 3, "alone": "011"}, "alone")
     array([False,  True,  True])
@@ -154,7 +154,7 @@ def declared(row: Row) -> dict[str, Any]:
 
 
 def solved(row: Row) -> float:
-    """Return how many tasks were solved, in percent; where a human was asked about some, of the others.
+    """Compute the percentage of tasks solved, without the tasks about which a human was asked.
 
     >>> solved({"rate": 0.5, "rate_unasked": 0.45})
     45.0
@@ -163,7 +163,7 @@ def solved(row: Row) -> float:
 
 
 def solved_of_the_rest(row: Row) -> float | None:
-    """Return how many were solved of the tasks that the solver does not solve alone, in percent."""
+    """Compute the percentage solved of the tasks that the solver does not solve alone."""
     alone, success, asked = (bits(row, name) for name in ("alone", "success", "asked"))
     if alone is None or success is None:
         return None
@@ -185,7 +185,7 @@ def solved_last_fifth(row: Row) -> float | None:
 
 
 def mean_text(values: Sequence[float]) -> str:
-    """Return a mean with its interval, if there is one.
+    """Format a mean with its interval, if there is one.
 
     >>> mean_text([50.0]), mean_text([49.0, 51.0]), mean_text([])
     ('50.0', '50.0 ± 12.7', '')

@@ -1,4 +1,4 @@
-"""The figures behind the pictures."""
+"""The tables of the report, with the figures of the charts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OF_WHAT: dict[Measure, str] = {
 
 
 def streams(section: Section) -> Table:
-    """Say of each task how long it is, what was declared of its solver, and how its data differs from the paper's."""
+    """List for each task its length, the declared parameters of its solver, and how its data differs from the paper's."""
     lines: list[list[str]] = []
     for task in section.tasks:
         rows, entry = section.of_task(task), CATALOGUE.get(task)
@@ -54,7 +54,7 @@ def _number(value: object) -> str:
 
 
 def success(section: Section, measure: Measure = solved) -> Table:
-    """Return what each method solved of each task, and in the mean over tasks."""
+    """Tabulate the success of each method on each task, and its mean over tasks."""
     lines = [
         [
             method,
@@ -75,12 +75,12 @@ def _averages(section: Section, method: str, measure: Measure) -> list[float]:
 
 
 def rest_is_known(section: Section) -> bool:
-    """Say whether any row tells what its solver solves alone."""
+    """Say whether any row records which tasks the solver solves alone."""
     return any(solved_of_the_rest(row) is not None for row in section.rows.values())
 
 
 def beside_the_paper(section: Section) -> Table | None:
-    """Put what the paper reports into a column of its own."""
+    """Tabulate our figures with those of the paper in a separate column."""
     lines: list[list[str]] = []
     for task in section.tasks:
         for method in section.methods:
@@ -93,7 +93,7 @@ def beside_the_paper(section: Section) -> Table | None:
 
 
 def missed(section: Section) -> Table | None:
-    """Return both parts of the regret at the end of the streams."""
+    """Tabulate both parts of the regret at the end of the streams."""
     lines: list[list[str]] = []
     for task in section.tasks:
         for method in section.methods:
@@ -106,7 +106,7 @@ def missed(section: Section) -> Table | None:
 
 
 def differences(section: Section, measure: Measure = solved) -> list[Table]:
-    """Return a table for each base: by how much each method is ahead of it."""
+    """Make a table for each base method that shows by how much each method is ahead of it."""
     tables: list[Table] = []
     for base in section.bases:
         lines = [
@@ -131,7 +131,7 @@ def _line(section: Section, method: str, base: str, measure: Measure) -> list[st
 
 
 def by_kind(section: Section) -> list[Table]:
-    """Return a table for each task that comes in kinds."""
+    """Make a table for each task that has kinds."""
     tables: list[Table] = []
     for task in section.tasks:
         kinds = list(dict.fromkeys(kind for row in section.of_task(task) for kind in _kinds(row)))
@@ -147,7 +147,7 @@ def _kinds(row: Row) -> dict[str, Sequence[float | None]]:
 
 
 def _of_kind(rows: list[Row], kind: str) -> str:
-    # Rows with a human's answers count those as solved, and which kinds they were of is not told.
+    # Rows with a human count the human's answers as solved, and do not record their kinds.
     found = [_kinds(row)[kind] for row in rows if kind in _kinds(row) and not row.get("asked")]
     of_all, of_rest = (
         [float(100 * value) for one in found if len(one) > place and (value := one[place]) is not None] for place in (1, 2)
@@ -156,7 +156,7 @@ def _of_kind(rows: list[Row], kind: str) -> str:
 
 
 def costs(section: Section) -> list[Table]:
-    """Return a table for each cost that any row tells of."""
+    """Make a table for each cost that any row records."""
     tables: list[Table] = []
     for key, title in _COSTS.items():
         lines = [[method, *(_cost(section.of(task, method), key) for task in section.tasks)] for method in section.methods]

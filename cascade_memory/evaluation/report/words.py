@@ -1,4 +1,4 @@
-"""What the intervals say, in sentences: where memory helps, where it does not, and where nothing can be said."""
+"""Sentences about the intervals: where memory helps, where it does not, and where this is not known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sentence = tuple[Verdict, str]
 
 
 def subject(section: Section) -> str:
-    """Return the method that the section is about: CASCADE, or else the last one with a memory."""
+    """Return the method that the section is about: CASCADE, or otherwise the last one with a memory."""
     with_memory = _memories(section) or section.methods
     return _OURS if _OURS in with_memory else with_memory[-1]
 
@@ -34,7 +34,7 @@ def against(section: Section, method: str, base: str) -> list[Sentence]:
 
 
 def where_memory_does_not_help(section: Section) -> list[Sentence]:
-    """Name the subject's tasks without a sure gain over no memory or NP-CBR; then, by task, all memories without one."""
+    """Name the tasks on which the subject has no certain gain over no memory or NP-CBR; then, by task, all such memories."""
     ours = subject(section)
     bases = [base for base in (NO_MEMORY, _STATIC) if base in section.methods and base != ours]
     lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]
@@ -55,7 +55,7 @@ def _of_no_help(section: Section) -> list[Sentence]:
 
 
 def against_the_best_rival(section: Section) -> Sentence | None:
-    """Say whether the subject is ahead, on average, of the best of the others that played all of its tasks, and by how much."""
+    """Say whether, and by how much, the subject is ahead on average of the best other method that played all its tasks."""
     ours = subject(section)
     tasks = comparable(section, ours, ours)
     ahead = {
@@ -75,7 +75,7 @@ def against_the_best_rival(section: Section) -> Sentence | None:
 
 
 def _memories(section: Section) -> list[str]:
-    """Return the methods with a memory that no human helped."""
+    """Return the methods that have a memory and no help from a human."""
     return [method for method in section.methods if method != NO_MEMORY and not helped(section, method)]
 
 

@@ -1,4 +1,4 @@
-"""From files of rows to a folder with the page and its pictures."""
+"""Writes the report of a file of rows into a folder: the page and its pictures."""
 
 from __future__ import annotations
 

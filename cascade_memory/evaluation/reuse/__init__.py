@@ -1,1 +1,1 @@
-"""Agents without a language model that really adapt a recalled case to the task at hand."""
+"""Reuse agents: they have no language model, but really adapt a recalled case to the present task."""

@@ -1,4 +1,4 @@
-"""A solver for household games without a language model: a declared share is solved alone, the rest by adapting a case."""
+"""A solver for household games without a language model: it solves a declared share alone, the rest by adapting a case."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cascade_memory.evaluation.reuse.household_player import LONGEST, Played, ca
 from cascade_memory.evaluation.reuse.outcomes import Outcome, Outcomes
 from cascade_memory.evaluation.solver import Attempt
 
-_VERSION = "household-1"  # of the agent: outcomes of another one are not its own
+_VERSION = "household-1"  # version of the agent: cached outcomes of other versions are not used
 
 
 class HouseholdAgent:
-    """REUSE agent, no language model: carries the plan of the best recalled case out with its nouns replaced.
+    """REUSE agent, no language model: it carries out the plan of the best recalled case, with the nouns replaced.
 
-    It searches where the case found the thing, then everywhere. ``alone`` says which games it wins whatever it is shown, as an
-    LLM wins some without memory. A game counts as won within ``limit`` steps.
+    It looks for the object where the case found it, and then everywhere else. ``alone`` says which games it wins without a
+    case, as an LLM wins some without memory. A game must be won within ``limit`` steps.
     """
 
     def __init__(self, games: Sequence[Game], *, alone: Sequence[bool], outcomes: Path, limit: int) -> None:
@@ -46,7 +46,7 @@ class HouseholdAgent:
         return self._judged(self.carried_out(game, plan))
 
     def carried_out(self, game: Game, plan: Sequence[Operation]) -> Outcome:
-        """Return what comes of a plan in a game, of ``LONGEST`` steps at most: whichever limit holds, it is played once."""
+        """Return the outcome of a plan in a game. It is played once with ``LONGEST`` steps, which serves for every limit."""
         key = json.dumps([asdict(operation) for operation in plan])
         return self._known(game, key, lambda engine: carry_out(engine, game.file, plan))
 
@@ -69,7 +69,7 @@ class HouseholdAgent:
         return Attempt(outcome.success and len(steps) <= self._limit, done, steps=len(done.steps))
 
     def close(self) -> None:
-        """Let go of the engine."""
+        """Close the engine."""
         self._outcomes.close()
         if self._engine is not None:
             self._engine.close()

@@ -1,4 +1,4 @@
-"""What a case says about how, apart from where: its operations, with its nouns replaced by those of another task."""
+"""The plan in a case: its operations without the walking, with its nouns replaced by those of another task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.errors import InvalidInput
 _TASK = "Your task is to: "
 _NAME = r"[a-z]+ \d+"
 _OPERATION = re.compile(rf"(take|move|clean|heat|cool|use) ({_NAME})(?: (?:from|to|with) ({_NAME}))?")
-# The words of such sentences that are neither a thing nor a receptacle.
+# The words in the texts of tasks that are neither an object nor a receptacle.
 _FILLERS = (
     "a an and at chilled clean cleaned cold cool cooled desklamp examine find heat heated hot in inside into it look on one "
     "place put some the them then to turn two under use using warm with"
@@ -22,7 +22,7 @@ _OTHERS = frozenset(_FILLERS.split())
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a query says: the receptacles of the room, the thing that is asked for, and the kind of receptacle it goes to."""
+    """The content of a query: the receptacles in the room, the wanted object, and the kind of receptacle to put it in."""
 
     receptacles: tuple[str, ...]
     thing: str | None
@@ -31,9 +31,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One step of a plan without its ways.
+    """One step of a plan, without walking.
 
-    ``receptacle`` is where the case found the thing, put it, or treated it; empty if it was used where it stood.
+    ``receptacle`` is where the case found, put or treated the object; empty if the object was used where it was.
     """
 
     verb: str
@@ -42,7 +42,7 @@ class Operation:
 
 
 def kind(name: str) -> str:
-    """Return what something is.
+    """Return the kind of an object or receptacle, without its number.
 
     >>> kind("drawer 3")
     'drawer'
@@ -51,14 +51,14 @@ def kind(name: str) -> str:
 
 
 def read_query(query: str) -> Request:
-    """Read the room and the task.
+    """Parse the room and the task in a query.
 
     >>> read_query("You see a drawer 1, and a desk 1. Your task is to: put some pencil on desk.")
     Request(receptacles=('drawer 1', 'desk 1'), thing='pencil', goal='desk')
     """
     room, found, task = query.partition(_TASK)
     if not found:
-        raise InvalidInput(f"a household task says {_TASK!r}, and this one does not: {query!r}")
+        raise InvalidInput(f"a household task must contain {_TASK!r}, and this one does not: {query!r}")
     receptacles = tuple(dict.fromkeys(re.findall(rf"\ban? ({_NAME})\b", room)))
     kinds = {kind(one) for one in receptacles}
     words = re.findall(r"[a-z]+", task.lower())
@@ -68,7 +68,7 @@ def read_query(query: str) -> Request:
 
 
 def operations(trajectory: Trajectory) -> list[Operation]:
-    """Return what a trajectory did, without its ways and its searches.
+    """Extract the operations of a trajectory, without walking and searching.
 
     >>> from cascade_memory.domain.trajectory import Step
     >>> actions = ["go to desk 1", "take pen 2 from desk 1", "go to drawer 1", "open drawer 1", "move pen 2 to drawer 1"]
@@ -80,7 +80,7 @@ def operations(trajectory: Trajectory) -> list[Operation]:
 
 
 def adapted(plan: Sequence[Operation], old: Request, new: Request) -> list[Operation]:
-    """Put the thing and the goal of another task in the place of the old ones.
+    """Replace the object and the goal of a plan by those of another task.
 
     >>> old, new = Request((), "pen", "drawer"), Request((), "fork", "shelf")
     >>> adapted([Operation("take", "pen", "desk 1"), Operation("move", "pen", "drawer 2")], old, new)

@@ -1,4 +1,4 @@
-"""Carry a plan out in a game: look for what it needs where the case found it, then everywhere else."""
+"""Carries out a plan in a game: it looks for objects where the case found them, and then everywhere else."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from cascade_memory.domain.trajectory import Step
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.reuse.household_plan import Operation, kind, read_query
 
-LONGEST = 30  # steps: no stream allows more
+LONGEST = 30  # the largest limit of steps in any stream
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What happened in a game. A game that is won ends with the action that won it."""
+    """The actions and observations in a game. A game that is won ends with the winning action."""
 
     steps: tuple[Step, ...]
     won: bool
 
 
 def replay(engine: Engine, game: Path, actions: Sequence[str]) -> Played:
-    """Do what a solution says, action by action."""
+    """Play the actions of a solution."""
     engine.start(game)
     steps = tuple(Step(action, engine.act(action)) for action in actions)
     return Played(steps, engine.won)
 
 
 def carry_out(engine: Engine, game: Path, plan: Sequence[Operation]) -> Played:
-    """Carry a plan out, for ``LONGEST`` steps at most. An action that the game would refuse is not tried, and costs nothing."""
+    """Carry out a plan in at most ``LONGEST`` steps. Actions that the game would refuse are skipped and do not count."""
     player = _Player(engine, engine.start(game))
     try:
         for operation in plan:
@@ -41,7 +41,7 @@ def carry_out(engine: Engine, game: Path, plan: Sequence[Operation]) -> Played:
 
 
 class _Over(Exception):
-    """The game is won, or there are no steps left."""
+    """Raised when the game is won, or no steps are left."""
 
 
 class _Player:
@@ -49,7 +49,7 @@ class _Player:
         self.steps: list[Step] = []
         self._engine = engine
         self._receptacles = read_query(query).receptacles
-        self._seen: dict[str, str] = {}  # thing -> receptacle
+        self._seen: dict[str, str] = {}  # object -> receptacle
         self._visited: set[str] = set()
         self._taken: set[str] = set()
         self._here = self._held = ""
@@ -66,7 +66,7 @@ class _Player:
                 self._go(target)
                 if self._do(f"move {self._held} to {target}") is not None:
                     self._held = ""
-            else:  # a device works while it is closed
+            else:  # a device must be closed to work
                 self._go(target, open_it=False)
                 self._do(f"{operation.verb} {self._held} with {target}")
 
@@ -82,8 +82,8 @@ class _Player:
             del self._seen[thing]
 
     def _find(self, wanted: str, first: str) -> str | None:
-        """Return a thing of a kind that was not taken before, going from receptacle to receptacle until one is seen."""
-        left = sorted(self._receptacles, key=lambda one: (one != first, kind(one) != kind(first)))  # stable: else as told
+        """Find an object of a kind that was not taken before; go from receptacle to receptacle until one is seen."""
+        left = sorted(self._receptacles, key=lambda one: (one != first, kind(one) != kind(first)))  # stable sort
         for receptacle in ["", *(one for one in left if one not in self._visited)]:
             if receptacle:
                 self._go(receptacle)
@@ -93,7 +93,7 @@ class _Player:
         return None
 
     def _like(self, receptacle: str) -> str | None:
-        """Return the receptacle of this name here, or one of its kind."""
+        """Return the receptacle with this name in this room, or another one of its kind."""
         alike = [one for one in self._receptacles if kind(one) == kind(receptacle)]
         return receptacle if receptacle in alike else next(iter(alike), None)
 
@@ -113,7 +113,7 @@ class _Player:
             self._seen[thing] = self._here
 
     def _do(self, action: str) -> str | None:
-        """Act, if the game allows it."""
+        """Perform an action, if the game allows it."""
         if action not in self._engine.possible:
             return None
         if len(self.steps) == LONGEST:

@@ -1,4 +1,4 @@
-"""Outcomes that need not be played again: in a world without chance, the same case on the same task ends the same."""
+"""A cache of outcomes: in a deterministic environment, the same case on the same task always has the same outcome."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cascade_memory.domain.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended, and what was done (None: nothing)."""
+    """Whether an attempt succeeded, and what was done (None: nothing)."""
 
     success: bool
     done: Trajectory | None
 
 
 class Outcomes:
-    """A file of outcomes by what they depend on; any number of processes may share it.
+    """A file that maps everything an outcome depends on to the outcome; any number of processes may share it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,20 +38,20 @@ class Outcomes:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = sqlite3.connect(path, timeout=60.0, isolation_level=None)
         self._file.execute("PRAGMA journal_mode = WAL")
-        self._file.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is played again
+        self._file.execute("PRAGMA synchronous = NORMAL")  # outcomes lost in a power failure are played again
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS outcomes (key BLOB PRIMARY KEY, success INTEGER, done BLOB) WITHOUT ROWID"
         )
 
     def known(self, depends_on: Sequence[str]) -> Outcome | None:
-        """Return the outcome if it was kept."""
+        """Return the outcome if it is in the cache."""
         row = self._file.execute("SELECT success, done FROM outcomes WHERE key = ?", (_key(depends_on),)).fetchone()
         if row is None:
             return None
         return Outcome(bool(row[0]), Trajectory.from_json(zlib.decompress(row[1]).decode()) if row[1] else None)
 
     def keep(self, depends_on: Sequence[str], outcome: Outcome) -> None:
-        """Keep an outcome; the first one stays."""
+        """Store an outcome, unless there is one already."""
         done = zlib.compress(outcome.done.to_json().encode()) if outcome.done else None
         self._file.execute("INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?)", (_key(depends_on), outcome.success, done))
 

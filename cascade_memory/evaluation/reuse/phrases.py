@@ -1,4 +1,4 @@
-"""What became of the words of one task in another: phrases mapped from an old text onto a new one."""
+"""Maps phrases of one task to the corresponding phrases of another."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from difflib import SequenceMatcher
 
 _TOKEN = re.compile(r"-?\d+\.\d+|[a-z0-9\-]+|[.,:']")
 _FILLING = frozenset("a an the of in on is it to and which then first next place if , . : ' ( )".split())  # noqa: SIM905
-_LONGEST = 5  # words of a phrase
-ALIKE = 0.5  # texts that share less say nothing about each other's words
+_LONGEST = 5  # largest number of words in a phrase
+ALIKE = 0.5  # if two texts share less than this, their words cannot be mapped
 
 
 def mapped_phrases(old: str, new: str) -> dict[str, str]:
-    """Return which phrase of ``new`` stands where ``old`` has another one; nothing if the texts are of different kinds.
+    """Map phrases of ``old`` to those that ``new`` has in their place; empty if the texts are of different kinds.
 
-    The word that follows both comes along: it tells the red box from the red wire.
+    A phrase includes the word that follows in both texts, so that "red box" and "red wire" are distinguished.
 
     >>> mapped_phrases("Put the thing into the red box.", "Put the thing into the green box.")
     {'red box': 'green box'}
@@ -43,7 +43,7 @@ def _stripped(words: list[str]) -> list[str]:
 
 
 def substituted(text: str, phrases: Mapping[str, str]) -> str:
-    """Replace whole phrases, the longest first.
+    """Replace whole phrases in a text, the longest first.
 
     >>> substituted("move cup to red box", {"red box": "blue box", "red": "green"})
     'move cup to blue box'

@@ -1,4 +1,4 @@
-"""A solver for ScienceWorld without a language model: a declared share is solved alone, the rest by adapting a case."""
+"""A solver for ScienceWorld without a language model: it solves a declared share alone, the rest by adapting a case."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.ports.embedder import Embedder
 
 Strength = Literal["full", "map"]
-_VERSION = "science-1"  # of the agent: outcomes of another one are not its own
+_VERSION = "science-1"  # version of the agent: cached outcomes of other versions are not used
 
 
 class ScienceAgent:
-    """REUSE agent, no language model: replays the best recalled case with its words mapped onto the task.
+    """REUSE agent, no language model: it replays the best recalled case with its words mapped to the new task.
 
-    ``alone`` says which tasks it solves whatever it is shown, as an LLM solves some without memory. "full" looks for the
-    nearest object where the world refuses one, and reads thermometers; "map" does neither.
+    ``alone`` says which tasks it solves without a case, as an LLM solves some without memory. If the environment refuses an
+    object, the strength "full" tries the most similar one; it also reads thermometers. The strength "map" does neither.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Replay a recalled experiment in ScienceWorld, with its words mapped onto the present task."""
+"""Replays a recalled experiment in ScienceWorld, with its words mapped to the present task."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import ScienceWorld, room_of
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
 
-Alike = Callable[[str, str], float]  # how near two names are in meaning, at most 1
+Alike = Callable[[str, str], float]  # similarity of the meanings of two names, at most 1
 
 _VERBS = ("focus on", "pick up", "move", "use", "pour", "activate", "deactivate", "open", "close", "connect", "dunk", "mix")
 _WAYS = ("open door", "go to", "teleport to", "look around")
 _UNREPAIRED = ("connect", "wait", "drop")
 _IDLE = frozenset(["in", "inventory", "the", "a", "baby", "adult", "egg", "containing", "and", "of"])
-_ENOUGH = 0.25  # below it, another object is not tried: a wrong one can end the experiment
+_ENOUGH = 0.25  # a less similar object is not tried: a wrong one can end the experiment
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What the agent is told: the task in words, what it sees, what it carries."""
+    """What the agent knows at the beginning: the task in words, what it sees, and what it carries."""
 
     task: str
     view: str
@@ -29,7 +29,7 @@ class Experiment:
 
     @property
     def text(self) -> str:
-        """Return all of it: what memory is asked with.
+        """Join the parts to the query for the memory.
 
         >>> Experiment.of(Experiment("Find it.", "A hall.", "Nothing.").text).view
         'A hall.'
@@ -38,7 +38,7 @@ class Experiment:
 
     @classmethod
     def of(cls, text: str) -> Experiment:
-        """Read what ``text`` returned."""
+        """Parse what ``text`` returned."""
         task, _, rest = text.partition("\n\n")
         view, _, inventory = rest.rpartition("\n\n")
         return cls(task, view, inventory)
@@ -46,7 +46,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """An action of an old trajectory, where it was done, and what was seen there."""
+    """An action of an old trajectory, the room it was done in, and the view of that room."""
 
     room: str | None
     action: str
@@ -54,7 +54,7 @@ class Deed:
 
 
 def deeds(old: Experiment, trajectory: Trajectory) -> Iterator[Deed]:
-    """Yield what was done in a trajectory, without the ways between rooms."""
+    """Yield the actions of a trajectory, without walking between rooms."""
     room, view = room_of(old.view), old.view
     for step in trajectory.steps:
         if step.action.startswith(_WAYS):
@@ -64,27 +64,27 @@ def deeds(old: Experiment, trajectory: Trajectory) -> Iterator[Deed]:
 
 
 class Replay:
-    """One attempt: teleport to where it was done, do it, and where the world refuses, look for the nearest thing to it.
+    """One attempt: for each old action, teleport to its room and repeat it; if it is refused, try the most similar object.
 
-    ``repairs`` is the difference between the two strengths: without it, nothing is done but mapping words.
+    The two strengths differ in ``repairs``: without it, the words of the actions are mapped, and nothing else is tried.
     """
 
     def __init__(self, world: ScienceWorld, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:
         self._world, self._alike, self._new, self._limit, self._repairs = world, alike, new, limit, repairs
         self._room = room_of(new.view)
         self._steps: list[Step] = []
-        self._renamed: dict[str, str] = {}  # found by repairing: they hold for what follows
-        self._turned: dict[str, str] = {}  # the other box, after a measurement
+        self._renamed: dict[str, str] = {}  # names found by repairing; they are used from then on
+        self._turned: dict[str, str] = {}  # replaces one answer box by the other after a measurement
 
     def play(self, old: Experiment, trajectory: Trajectory) -> Trajectory | None:
-        """Return what was done; None if nothing was."""
+        """Play the attempt; return what was done, or None if nothing was."""
         phrases = mapped_phrases(old.task, self._new.task)
         for deed in deeds(old, trajectory):
             if self._ended:
                 break
             self._redo(deed, phrases)
         if not self._ended:
-            self._act("wait1")  # some experiments are judged a moment later
+            self._act("wait1")  # some experiments are judged only after a moment
         return Trajectory(self._steps) if self._steps else None
 
     @property
@@ -104,7 +104,7 @@ class Replay:
             self._repair(deed, action, phrases)
 
     def _elsewhere(self, deed: Deed, action: str) -> bool:
-        """Try the room of old: words that were mapped may have moved the thing to a room where it is not."""
+        """Try the original room: mapping words may have changed its name to a room without the object."""
         here = self._room
         if not deed.room or not here or deed.room == here or action.startswith(_UNREPAIRED):
             return False
@@ -168,7 +168,7 @@ class Replay:
         return True
 
     def _measure(self, observation: str) -> None:
-        """Choose the box anew after a measurement: what was measured then says nothing about now."""
+        """Choose the answer box by the new measurement: the one in the case depends on what was measured then."""
         measured = re.search(r"temperature of (-?\d+(?:\.\d+)?)", observation)
         asked = re.search(r"above (-?\d+\.?\d*) .*?in the ([a-z ]+ box).*?below .*?in the ([a-z ]+ box)", self._new.task)
         if measured and asked:
@@ -177,12 +177,12 @@ class Replay:
 
 
 def _named(action: str) -> str:
-    """Return an action as the world spells it."""
+    """Spell an action as the environment does."""
     return re.sub(r"unknown substance ([a-z])\b", lambda found: f"unknown substance {found[1].upper()}", action)
 
 
 def _parted(action: str) -> tuple[str, list[str]]:
-    """Return the verb, and the one or two things that it speaks of."""
+    """Split an action into the verb and its one or two objects."""
     for verb in _VERBS:
         if action.startswith(f"{verb} "):
             rest = action[len(verb) :].strip()
@@ -201,6 +201,6 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _line_about(thing: str, view: str) -> str:
-    """Return the line of a view that names a thing: it tells which of several flower pots holds a tree."""
+    """Return the line of a view that names an object; it shows, for example, which flower pot holds a tree."""
     words = _words(thing)
     return next((line for line in view.split("\n") if words and words <= _words(line) | _IDLE), "")

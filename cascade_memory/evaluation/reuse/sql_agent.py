@@ -1,4 +1,4 @@
-"""A solver for text to SQL without a language model: a declared share is solved alone, the rest by adapting a query."""
+"""A solver for text to SQL without a language model: it solves a declared share alone, the rest by adapting a query."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cascade_memory.evaluation.tasks.task import Item
 
 Strength = Literal["full", "map"]
 _QUERY = re.compile(r"Database (\w+): (.*)", re.DOTALL)
-_MOST_VALUES = 2000  # of a column, to find out which of them a question speaks of
+_MOST_VALUES = 2000  # values of a column that are searched for in a question
 
 
 def query_of(item: Item) -> str:
-    """Return a task as the memory sees it: the name of the database and the question.
+    """Build the query for the memory: the name of the database and the question.
 
     >>> query_of(Item("", "SELECT 1", {"db_id": "pets", "question": "How many pets are there?"}))
     'Database pets: How many pets are there?'
@@ -32,11 +32,11 @@ def query_of(item: Item) -> str:
 
 
 class SQLAgent:
-    """REUSE agent, no language model: the best recalled query with the names and values of the new question.
+    """REUSE agent, no language model: it adapts the best recalled query to the names and values in the new question.
 
-    ``alone`` says which questions it answers whatever it is shown, as an LLM answers some without memory. "full" replaces
-    tables and columns as well, and falls back to the old ones where the database refuses the new; "map" replaces values alone.
-    It never sees the right query but through the reward.
+    ``alone`` says which questions it answers without a case, as an LLM answers some without memory. The strength "full" also
+    replaces tables and columns, and keeps the old ones if the database refuses the new query; "map" replaces only values. The
+    agent learns about the right query only through the reward.
     """
 
     def __init__(self, task: SQLTask, items: Sequence[Item], *, alone: Sequence[bool], strength: Strength) -> None:
@@ -57,7 +57,7 @@ class SQLAgent:
         return Attempt(self._task.reward(sql, item) == 1.0, sql)
 
     def adapted(self, query: str, sql: str, item: Item) -> str:
-        """Return a query for a question, made of one that answers another."""
+        """Adapt a query that answers another question to the question of ``item``."""
         found = _QUERY.fullmatch(query)
         if found is None or found[1] not in self._databases:
             return sql
@@ -87,7 +87,7 @@ class SQLAgent:
         return read_schema(self._databases[name])
 
     def _read_values(self, name: str, table: str, column: str) -> tuple[str, ...]:
-        """Return the texts that stand in a column; none where there is no such column."""
+        """Return the texts in a column; none if there is no such column."""
         if column not in self._schema(name).tables.get(table, {}):
             return ()
         sql = f"SELECT DISTINCT `{column}` FROM `{table}` LIMIT {_MOST_VALUES}"

@@ -1,4 +1,4 @@
-"""Put the tables and columns that another question speaks of in the place of those of a query."""
+"""Replaces the tables and columns of a query by those that another question mentions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import permutations
 from cascade_memory.evaluation.reuse.sql_schema import Schema, alike, mentioned, words
 from cascade_memory.evaluation.reuse.sql_text import Token, joins
 
-_MOST_TABLES = 3  # all ways to choose so many are tried
+_MOST_TABLES = 3  # for up to this many tables, all combinations are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Asked:
 
 
 def renamed(tokens: Sequence[Token], old: Asked, new: Asked) -> list[Token] | None:
-    """Return a query with the names that fit another question best; None where there are not enough tables.
+    """Return a query with the names that fit another question best; None if the database does not have enough tables.
 
-    A name stays, or becomes one that is alike, unless the new question no longer speaks of it but newly of another. Tables
-    should be joined as before; a column that the old question did not speak of, such as a key, should keep its part.
+    A name stays, or is replaced by a similar one, unless the new question mentions another name in its place. The tables should
+    be joined as before. A column that the old question did not mention, such as a key, should keep its role.
     """
     used = list(dict.fromkeys(token.table for token in tokens if token.table))
     joined = [(tokens[left], tokens[right]) for left, right in joins(tokens)]
@@ -74,7 +74,7 @@ def _columns(tokens: Sequence[Token], tables: Mapping[str, str], old: Asked, new
 
 
 def _more(name: str, one: set[str], other: set[str]) -> float:
-    """Return by how much a question speaks of a name more than another does."""
+    """Compute by how much more the one question mentions a name than the other does."""
     return max(0.0, mentioned(name, other) - mentioned(name, one))
 
 

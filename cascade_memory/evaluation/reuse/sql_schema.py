@@ -1,4 +1,4 @@
-"""What can be read of a database: its tables, their columns, and how they refer to each other."""
+"""Reads the schema of a database: its tables, their columns, and their references to each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: is it a number, does it identify its row."""
+    """A column: whether it is a number, and whether it identifies its row."""
 
     numeric: bool
     key: bool
@@ -20,13 +20,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Tables by name, all names in lower case."""
+    """The tables by name; all names are in lower case."""
 
     tables: Mapping[str, Mapping[str, Column]]
     references: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict[tuple[str, str], tuple[str, str]])
 
     def link(self, one: str, other: str) -> tuple[str, str] | None:
-        """Return by which columns two tables are joined, whichever of them refers to the other.
+        """Return the columns by which two tables are joined, in either direction of the reference.
 
         >>> Schema({}, {("pet", "owner"): ("id", "pet_id")}).link("owner", "pet")
         ('pet_id', 'id')
@@ -50,7 +50,7 @@ def read_schema(database: Path) -> Schema:
             for target, here, there in file.execute('SELECT "table", "from", "to" FROM pragma_foreign_key_list(?)', (name,)):
                 other = str(target).lower()
                 keys = [column for column, about in tables.get(other, {}).items() if about.key]
-                if there or keys:  # without a name the key of the other table is meant
+                if there or keys:  # a reference without a column name means the primary key
                     references.setdefault((name.lower(), other), (str(here).lower(), str(there or keys[0]).lower()))
     return Schema(tables, references)
 
@@ -60,7 +60,7 @@ def _numeric(kind: str) -> bool:
 
 
 def words(text: str) -> set[str]:
-    """Return the words of a name or a sentence, in the singular as far as a letter tells.
+    """Split a name or a sentence into words; a plural ending is removed by a simple rule.
 
     >>> sorted(words("Which concertSinger has 2 pet_ids?"))
     ['2', 'concert', 'ha', 'id', 'pet', 'singer', 'which']
@@ -76,7 +76,7 @@ def _singular(word: str) -> str:
 
 
 def mentioned(name: str, sentence: set[str]) -> float:
-    """Return which share of a name's words a sentence holds.
+    """Compute the share of a name's words that occur in a sentence.
 
     >>> mentioned("pet_age", words("How old is each pet?"))
     0.5
@@ -86,6 +86,6 @@ def mentioned(name: str, sentence: set[str]) -> float:
 
 
 def alike(one: str, other: str) -> float:
-    """Return how many words two names share, as a part of all their words."""
+    """Compute the share of words that two names have in common."""
     left, right = words(one), words(other)
     return 1.0 if one == other else len(left & right) / max(1, len(left | right))

@@ -1,4 +1,4 @@
-"""The words of a query, and what each of them is: enough of SQL to replace names and values."""
+"""Splits a query into tokens and classifies them, as far as needed to replace names and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SETS = {"union", "intersect", "except"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of a query. ``table`` and ``column`` say what a name stands for, in the words of the schema."""
+    """A token of a query. For a name, ``table`` and ``column`` say what it refers to in the schema."""
 
     text: str
     role: Literal["table", "column", "text", "number", "other"] = "other"
@@ -24,7 +24,7 @@ class Token:
 
 
 def read_sql(sql: str, schema: Schema) -> list[Token]:
-    """Read a query on a database.
+    """Parse a query on a database.
 
     >>> from cascade_memory.evaluation.reuse.sql_schema import Column
     >>> schema = Schema({"pet": {"age": Column(numeric=True, key=False)}})
@@ -35,7 +35,7 @@ def read_sql(sql: str, schema: Schema) -> list[Token]:
     read: list[Token] = []
     part: list[str] = []
     for text in [*_TOKEN.findall(sql.strip().rstrip(";")), ""]:
-        if not text or text.lower() in _SETS:  # what is joined by these words has names of its own
+        if not text or text.lower() in _SETS:  # each part of a UNION, for example, has its own names
             read += _part(part, schema)
             read += [Token(text)] if text else []
             part = []
@@ -46,7 +46,7 @@ def read_sql(sql: str, schema: Schema) -> list[Token]:
 
 def _part(texts: Sequence[str], schema: Schema) -> list[Token]:
     names = [text.strip('`"').lower() for text in texts]
-    tables: dict[str, str] = {}  # how a table is called here -> the table
+    tables: dict[str, str] = {}  # alias -> table
     for place, name in enumerate(names):
         if place and names[place - 1] in ("from", "join") and name in schema.tables:
             tables[name] = name
@@ -75,7 +75,7 @@ def _token(place: int, text: str, names: Sequence[str], tables: dict[str, str], 
 
 
 def joins(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the places of the columns of different tables that are set equal."""
+    """Return the positions of columns of different tables that are compared for equality."""
     places: list[tuple[int, int]] = []
     for place, token in enumerate(tokens):
         if token.text == "=" and place and tokens[place - 1].role == "column":

@@ -1,4 +1,4 @@
-"""Put the values that another question names in the place of those of a query."""
+"""Replaces the values in a query by those in another question."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 _NUMBERS = {word: str(number) for number, word in enumerate(_DIGITS)}
 _QUOTED = re.compile(r""""([^"]+)"|'([^']+)'(?!\w)""")
 _CAPITALISED = re.compile(r"(?<=[\w,] )[A-Z][\w.-]*\w(?: [A-Z][\w.-]*\w)*")
-Values = Callable[[str, str], Sequence[str]]  # of a table's column
+Values = Callable[[str, str], Sequence[str]]  # (table, column) -> its values
 
 
 def revalued(tokens: Sequence[Token], old: str, new: str, values: Values) -> list[Token]:
     """Return a query with the numbers and texts of another question.
 
-    A value that the old question did not name stays, and so does one that the new question names as well. Another number takes
-    the next new one; another text becomes what the new question says of the values in its column, else the next new name.
+    A value stays if the old question does not contain it, or if the new one contains it too. Any other number is replaced by
+    the next number in the new question. Any other text is replaced by a value of its column that the new question contains,
+    or otherwise by the next name in the new question.
     """
     numbers = iter([number for number in numbers_in(new) if number not in numbers_in(old)])
     names = iter([name for name in names_in(new) if not _says(old, name)])
@@ -44,12 +45,12 @@ def _says(question: str, value: str) -> bool:
 
 
 def _column(tokens: Sequence[Token], place: int) -> Token | None:
-    """Return the column that a value is compared with: the nearest before it."""
+    """Return the column that a value is compared with: the nearest one before it."""
     return next((token for token in reversed(tokens[max(0, place - 6) : place]) if token.role == "column"), None)
 
 
 def numbers_in(question: str) -> list[str]:
-    """Return the numbers that a question names.
+    """Find the numbers in a question.
 
     >>> numbers_in("Which three singers are older than 20?")
     ['3', '20']
@@ -59,7 +60,7 @@ def numbers_in(question: str) -> list[str]:
 
 
 def names_in(question: str) -> list[str]:
-    """Return what a question quotes, or begins with a capital although no sentence begins there.
+    """Find the quoted texts in a question, and capitalised words that do not begin a sentence.
 
     >>> names_in('Who from New York sings "Love"? Does Ann?')
     ['Love', 'New York', 'Ann']

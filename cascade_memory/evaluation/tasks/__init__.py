@@ -1,1 +1,1 @@
-"""Streams of real tasks: where they come from, how they are asked, and how they are judged."""
+"""Streams of real tasks: their sources, prompts and judges."""

@@ -1,4 +1,4 @@
-"""The sixteen tasks of the CASCADE paper: what is known of each, and where its data comes from."""
+"""The catalogue of the sixteen tasks in the CASCADE paper, with the sources of their data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOX = r"Think first, then give {what} in \boxed{{}}."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A task of the paper, and its data here."""
+    """A task of the paper, and the data that we use for it."""
 
     name: str
     title: str
@@ -26,11 +26,11 @@ class Entry:
     max_steps: int = 1
     source: str
     licence: str
-    make: Callable[[Entry], Task] | None = None  # None: played in an environment
+    make: Callable[[Entry], Task] | None = None  # None: the task is played in an environment
     stand_in: str = ""  # how the data here differs from the paper's
 
     def is_there(self, data: Path) -> bool:
-        """Say whether a folder holds its files."""
+        """Say whether a folder holds the files of the task."""
         return all((data / file).is_file() for file in self.files)
 
 
@@ -233,5 +233,5 @@ def task_named(name: str) -> Task:
     entry = CATALOGUE.get(name)
     if entry is None or entry.make is None:
         known = ", ".join(sorted(one.name for one in CATALOGUE.values() if one.make is not None))
-        raise InvalidInput(f"there is no task {name!r} that is asked and answered; there are {known}")
+        raise InvalidInput(f"there is no task {name!r} with questions and answers; there are {known}")
     return entry.make(entry)

@@ -1,4 +1,4 @@
-"""Text to SQL: each task names a database of its own, and the right query."""
+"""Text to SQL: each task names its database and the right query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cascade_memory.evaluation.tasks.task import Item, read_items
 class SQLTask:
     """Questions about SQLite databases; a reply is right if its query returns what the right one returns.
 
-    The tables of its database stand before each question, as ``CREATE TABLE`` statements.
+    Each question begins with the ``CREATE TABLE`` statements of its database.
     """
 
     max_steps = 1
@@ -39,7 +39,7 @@ class SQLTask:
         for item in read_items(data / self._file):
             database = str(item.fields.get("db_id", ""))
             if database not in schemas:
-                raise InvalidInput(f"{self._file} asks about the database {database!r}, which {self._archive} does not hold")
+                raise InvalidInput(f"{self._file} asks about the database {database!r}, which {self._archive} does not contain")
             items.append(Item(f"{schemas[database]}\n\n{item.query}", item.label, {**item.fields, "question": item.query}))
         return items
 
@@ -50,22 +50,22 @@ class SQLTask:
                 for member in packed.getmembers():
                     source = packed.extractfile(member) if member.isfile() and member.name.endswith(".sqlite") else None
                     if source is not None:
-                        path = target / Path(member.name).name  # the name alone: an archive must not write elsewhere
+                        path = target / Path(member.name).name  # only the name: an archive must not write elsewhere
                         path.write_bytes(source.read())
                         self._where[path.stem] = path
         except (OSError, tarfile.TarError) as error:
             raise InvalidInput(f"cannot read {archive}: {error}") from error
 
     def reward(self, reply: str, item: Item) -> float:
-        """Run the reply's query and the right one, and compare what they return."""
+        """Run the reply's query and the right one, and compare their results."""
         return sql_execution(reply, str(item.label), self.database(item), self._queries)
 
     def database(self, item: Item) -> Path:
-        """Return the file that a question is about."""
+        """Return the database of a question."""
         return self._where[str(item.fields["db_id"])]
 
     def answer(self, reply: str) -> str:
-        """Return the query in a reply: what a case keeps."""
+        """Return the query in a reply, which a case stores."""
         return code_in(reply, "sql")
 
     def close(self) -> None:

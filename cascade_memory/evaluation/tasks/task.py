@@ -13,7 +13,7 @@ from cascade_memory.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One task: what is asked, what is right, and whatever else its line holds."""
+    """One task: its text, its label, and the other fields of its line."""
 
     query: str
     label: Any
@@ -30,7 +30,7 @@ class Item:
 
 
 class Task(Protocol):
-    """What a benchmark needs to know of a stream. Any object with these will do.
+    """What the benchmark needs to know about a stream of tasks. Any object with these attributes will do.
 
     >>> class Sums:
     ...     name, instruction, max_steps = "sums", "Add the numbers.", 1
@@ -45,17 +45,17 @@ class Task(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is called in rows and commands."""
+        """The name of the stream in rows and commands."""
         ...
 
     @property
     def instruction(self) -> str:
-        """What a model is told before each task."""
+        """The instruction that a model gets before each task."""
         ...
 
     @property
     def max_steps(self) -> int:
-        """How many steps an agent may take."""
+        """The largest number of steps for an agent."""
         ...
 
     def items(self, data: Path) -> list[Item]:
@@ -63,7 +63,7 @@ class Task(Protocol):
         ...
 
     def reward(self, reply: str, item: Item) -> float:
-        """Judge what a model wrote, between 0 and 1."""
+        """Judge a model's reply, from 0 to 1."""
         ...
 
 
@@ -92,14 +92,14 @@ class FileTask:
 
 
 def read_items(path: Path) -> list[Item]:
-    """Read a file of tasks, the format of DTLBench: one JSON object a line with ``task``, ``label``, and what else there is."""
+    """Read a file of tasks in the format of DTLBench: one JSON object per line with ``task``, ``label`` and other fields."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {path}: {error}") from error
     items = [_item(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
     if not items:
-        raise InvalidInput(f"{path} holds no task")
+        raise InvalidInput(f"{path} holds no tasks")
     return items
 
 
@@ -107,11 +107,11 @@ def _item(line: str, place: str) -> Item:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise InvalidInput(f"{place} is no JSON: {error}") from error
+        raise InvalidInput(f"{place} is not JSON: {error}") from error
     if not isinstance(row, dict):
-        raise InvalidInput(f"{place} is no JSON object")
+        raise InvalidInput(f"{place} is not a JSON object")
     fields = cast("dict[str, Any]", row)
     query = fields.pop("task", None)
     if not isinstance(query, str) or not query.strip() or fields.get("label") is None:
-        raise InvalidInput(f'{place} needs "task", a text that is not empty, and "label", which is not null')
+        raise InvalidInput(f'{place} needs "task", a non-empty text, and "label", which must not be null')
     return Item(query, fields.pop("label"), fields)
