@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput
 
 _OWN = frozenset(
     {"self", "options", "model", "dimension", "theta", "start", "hindsight", "lean_on", "credit"}
-)  # not the user's
+)  # parameters that users do not set
 
 
 def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:

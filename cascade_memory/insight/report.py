@@ -19,7 +19,7 @@ class Arm:
     success: Interval | None
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Format as one line."""
         return f"{_level(self.success)}, {self.judged:,} of {self.opened:,} episodes judged"
 
 
@@ -48,7 +48,7 @@ class Calibration:
     bins: tuple[Bin, ...]
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Format as one line."""
         return (
             f"{number(self.predicted)} predicted, {number(self.came)} observed; "
             f"Brier {number(self.brier)}, calibration error {number(self.error)} over {self.predictions:,} episodes"
@@ -68,7 +68,7 @@ class Coverage:
     chosen: int
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Format as one line."""
         solved = f"{self.solved:,} solved episodes"
         return f"a candidate had the solution in {self.stored:,} of {solved}, the chosen case in {self.chosen:,}"
 

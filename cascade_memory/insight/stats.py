@@ -42,11 +42,11 @@ class Stats:
     namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Convert to plain values, ready for JSON."""
         return asdict(self)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a table shows."""
+        """List the rows of the table, each with a name and a value."""
         of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {self.copies:,} verifications)"
         states = (
             f"{self.episodes:,} ({self.open:,} open, {self.settled:,} rewarded, "
@@ -73,7 +73,7 @@ class Stats:
         return f"{sum(self.unkept.values()):,} of the rewards stored no case ({causes})"
 
     def __str__(self) -> str:
-        """Return a plain-text table."""
+        """Format as a plain-text table."""
         return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
 
     def _repr_html_(self) -> str:
@@ -95,11 +95,11 @@ class Health:
     read_only: str | None = None  # why nothing can be written
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Convert to plain values, ready for JSON."""
         return asdict(self)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what a table shows."""
+        """List the rows of the table, each with a name and a value."""
         failed = ", ".join(f"{count} x {step}" for step, count in self.failures.items())
         free = "–" if self.free_disk_bytes is None else f"{self.free_disk_bytes / 2**30:,.1f} GiB free"
         return [
@@ -113,7 +113,7 @@ class Health:
         ]
 
     def __str__(self) -> str:
-        """Return a plain-text table."""
+        """Format as a plain-text table."""
         return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
 
     def _repr_html_(self) -> str:
@@ -140,5 +140,5 @@ class Receipt:
         return f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Convert to plain values, ready for JSON."""
         return asdict(self)

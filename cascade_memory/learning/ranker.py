@@ -24,7 +24,7 @@ class Shared(Protocol):
         ...
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Learn afresh."""
+        """Drop everything learned, and learn again from these outcomes."""
         ...
 
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Environments whose engine was closed, for the next one. Each has its own copy of the planner's library, which holds one game
-# and must not be unloaded: a process that does so again and again crashes when it ends.
+# Environments of closed engines, to be used again. Each has its own copy of the planner's library, which holds one game and
+# must not be unloaded: a process that unloads it repeatedly crashes when it ends.
 IDLE: list[Any] = []
 
 
 def is_installed() -> bool:
-    """Say whether the engine is there."""
+    """Say whether the engine is installed."""
     return find_spec("alfworld") is not None and find_spec("textworld") is not None
 
 
@@ -47,19 +47,21 @@ class Engine:
         self._state: Any = None
 
     def start(self, game: Path) -> str:
-        """Begin a game; return what is seen first: the room and the task."""
+        """Begin a game; return the first text: the room and the task."""
         if self._loaded != game:
             self._loaded = None
             try:
-                self._env.load(json.loads(game.read_text()))  # by its name it would be opened and never closed
+                self._env.load(
+                    json.loads(game.read_text())
+                )  # given the path, the engine would open the file and never close it
             except (OSError, ValueError, KeyError) as error:
-                raise InvalidInput(f"{game} is no game of ALFWorld: {error!r}") from error
+                raise InvalidInput(f"{game} is not a game of ALFWorld: {error!r}") from error
             self._loaded = game
         self._state = self._env.reset()
-        return str(self._state.feedback).split("\n\n", 1)[-1].strip()  # without the engine's welcome
+        return str(self._state.feedback).split("\n\n", 1)[-1].strip()  # without the engine's welcome text
 
     def act(self, action: str) -> str:
-        """Do something; return what is seen then."""
+        """Perform an action; return the observation."""
         self._state, _, _ = self._env.step(action)
         return str(self._state.feedback)
 
@@ -70,11 +72,11 @@ class Engine:
 
     @property
     def possible(self) -> list[str]:
-        """The actions that would do something."""
+        """The actions that are possible now."""
         return list(self._state["admissible_commands"])
 
     def whereabouts(self) -> dict[str, str]:
-        """Return in which receptacle each thing really is, which a player cannot see."""
+        """Return the receptacle that each object is really in, which a player cannot see."""
         facts = [fact for fact in self._state["facts"] if fact.name.lower() == "inreceptacle"]
         pairs = [[argument.name.strip() for argument in fact.arguments] for fact in facts]
         return {thing: receptacle for thing, receptacle in sorted(pairs)}
@@ -86,25 +88,25 @@ class Engine:
 
     @staticmethod
     def world() -> World:
-        """Return what the engine knows of kitchens and things."""
+        """Return the engine's knowledge about receptacles and objects."""
         constants = _module("alfworld.gen.constants")
         return World(constants.VAL_RECEPTACLE_OBJECTS, constants.VAL_ACTION_OBJECTS)
 
     @staticmethod
     def wording(task_type: str) -> tuple[str, list[str]]:
-        """Return the goal of a type of task in PDDL, and the sentences that ask for it, both with gaps."""
+        """Return the goal of a type of task in PDDL, and the templates of its sentences, both with placeholders."""
         entry = _module("alfworld.gen.goal_library").gdict[task_type]
         goal = entry["pddl"].replace("#", "-").rstrip()
-        return goal[:-1].strip(), list(entry["templates"])  # the last bracket there closes the whole problem
+        return goal[:-1].strip(), list(entry["templates"])  # the last bracket closes the whole problem
 
     @staticmethod
     def rules() -> tuple[str, str]:
-        """Return the domain, and the grammar of what is said, of the games."""
+        """Return the PDDL domain of the games, and the grammar of their texts."""
         data = Path(_module("alfworld").__file__).parent / "data"
         return (data / "alfred.pddl").read_text(), (data / "alfred.twl2").read_text()
 
     def close(self) -> None:
-        """Leave the environment to the next engine."""
+        """Release the environment, so that the next engine can use it."""
         if self._env is not None:
             IDLE.append(self._env)
         self._env = self._state = self._loaded = None
@@ -127,10 +129,10 @@ def _environment() -> Any:
 
 @cache  # once in a process
 def _hasten() -> None:
-    """Let the engine remember what it translated and parsed: that is four fifths of the time that a game takes.
+    """Make the engine cache what it has translated and parsed, which takes four fifths of the time of a game.
 
-    It translates a game twice whenever it is loaded and whenever it begins, and parses the same few sentences at every step.
-    An engine that has no such functions any more goes on without.
+    It translates a game twice when it is loaded and again when it begins, and parses the same few sentences at every step. If a
+    later version of the engine lacks these functions, nothing is cached.
     """
     planner, texts = _module("fast_downward"), _module("textworld.envs.pddl.textgen")
     translate, parse = getattr(planner, "pddl2sas", None), getattr(texts, "_parse_and_convert", None)
@@ -144,13 +146,13 @@ def _hasten() -> None:
     parsed = lru_cache(maxsize=4_096)(parse)
 
     def parse_and_convert(*given: Any, **named: Any) -> Any:
-        return copy.deepcopy(parsed(*given, **named))  # whoever reads it changes it
+        return copy.deepcopy(parsed(*given, **named))  # the engine changes what it gets, so return a copy
 
     planner.pddl2sas, texts._parse_and_convert = lru_cache(maxsize=600)(translated), parse_and_convert
 
 
 def _module(name: str) -> Any:
-    """Import a part of the engine, which comes without types."""
+    """Import a module of the engine, which has no type annotations."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -159,7 +161,7 @@ def _module(name: str) -> Any:
 
 @contextlib.contextmanager
 def _own_arguments() -> Generator[None]:
-    """Give the process its arguments back: the planner's translator puts its own in their place."""
+    """Restore the arguments of the process afterwards, since the planner's translator replaces them."""
     before = sys.argv
     try:
         yield

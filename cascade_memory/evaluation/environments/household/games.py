@@ -1,4 +1,4 @@
-"""Make games: each is drawn from the seed and its number alone, solved, and kept only if its solution wins."""
+"""Generates games. Each depends only on the seed and its number; it is solved, and kept only if its solution wins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEVICES = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A game: what a player is told first, its file, actions that win it, and its type of task."""
+    """A game: the first text that a player sees, its file, actions that win it, and its type of task."""
 
     query: str
     file: Path
@@ -40,9 +40,9 @@ def read_games(folder: Path) -> list[Game]:
 
 
 def make_games(folder: Path, *, count: int, seed: int, progress: bool | None = None) -> int:
-    """Make the games that a folder lacks until it holds ``count``; return how many were made.
+    """Generate games until the folder holds ``count`` of them; return how many were generated.
 
-    The types of task take turns. ``games.jsonl`` lists the games in the format of the tasks of a benchmark.
+    The types of task alternate. ``games.jsonl`` lists the games in the format of the tasks of a benchmark.
     """
     if count < 1:
         raise InvalidInput(f"count must be at least 1, not {count}")
@@ -63,7 +63,7 @@ def make_games(folder: Path, *, count: int, seed: int, progress: bool | None = N
 
 
 def _listed(listing: Path, seed: int) -> list[dict[str, Any]]:
-    """Read what was made before. A line that was cut off by a kill goes, and its game is made again."""
+    """Read the games generated before. A last line that was cut off is dropped, and its game is generated again."""
     if not listing.exists():
         return []
     raw = listing.read_bytes()
@@ -72,9 +72,9 @@ def _listed(listing: Path, seed: int) -> list[dict[str, Any]]:
         rows = [json.loads(line) for line in whole.splitlines()]
         seeds = {row["seed"] for row in rows}
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{listing} holds something else than games that were made here: {error!r}") from error
+        raise InvalidInput(f"{listing} holds something other than generated games: {error!r}") from error
     if seeds - {seed}:
-        raise InvalidInput(f"{listing} holds games of the seed {min(seeds - {seed})}; go on with it, or name another folder")
+        raise InvalidInput(f"{listing} holds games of the seed {min(seeds - {seed})}; use that seed, or name another folder")
     if len(whole) < len(raw):
         with listing.open("r+b") as file:
             file.truncate(len(whole))
@@ -90,7 +90,7 @@ def _make(engine: Engine, folder: Path, number: int, seed: int, queries: set[str
         file = folder / name / GAME
         _write(engine, file, scene, rng)
         query = engine.start(file)
-        if query in queries:  # the same words for another game would be one query with two answers
+        if query in queries:  # two games with the same text would be one query with two answers
             continue
         actions = solution(engine, scene)
         for action in actions:
@@ -117,7 +117,7 @@ def _write(engine: Engine, file: Path, scene: Scene, rng: np.random.Generator) -
 
 
 def solution(engine: Engine, scene: Scene) -> list[str]:
-    """Return the actions that solve a game which just began, by someone who knows where everything is."""
+    """Find actions that solve a game from its beginning, with knowledge of where every object is."""
     where, openable = engine.whereabouts(), engine.openable()
     receptacles = sorted({action.removeprefix("go to ") for action in engine.possible if action.startswith("go to ")})
     actions: list[str] = []

@@ -1,4 +1,4 @@
-"""A scene as the planning problem that the engine plays."""
+"""Converts a scene to the planning problem that the engine plays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ OPENABLE = ("Fridge", "Cabinet", "Microwave", "Drawer", "Safe")
 
 
 def problem(scene: Scene, goal: str, world: World) -> str:
-    """Return the problem in PDDL; ``goal`` is its ``(:goal ...)``."""
+    """Build the problem in PDDL; ``goal`` is its ``(:goal ...)``."""
     receptacles, things = _names(list(scene.receptacles)), _names([kind for kind, _ in scene.things])
     places = [f"loc_bar_{place}" for place in range(len(receptacles))]
     receptacle_kinds, thing_kinds = sorted(set(scene.receptacles)), sorted({kind for kind, _ in scene.things})
@@ -40,7 +40,7 @@ def _block(name: str, lines: list[str]) -> str:
 
 
 def _names(kinds: list[str]) -> list[str]:
-    """Number what is of one kind. The engine reads ``Sink_bar_01_bar_SinkBasin`` as the sinkbasin of a sink.
+    """Number the items of each kind. The engine reads ``Sink_bar_01_bar_SinkBasin`` as the sinkbasin of a sink.
 
     >>> _names(["Drawer", "SinkBasin", "Drawer"])
     ['Drawer_bar_01', 'Sink_bar_01_bar_SinkBasin', 'Drawer_bar_02']

@@ -1,4 +1,4 @@
-"""Rooms of our own: what stands in them, what lies around, and which task they give."""
+"""Generated rooms: their receptacles, their objects, and the task to do in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Where a task type may be set, as in ALFRED. Whoever looks at something needs a lamp.
+# The kinds of rooms in which a type of task can take place, as in ALFRED. Looking at something needs a lamp.
 PLACES = {
     "pick_and_place_simple": ("kitchen", "bedroom", "bathroom", "living room"),
     "look_at_obj_in_light": ("bedroom", "living room"),
@@ -23,7 +23,7 @@ LAMP_STANDS_ON = ("Desk", "Dresser", "SideTable")
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How many of each receptacle stand in such a room, least and most, and what may lie in them."""
+    """A kind of room: the smallest and largest number of each receptacle in it, and the objects that it may hold."""
 
     receptacles: Mapping[str, tuple[int, int]]
     objects: tuple[str, ...]
@@ -73,7 +73,7 @@ _ROOMS = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What holds in the engine's world: which receptacle can hold what, and what can be done with a thing."""
+    """The rules of the engine's world: what each receptacle can hold, and what can be done with each object."""
 
     holds: Mapping[str, Set[str]]
     able: Mapping[str, Set[str]]
@@ -81,17 +81,17 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A room, where its things are, and the task that it sets."""
+    """A room, the places of its objects, and its task."""
 
-    receptacles: tuple[str, ...]  # kinds, one for each that stands there
-    things: tuple[tuple[str, int], ...]  # kind, and the place of its receptacle among them
+    receptacles: tuple[str, ...]  # the kind of each receptacle in the room
+    things: tuple[tuple[str, int], ...]  # for each object: its kind, and the index of its receptacle
     task_type: str
     target: str
-    goal: str  # the kind of receptacle that the target belongs into; the lamp where one looks at it
+    goal: str  # the kind of receptacle to put the target in; if the task is to look at it, the lamp
 
 
 def draw_scene(task_type: str, world: World, rng: np.random.Generator) -> Scene:
-    """Draw a room and a task in it that is not done yet and can be."""
+    """Draw a room and a task in it that is possible and not done yet."""
     while True:
         room = _ROOMS[str(rng.choice(PLACES[task_type]))]
         kinds = [kind for kind, (least, most) in room.receptacles.items() for _ in range(rng.integers(least, most + 1))]
@@ -123,5 +123,5 @@ def _possible(pair: tuple[str, str], task_type: str, kinds: list[str], world: Wo
 
 
 def _places(kind: str, kinds: list[str], world: World, *, but: str) -> list[int]:
-    """Return where a thing may lie: anywhere that holds it, but where the task wants it."""
+    """List where an object may be: every receptacle that can hold it, except those that the task asks for."""
     return [place for place, receptacle in enumerate(kinds) if receptacle != but and kind in world.holds[receptacle]]
