@@ -122,7 +122,7 @@ def test_after_a_kill_it_goes_on_and_ends_with_the_same_rows(streams, tmp_path):
 def test_what_is_no_file_of_rows_is_left_alone(held, streams, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text(held)
-    with pytest.raises(InvalidInput, match=r"notes.txt holds something else"):
+    with pytest.raises(InvalidInput, match=r"notes.txt holds something other"):
         run([Run("rca", "zero-shot", seed=0)], streams, path, progress=False)
     assert path.read_text() == held
 

@@ -133,7 +133,7 @@ def test_games_are_made_again_the_same_and_from_where_it_stopped(folder, tmp_pat
     with pytest.raises(InvalidInput, match="seed 777"):
         make_games(tmp_path, count=4, seed=1)
     (tmp_path / LISTING).write_text('["something else"]\n')
-    with pytest.raises(InvalidInput, match="something else"):
+    with pytest.raises(InvalidInput, match="something other"):
         make_games(tmp_path, count=4, seed=777)
     with pytest.raises(InvalidInput, match="at least 1"):
         make_games(tmp_path, count=0, seed=777)

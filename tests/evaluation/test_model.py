@@ -241,7 +241,7 @@ def test_waiting_has_an_end(fault: str, patience: float):
 def test_a_server_that_goes_down_stops_the_run_which_then_goes_on(desk: Path, undisturbed: list[dict[str, Any]]):
     with serving(say) as server:
         server.fault = lambda n: "dropped" if n > 20 else None
-        with pytest.raises(ModelUnavailable, match=r"is the server running\? \(4 tries\)\. finished rows are in .*goes on"):
+        with pytest.raises(ModelUnavailable, match=r"is it running\? \(4 tries\)\. finished rows are in .*run it again"):
             rows_of(desk, client(server.url))
         kept = (desk / "rows.jsonl").read_text().splitlines()
         assert [json.loads(line)["method"] for line in kept] == ["zero-shot"]

@@ -348,7 +348,7 @@ def test_commands(rows, tmp_path, capsys, monkeypatch):
     assert main(["bench", "report", str(tmp_path / "none.jsonl")]) == 2
     assert "there is no file of rows" in capsys.readouterr().err
     assert not (tmp_path / "none.jsonl").exists()
-    for text, said in (("[1]\n", "must be a JSON object"), ("notes\n", "something else")):
+    for text, said in (("[1]\n", "must be a JSON object"), ("notes\n", "something other")):
         (tmp_path / "other.jsonl").write_text(text)
         assert main(["bench", "report", str(tmp_path / "other.jsonl")]) == 2
         assert said in capsys.readouterr().err
