@@ -55,11 +55,9 @@ class SQLiteEpisodes:
     def latest(self, namespace: int, thread: str) -> Episode | None:
         """Return the newest episode of a thread."""
         with self._connections.read() as connection:
-            row = connection.execute(
-                f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1",
-                (thread, namespace),
-            ).fetchone()
-            return None if row is None else _episode(connection, row)
+            query = f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1"
+            rows = fetched(connection, query, (thread, namespace))
+            return _episode(connection, rows[0]) if rows else None
 
     def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
         """Note how the run of an open episode ended; return False, and change nothing, if it is not open."""

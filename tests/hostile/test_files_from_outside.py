@@ -147,6 +147,16 @@ def test_a_row_that_cannot_be_used_is_refused_in_a_backup_and_mended_where_it_st
     memory.backup(tmp_path / "again")
 
 
+def test_the_newest_episode_of_a_conversation_is_found_though_its_text_is_no_text(on_disk: OnDisk, tmp_path: Path):
+    memory = on_disk()
+    episode = memory.recall("task", thread_id="mine").episode_id
+    memory.close()
+    sql(tmp_path / "memory", "UPDATE episode SET query = CAST(x'74ff' AS TEXT)")
+    found = on_disk().latest("mine")
+    assert found is not None
+    assert (found.id, found.query) == (episode, "t\N{REPLACEMENT CHARACTER}")
+
+
 def test_a_case_keeps_what_it_says_where_only_numbers_were_lost(folder: Path, on_disk: OnDisk):
     sql(
         folder,
