@@ -254,4 +254,4 @@ def test_rows_of_another_embedder_are_not_taken_for_these(streams, tmp_path, cap
     rows.write_text(json.dumps({**row, "embedder": "another"}) + "\n")
     where = ["--data", str(streams), "--out", str(rows), "--jobs", "1", "--limit", "20"]
     assert main(["bench", "run", "--tasks", "rca", *where]) == 2
-    assert "made with the embedder 'another'" in capsys.readouterr().err
+    assert "rows for the embedder 'another'" in capsys.readouterr().err

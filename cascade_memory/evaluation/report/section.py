@@ -68,7 +68,7 @@ class Section:
 
     @property
     def methods(self) -> list[str]:
-        """Return the methods, in the order in which the benchmark lists them; others behind."""
+        """Return the methods in the order of the benchmark's list, then other methods."""
         return _ordered((method for _, method, _ in self.rows), KNOWN)
 
     @property

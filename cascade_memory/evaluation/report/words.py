@@ -93,5 +93,5 @@ def _sentences(method: str, base: str, found: dict[str, Difference]) -> list[Sen
 
 
 def compared_with(section: Section) -> list[str]:
-    """Return what the subject is compared with: no memory first."""
+    """Return the methods that the subject is compared with; the one without memory comes first."""
     return [base for base in dict.fromkeys((NO_MEMORY, *section.bases)) if base in section.methods and base != subject(section)]
