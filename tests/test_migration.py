@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from inside import state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, restore
 from cascade_memory.errors import SchemaTooNew
 from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
 
@@ -52,6 +52,7 @@ def test_what_a_negative_k_said_a_column_says(old_folder: Path):
     with contextlib.closing(sqlite3.connect(file)) as old, old:
         before = old.execute("SELECT key, k FROM recall ORDER BY key").fetchall()
         old.execute("UPDATE recall SET k = -k WHERE key = ?", (before[3][0],))
+    restore(old_folder, old_folder.with_name("restored"))  # each row of a backup is checked, as its version wrote it
     CascadeMemory(old_folder).close()
     with contextlib.closing(sqlite3.connect(file)) as upgraded:
         found = upgraded.execute("SELECT key, k, forgot FROM recall ORDER BY key").fetchall()

@@ -230,6 +230,9 @@ def _case_text(row: rules.Row) -> None:
 
 def _recall(row: rules.Row) -> None:
     _numbered(row)
+    if "forgot" not in row:  # of an older version
+        k, forgot = rules.k_and_forgot(row["k"])
+        row = _Later(row, k=k, forgot=forgot)
     rules.recall(row)
 
 

@@ -198,6 +198,11 @@ def counts(row: Row) -> None:
     number(row["novelty"], "novelty", -_TOLERANCE, 1.0 + _TOLERANCE)
 
 
+def k_and_forgot(k: object) -> tuple[object, int]:
+    """Return both as an older version means them: there a negative ``k`` said that a candidate had been forgotten."""
+    return (-k, 1) if isinstance(k, int) and k < 0 else (k, 0)
+
+
 def recall(row: Row) -> None:
     """Refuse a recall whose arrays do not belong together: every later look at them would fail."""
     check_id(row["id"], "id")

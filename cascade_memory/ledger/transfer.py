@@ -269,7 +269,7 @@ class _Reader:
         row = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
         row.update({name: _bytes(record[name], name) for name in _BLOBS})
         if row["forgot"] is None:
-            row["k"], row["forgot"] = _k_and_forgot(row["k"])
+            row["k"], row["forgot"] = rules.k_and_forgot(row["k"])
         if row["shadow"] is None:
             row["shadow_numbers"] = row["shadow_context"] = None
         row["candidates"] = pack_ints(np.array([self._key("cases", one, namespace) or 0 for one in candidates], np.int64))
@@ -364,11 +364,6 @@ def _listed(value: object, name: str) -> list[Any]:
 def _digest_of(value: object) -> str:
     """Return a digest that a file names; it means something within that file alone."""
     return check_id(value, "the digest of a solution")
-
-
-def _k_and_forgot(k: object) -> tuple[object, int]:
-    """Return both as an export of an older version says them: a negative ``k`` meant that a candidate was forgotten."""
-    return (-k, 1) if isinstance(k, int) and k < 0 else (k, 0)
 
 
 def _text(blob: bytes | None) -> str | None:

@@ -127,7 +127,7 @@ def test_the_library_is_algorithm_1(variant, tmp_path):
             reward = _reward(query, chosen)
             memory.reward(recall.episode_id, reward)
             plain.learn(query, chosen, reward)
-        encoder, policy = state_of(memory).now
+        encoder, policy = state_of(memory).learner.now
         assert encoder.version == STEPS // H
         np.testing.assert_allclose(policy.theta, plain.theta, atol=1e-5)
         inverse = np.linalg.inv(policy.state_dict()["a"])

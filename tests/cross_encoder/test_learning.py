@@ -74,7 +74,7 @@ def test_locks_on_the_way_of_a_recall_are_held_for_moments_while_training(learni
             return self._lock.__exit__(*args)
 
     for i in range(40):
-        encoder, policy = state_of(memory).now
+        encoder, policy = state_of(memory).learner.now
         for owner, name in ((policy, "_changing"), (encoder._features, "_lock"), (encoder._tokens, "_lock")):
             if not isinstance(vars(owner)[name], Timed):
                 setattr(owner, name, Timed(vars(owner)[name]))

@@ -111,7 +111,7 @@ def test_where_nobody_knows_the_truth_nobody_can_be_asked(rows: dict[str, dict[s
         def stage(self, *arguments: Any) -> Any:
             return dataclasses.replace(Simulated.stage(self, *arguments), solutions=None)
 
-    with pytest.raises(InvalidInput, match="where the right solutions are known"):
+    with pytest.raises(InvalidInput, match="needs known solutions"):
         measure(
             Desk(),
             data=tmp_path,
