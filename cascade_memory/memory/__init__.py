@@ -1,1 +1,1 @@
-"""Wires the six steps together. No maths, no adapters: those are handed in."""
+"""The public verbs of a memory: they check what the caller passes and hand it to the engine."""

@@ -1,4 +1,4 @@
-"""A copy of a memory, taken while it is at work."""
+"""Backup: copies a memory while it is in use."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LEDGER, SNAPSHOTS = "ledger.sqlite3", "snapshots"
 
 
 def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
-    """Copy the ledger, as it is at one moment, and what was learned into a new folder; return what the copy holds.
+    """Copy the ledger as it is at one moment, and the learned state, into a new folder; return counts of what the copy holds.
 
-    The folder appears under its name when it is complete, checked and on disk; before, and after a failure, there is none.
+    The folder gets its name only once it is complete, checked and on disk. Before that, and after a failure, it does not exist.
     """
     place = Path(target).expanduser().resolve()
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
@@ -27,10 +27,10 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
     unfinished: Path | None = None
     try:
         make_folder(place.parent)
-        # A name of its own: somebody may have a folder under any other, or be making the same backup at this moment.
+        # A unique name: a folder may exist under any fixed name, or another process may be making the same backup right now.
         unfinished = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".unfinished", dir=place.parent))
         learned = engine.parts.snapshots.path
-        # Before the ledger: what was learned from lines that the copy does not have could not be used.
+        # Snapshots before the ledger: a snapshot that has learned from log lines missing in the copy could not be used.
         if learned is not None:
             copy_snapshots(learned, unfinished / SNAPSHOTS)
         held = engine.parts.ledger.archive.copy_to(unfinished / LEDGER)
@@ -40,7 +40,8 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
         sync_to_disk(place.parent)
     except OSError as error:
         if isinstance(error, StoreCorrupt):
-            raise StoreCorrupt(f"{error}: cascade-memory doctor says more about the memory, and can mend some of it") from error
+            hint = "cascade-memory doctor says more about the memory, and can repair some of the damage"
+            raise StoreCorrupt(f"{error}: {hint}") from error
         raise StoreUnwritable(f"cannot write the backup {place}: {error}; the memory itself is untouched") from error
     finally:
         if unfinished is not None:
@@ -49,7 +50,7 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def _name(unfinished: Path, place: Path) -> None:
-    """Give a finished backup its name in one step: an empty folder is replaced, any other is not."""
+    """Give a finished backup its name in one step: this replaces an empty folder, but no other."""
     if os.name == "nt" and place.is_dir():
         with contextlib.suppress(OSError):
             place.rmdir()
@@ -66,7 +67,7 @@ def _taken(place: Path) -> InvalidInput:
 
 
 def sync_to_disk(path: Path) -> None:
-    """Make a file, or the entries of a folder, survive a power cut; a folder only where the system can."""
+    """Make a file, or the entries of a folder, survive a power cut; for a folder, only if the system supports it."""
     if os.name == "nt" and path.is_dir():
         return
     handle = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Cases that people put in and take out by hand."""
+"""Cases that people add, propose, forget and bring back by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCH = 64
 
 
 def unpacked(case: object) -> tuple[Any, Any, Any]:
-    """Return (query, solution, metadata) of any shape in which a case may be given.
+    """Split a case, in any accepted shape, into (query, solution, metadata).
 
     >>> unpacked({"query": "q", "solution": "s"})
     ('q', 's', None)
@@ -30,7 +30,7 @@ def unpacked(case: object) -> tuple[Any, Any, Any]:
     if isinstance(case, Mapping):
         given = cast("Mapping[str, Any]", case)
         if not {"query", "solution"} <= set(given) <= {"query", "solution", "metadata"}:
-            raise InvalidInput("a case needs the keys query and solution, and may have metadata; nothing else")
+            raise InvalidInput("a case needs the keys query and solution, may have the key metadata, and no other key")
         return given["query"], given["solution"], given.get("metadata")
     if isinstance(case, tuple) and len(cast("tuple[Any, ...]", case)) in (2, 3):
         query, solution, *rest = cast("tuple[Any, ...]", case)
@@ -46,7 +46,7 @@ def add(
     source: str,
     progress: bool | None,
 ) -> list[str]:
-    """Embed all cases, then store them: all, or none. Return their ids."""
+    """Embed all cases, then store either all of them or none. Return their ids."""
     namespace_id = engine.namespace_state(namespace).namespace_id
     new: list[NewCase] = []
     batches = range(0, len(cases), _BATCH)
@@ -71,7 +71,7 @@ def add(
 
 
 def checked_all(cases: Iterable[object], case_text: CaseText) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
-    """Return many cases, checked; or say which one of them is wrong, counted from 1."""
+    """Check many cases; if one is invalid, raise an error that gives its position, counted from 1."""
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
     for namespace_id, case in enumerate(cases, start=1):
         try:
@@ -82,17 +82,17 @@ def checked_all(cases: Iterable[object], case_text: CaseText) -> list[tuple[str,
 
 
 def checked(case: tuple[Any, Any, Any], case_text: CaseText) -> tuple[str, Solution, dict[str, MetadataValue]]:
-    """Return a case as it is kept, under the text by which it is found."""
+    """Check a case and return it as it is stored: its query is replaced by the text under which it is indexed."""
     query, solution, metadata = check_query(case[0]), check_solution(case[1]), check_metadata(case[2])
     return check_query(case_text(query, solution)), solution, metadata
 
 
 def propose(engine: Engine, query: str, solution: Solution, *, namespace: str, metadata: Mapping[str, MetadataValue]) -> str:
-    """Open an episode for a task that was solved without the memory; return its id."""
+    """Open an episode for a task that was solved without a recall; return its id."""
     namespace_id = engine.namespace_state(namespace).namespace_id
     engine.parts.ledger.episodes.check_room(
         namespace_id, len(f"{query}{solution_text(solution)}".encode())
-    )  # before any work is done for it
+    )  # before any work is spent on it
     vector = engine.embed([query])[0]
     engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), namespace_id, query, vector, metadata))
     return episode_id
@@ -108,17 +108,17 @@ def forget(
     namespace: str,
     purge: bool,
 ) -> Receipt:
-    """Delete what exactly one of the arguments names, and learn afresh from what remains."""
+    """Delete what is named by exactly one of the arguments, and learn again from what remains."""
     named = sum([case_ids is not None, where is not None, episode_id is not None, everything])
     if named > 1 or not (named or purge):
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
     ledger = engine.parts.ledger
-    engine.recording.wait_for()  # or a recall of now would be written down after it should be forgotten
+    engine.recording.wait_for()  # else a recall could be recorded after its data was forgotten
     namespace_id = engine.namespace_id(namespace)
     stale = engine.namespace_state(namespace).stale() if namespace_id else ()
     gone: dict[str, int] = {}
     if not named:
-        pass  # what was forgotten before is purged
+        pass  # only purge what was forgotten earlier
     elif everything:
         gone = ledger.forgetting.forget_namespace(namespace_id) if namespace_id else {}
     elif episode_id is not None:
@@ -136,11 +136,11 @@ def forget(
 
 
 def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
-    """Leave no byte of what was forgotten in any file; return what could not be cleaned, in words."""
+    """Remove every byte of forgotten data from all files; return descriptions of what could not be cleaned."""
     engine.learn_soon()
-    engine.learn_now()  # which makes the snapshots anew
+    engine.learn_now()  # this also writes new snapshots
     left = [
-        f"what was learned in {name!r}: relearning failed ({engine.last_error}) and is tried again"
+        f"what was learned in {name!r}: relearning failed ({engine.last_error}) and will be tried again"
         for name in engine.rebuild_due()
     ]
     line, clean = engine.parts.ledger.forgetting.scrub(namespace)
@@ -161,7 +161,7 @@ def _keys(engine: Engine, case_ids: str | Iterable[str], namespace_id: int, name
 
 
 def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespace: str) -> list[str]:
-    """Make cases of expired ones again, all or none of those that are named; return their ids."""
+    """Turn expired cases back into cases: all or none of the named ones; return their ids."""
     ids = None
     if case_ids is not None:
         ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
@@ -169,7 +169,7 @@ def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespac
     there = {case.id for case in engine.parts.ledger.expiry.expired(namespace_id)}
     missing = sorted(set(ids or ()) - there)
     if missing:
-        raise UnknownCase(f"no case {missing[0]!r} of namespace {namespace!r} has expired that could be brought back")
+        raise UnknownCase(f"namespace {namespace!r} has no expired case {missing[0]!r} that could be brought back")
     back = engine.parts.ledger.expiry.revive(namespace_id, ids)
     engine.learn_soon()
     return back

@@ -1,4 +1,4 @@
-"""Is everything where it should be? And if not: what can be put right."""
+"""The doctor: checks a memory for damage and inconsistencies, and repairs what can be repaired."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
 
 _FREE = 512 * 2**20
-_TOLD = 3  # rows that are named
+_TOLD = 3  # how many unusable rows are named in the message
 _WEEK = 7 * 24 * 3600.0
-_TOLERANCE = 120.0  # seconds by which clocks of machines may differ
+_TOLERANCE = 120.0  # seconds by which the clocks of two machines may differ
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at; ``fix`` puts it right, where that is possible without losing anything that counts."""
+    """One finding; ``fix`` repairs it, if that is possible without losing valuable data."""
 
     name: str
     ok: bool
@@ -38,7 +38,7 @@ def examine(engine: Engine) -> list[Check]:
 
 
 def mend(engine: Engine) -> list[Check]:
-    """Put right what can be put right, and look again; return what there is now, with what was mended."""
+    """Repair what can be repaired and check again; return the new findings, each repaired one marked as mended."""
     wrong = {}
     for check in _checks(engine):
         if not check.ok and check.fix is not None:
@@ -84,7 +84,7 @@ def _rows(engine: Engine) -> Check:
         engine.rebuild()
         engine.learn_now()
         if engine.feeder is not None and engine.feeder.owner and "cases mended" in done:
-            engine.feeder.rebuild()  # which may hold what they were before
+            engine.feeder.rebuild()  # Chroma may hold the rows as they were before
         return done
 
     return Check("rows that cannot be used", not found, "; ".join(found[:_TOLD]) + more if found else "none", fix)
@@ -97,7 +97,7 @@ def _orphans(engine: Engine) -> Check:
 
     def fix() -> None:
         ledger.maintenance.remove_orphans()
-        engine.learn_soon()  # a case that was one of them is in the index
+        engine.learn_soon()  # so that the index drops cases that were among these rows
 
     return Check("rows that belong to nothing", not found, detail, fix)
 
@@ -110,19 +110,19 @@ def _clock(engine: Engine) -> Check:
 
 
 def _vectors(engine: Engine) -> Check:
-    """Look for vectors that another embedder has made: all of their lengths, and some texts embedded once more."""
+    """Look for vectors that another embedder made: compare all lengths, and embed some texts again."""
     ledger, embedder = engine.parts.ledger, engine.parts.embedder
     odd = ledger.maintenance.odd_vectors(embedder.dimension)
-    todo = "embed everything anew: cascade-memory reindex PATH --embedder ..."
+    todo = "embed everything again: cascade-memory reindex PATH --embedder ..."
     if odd:
-        return Check("vectors", ok=False, detail=f"{odd:,} are not of {embedder.identity!r} (their length differs): {todo}")
+        return Check("vectors", ok=False, detail=f"{odd:,} are not by {embedder.identity!r} (their length differs): {todo}")
     some = sample(ledger)
     try:
         strange = strangers(embedder, some)
     except Exception as error:  # noqa: BLE001 - no model at hand, or one that fails: nothing is known then
-        return Check("vectors", ok=True, detail=f"all of one length; not compared: nothing can be embedded ({error})")
-    detail = f"{strange} of {len(some)} cases looked at have a vector that {embedder.identity!r} did not make: {todo}"
-    return Check("vectors", not strange, detail if strange else f"{len(some)} cases embedded once more: the same")
+        return Check("vectors", ok=True, detail=f"all of the same length; not compared: embedding failed ({error})")
+    detail = f"{strange} of {len(some)} checked cases have a vector that {embedder.identity!r} did not make: {todo}"
+    return Check("vectors", not strange, detail if strange else f"{len(some)} cases embedded again: the same vectors")
 
 
 def _encoders(engine: Engine) -> Check:

@@ -22,7 +22,7 @@ from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
 
-_LOOKS_SOLVED = 0.5  # a reward above it
+_LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 
 
 class EpisodeVerbs(Handle):
@@ -42,22 +42,24 @@ class EpisodeVerbs(Handle):
         overwrite: bool = False,
         confirms: str | None = None,
     ) -> str | None:
-        """Report how an episode ended; late, out of order, or from another process is fine. Durable when this returns.
+        """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
 
-        A success (``value >= retain_at``) with a ``solution`` becomes a case, and its id is returned. The same value again
-        changes nothing; another one needs ``overwrite=True``, which takes back the case and what was learned from it.
+        A success (``value >= retain_at``) with a ``solution`` becomes a case, and its id is returned. Reporting the same value
+        again changes nothing. A different value needs ``overwrite=True``, which takes back the case and what was learned from
+        it.
 
         Args:
             episode_id: As returned by ``recall``.
             value: Between 0 and 1; booleans count as 0 and 1.
-            solution: What solved the task: text, a ``Trajectory``, or its steps; what ``finish`` noted, if left out. What an
-                agent reported becomes a case only where ``confirms`` says that it was seen.
-            source: Who judged: "host", "human", "env", "judge" or "agent". An agent's own report is kept but, by default,
-                neither learned from nor retained.
-            metadata: Kept with the case, beside what its recall was given; what ``where=`` filters by.
-            namespace: Refuse an episode of another namespace than this one; the memory's own by default.
+            solution: What solved the task: text, a ``Trajectory``, or its steps. By default the solution that ``finish``
+                recorded. An agent's own solution becomes a case only if ``confirms`` says that somebody has seen it.
+            source: Who judged: "host", "human", "env", "judge" or "agent". An agent's own report is stored but, by default,
+                it is neither learned from nor retained.
+            metadata: Stored with the case, in addition to the recall's metadata; ``where=`` filters by it.
+            namespace: The namespace of the episode, by default the memory's own; an episode of any other is refused.
             overwrite: Replace an outcome that was reported before.
-            confirms: The ``fingerprint`` of the episode as it was seen; ``ContentChanged`` if it says something else by now.
+            confirms: The ``fingerprint`` of the episode as you saw it; raises ``ContentChanged`` if its content has changed
+                since.
         """
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")
@@ -68,7 +70,7 @@ class EpisodeVerbs(Handle):
         confirms = None if confirms is None else check_id(confirms, "confirms")
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
-            return None  # the recall failed open, and was counted: there is no episode to reward
+            return None  # the recall failed open and was counted, so there is no episode to reward
         said = Judgement(
             episode_id=episode_id,
             value=number,
@@ -81,7 +83,7 @@ class EpisodeVerbs(Handle):
         return self._settle(engine, said, self._in(namespace))
 
     def _settle(self, engine: Engine, said: Judgement, namespace: str) -> str | None:
-        """Record what was said and checked; return the id of the case that it makes."""
+        """Record a checked judgement; return the id of the case that was stored because of it, if any."""
         unkept = why_unkept(said.value, said.source, retain_at=self._retain_at, retain_from=self._retain_from)
         waits = said.source not in TRUSTED_SOURCES and said.source not in self._retain_from
         settled = engine.reward(said, namespace=namespace, case_text=self._case_text, waits=waits, unkept=unkept)
@@ -90,17 +92,17 @@ class EpisodeVerbs(Handle):
         return settled.case_id
 
     def _tell_unkept(self, why: Unkept, value: float) -> None:
-        """Say, once, that what looks like a success made no case. That an agent's own word makes none is the rule."""
+        """Warn, once per reason, that an apparent success was not stored. An agent's own report gets no warning."""
         if value <= _LOOKS_SOLVED or why == "source" or why in self._told:
             return
         self._told.add(why)
         remedy = (
-            f"it lies below retain_at={self._retain_at:g}: open the memory with a lower retain_at= to keep what was solved so"
+            f"it is below retain_at={self._retain_at:g}; to store such solutions, open the memory with a lower retain_at="
             if why == "below"
-            else "it came without a solution: pass solution=, what solved the task, to keep that for tasks like it"
+            else "it came without a solution; to store what solved the task, pass it as solution="
         )
         warnings.warn(
-            f"cascade_memory kept no case of a reward of {value:g}; {remedy} (said once; stats() counts them)",
+            f"cascade_memory stored no case for a reward of {value:g}: {remedy} (warned once; stats() counts them)",
             UserWarning,
             stacklevel=4,
         )
@@ -113,10 +115,10 @@ class EpisodeVerbs(Handle):
         status: str = "ok",
         namespace: str | None = None,
     ) -> bool:
-        """Note how a run ended before anybody has judged it: a ``reward`` later on, from anywhere, keeps this solution.
+        """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
 
-        "interrupted" says that the run waits for somebody and will go on. Survives a killed process. Changes nothing, and
-        returns False, if the episode is not open.
+        The status "interrupted" says that the run waits for somebody and will go on. The record survives a killed process.
+        Changes nothing and returns False if the episode is not open.
         """
         if status not in ("ok", "error", "interrupted"):
             raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
@@ -139,11 +141,11 @@ class EpisodeVerbs(Handle):
         status: str = "ok",
         namespace: str | None = None,
     ) -> float | None:
-        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, None while there is none.
+        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
 
         ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
-        verdict a run that went well stays pending, its solution kept for a later ``reward``, and any other is censored. An
-        episode that is not open any more (a replay, an earlier verdict) is left alone.
+        verdict, a run that ended with "ok" stays pending and keeps its solution for a later ``reward``; any other run is
+        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged.
         """
         episode = self._ending(episode_id, status, namespace)
         return None if episode is None else self.end_episode(episode, solution=solution, status=status)
@@ -151,7 +153,7 @@ class EpisodeVerbs(Handle):
     def end_episode(
         self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
     ) -> float | None:
-        """Do what ``end`` does for an episode that was read a moment ago, and takes a verdict."""
+        """Do what ``end`` does for an episode that was just read and still takes a verdict."""
         checked = None if solution is None else check_solution(solution)
         value = None
         try:
@@ -200,12 +202,12 @@ class EpisodeVerbs(Handle):
             )
             try:
                 self._settle(self._caught_up(episode.id), said, episode.namespace)
-            except ContentChanged as error:  # its agent has said something else meanwhile, which nobody has judged
+            except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
                 self.note_failure("reward", error)
                 return None
             return value
         if episode.status != "open":
-            return None  # its agent's own word stands until somebody else's comes
+            return None  # the agent's own report stands until somebody else judges
         if status == "ok":
             self.finish(episode.id, solution=solution, namespace=episode.namespace)
         else:
@@ -218,10 +220,10 @@ class EpisodeVerbs(Handle):
         return ledger.episodes.listed(self._namespace_id(namespace), status="open")
 
     def reported(self, *, namespace: str | None = None) -> list[Episode]:
-        """Return the episodes that have nobody's word but the agent's own, oldest first: nothing is learned from them.
+        """Return the episodes judged only by the agent itself, oldest first: nothing is learned from them.
 
-        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms one: what the agent said solved it
-        is kept, unless the agent has said something else by then.
+        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms one: the agent's solution is stored,
+        unless the agent has reported a different one since.
         """
         ledger = self._open().parts.ledger
         return ledger.episodes.listed(self._namespace_id(namespace), status="settled", source="agent")
@@ -232,7 +234,7 @@ class EpisodeVerbs(Handle):
         return found if found is not None and found.namespace == self._in(namespace) else None
 
     def knows(self, episode_id: str) -> bool:
-        """Say whether an id is taken, in whichever namespace."""
+        """Tell whether an episode id exists in any namespace."""
         engine = self._open()
         return (
             engine.recording.holds(check_id(episode_id, "episode_id"))
@@ -240,7 +242,7 @@ class EpisodeVerbs(Handle):
         )
 
     def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
-        """Close an open episode without a label: it was cancelled, or nobody will ever know. Return whether it was open."""
+        """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
         engine = self._open()
         name = self._in(namespace)
         found = self.get_episode(episode_id, namespace=name)
@@ -251,9 +253,9 @@ class EpisodeVerbs(Handle):
         return bool(closed)
 
     def expire(self, older_than: float | timedelta, *, namespace: str | None = None, reported: bool = False) -> int:
-        """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many.
+        """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many were closed.
 
-        With ``reported`` also those that have nobody's word but their agent's, and drop what it said.
+        With ``reported=True``, also close those that only their agent has judged, and drop that judgement.
         """
         engine = self._open()
         seconds = check_seconds(older_than)
@@ -272,5 +274,6 @@ def _checked(verdict: float | bool | None) -> float | None:
 
 
 def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Episode:
-    judged = episode.solution if solution is None else solution  # what a verdict is about is what is kept
+    # The verdict and the stored case must be about the same solution.
+    judged = episode.solution if solution is None else solution
     return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=judged)

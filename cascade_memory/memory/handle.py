@@ -1,4 +1,4 @@
-"""A handle on an engine: its defaults, what can be asked of it, and how it ends."""
+"""A handle on an engine: the user's defaults, statistics and health, and closing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """Holds an engine, perhaps together with other handles, and the defaults of its user."""
+    """Holds the defaults of one user, and an engine that it may share with other handles."""
 
     def __init__(
         self,
@@ -61,25 +61,25 @@ class Handle:
         check_callable(case_text, "case_text")
         self._case_text = case_text or task_alone
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
-        self._told: set[str] = set()  # which warnings were given
+        self._told: set[str] = set()  # the warnings that were already given
         self._closed = False
 
     @property
     def k(self) -> int:
-        """How many cases a recall returns at most, unless it says otherwise."""
+        """The greatest number of cases that a recall returns by default."""
         return self._k
 
     @property
     def namespace(self) -> str:
-        """Whose cases these are, unless a call says otherwise."""
+        """The namespace that calls use by default."""
         return self._namespace
 
     def shares_engine_with(self, other: Handle) -> bool:
-        """Say whether both are handles on one folder."""
+        """Tell whether both are handles on the same open folder."""
         return self._engine is other._engine
 
     def warm(self, *, namespace: str | None = None) -> None:
-        """Load the embedder and the namespace's cases now, rather than at the first recall."""
+        """Load the embedder and the namespace's cases now, instead of at the first recall."""
         engine = self._open()
         engine.load(self._in(namespace))
         engine.embed(["warm"])
@@ -87,7 +87,7 @@ class Handle:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
-        """Return counts of a namespace (the memory's own by default), or of all. Of one that there is not, it says so."""
+        """Count the cases, episodes and so on of a namespace (by default the memory's own), or of all with ``everywhere``."""
         engine = self._open()
         ledger = engine.parts.ledger
         name = self._in(namespace)
@@ -114,7 +114,7 @@ class Handle:
         return list(self._open().parts.ledger.namespaces())
 
     def health(self) -> Health:
-        """Say whether anything failed silently, and how far Chroma is behind."""
+        """Report failures that did not raise an exception, and how far Chroma is behind."""
         engine = self._open()
         feeder, path = engine.feeder, engine.parts.ledger.path
         failures = dict(engine.failures)
@@ -135,22 +135,22 @@ class Handle:
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:
-        """Compare ledger, index and Chroma; return what was looked at and found. With ``fix``, put right what can be."""
+        """Compare ledger, index and Chroma; return the findings. With ``fix``, repair what can be repaired."""
         return mend(self._open()) if fix else examine(self._open())
 
     def rebuild(self) -> None:
-        """Make the Chroma folder anew from the ledger."""
+        """Build the Chroma folder again from the ledger."""
         feeder = self._open().feeder
         if feeder is not None:
             feeder.rebuild()
 
     def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
-        """Return (value, whether a case was shown) of every rewarded episode, in order."""
+        """Return (value, whether a case was shown) for every rewarded episode, in order."""
         ledger = self._open().parts.ledger
         return ledger.insight.rewards(self._namespace_id(namespace))
 
     def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
-        """Say what the memory is worth on its own stream: lift, calibration, coverage, and what a shadow would have done.
+        """Measure the memory's worth on its own stream: lift, calibration, coverage, and what the shadow would have achieved.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -166,28 +166,28 @@ class Handle:
         )
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
-        """Draw success and regret over episodes; needs the extra "plot". Returns the matplotlib figure."""
+        """Draw success and regret over the episodes; needs the extra "plot". Returns the matplotlib figure."""
         return plot_rewards(self.rewards(namespace=namespace), window=check_k(window, "window"))
 
     def note_failure(self, step: str, error: Exception) -> None:
-        """Count a failure that was kept from the agent; see ``health()``."""
+        """Count a failure that was hidden from the agent; see ``health()``."""
         self._engine.note_failure(step, error)
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Wait until everything acknowledged was learned and Chroma holds every case."""
+        """Wait until everything acknowledged has been learned and Chroma holds every case."""
         self._open().sync()
 
     def refit(self, *, namespace: str | None = None) -> None:
-        """Learn everything again from the outcomes that the ledger has, a trained encoder from its pretrained weights on.
+        """Learn everything again from the outcomes in the ledger; a trained encoder starts from its pretrained weights.
 
-        After ``forget`` this is what makes a cross-encoder forget as well. Training takes its time: ``sync`` waits for it.
+        After ``forget``, this is needed to make a cross-encoder forget as well. Training takes time: ``sync`` waits for it.
         """
         self._open().refit(self._in(namespace))
 
     def close(self) -> None:
-        """Sync and let go of the folder. Using the memory afterwards is an error; closing it again is not."""
+        """Sync and release the folder. Using the memory afterwards is an error; closing it again is not."""
         if not self._closed:
             self._closed = True
             self._release()
@@ -210,7 +210,7 @@ class Handle:
         return self._engine
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
-        """Return the engine once an episode, a conversation's, or every one, is written down."""
+        """Return the engine once pending recalls are on disk: those of an episode, of a conversation, or all of them."""
         engine = self._open()
         engine.recording.wait_for(episode_id, thread=thread)
         return engine
@@ -223,17 +223,17 @@ class Handle:
 
     @property
     def place(self) -> str:
-        """Where the memory lives, for people."""
+        """Where the memory lives, as text for people."""
         path = self._engine.parts.ledger.path
         if path is None:
             return "in RAM: gone when the process ends"
         try:
             return str(path.parent.relative_to(Path.cwd()))
-        except (ValueError, OSError):  # it is not below the working directory, or that is gone
+        except (ValueError, OSError):  # the folder is not below the working directory, or that was deleted
             return str(path.parent)
 
     def __repr__(self) -> str:
-        """Return one line."""
+        """Describe the memory in one line."""
         if self._closed:
             return "CascadeMemory(closed)"
         try:
@@ -250,7 +250,7 @@ class Handle:
 
 
 def _gone(engine: Engine) -> str | None:
-    """Say what has become of the ledger, if it is not the folder's any more."""
+    """Describe the problem if the ledger file was deleted or replaced; None if it is still the folder's."""
     try:
         engine.parts.ledger.check()
     except CascadeError as error:

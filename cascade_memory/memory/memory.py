@@ -1,4 +1,4 @@
-"""The verbs: what a user does with a memory."""
+"""The verbs: what a user can do with a memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from cascade_memory.memory.episodes import EpisodeVerbs
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 
-_MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)  # the caller's, not ours
+# Mistakes of the caller, not failures of the memory.
+_MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
 class Memory(EpisodeVerbs):
@@ -60,21 +61,22 @@ class Memory(EpisodeVerbs):
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Recall:
-        """Return the cases that are expected to help with a task, and open an episode for it.
+        """Return the cases that are expected to help with a task, and open an episode for the task.
 
         Args:
             query: The task, as text.
-            k: How many cases at most; the memory's own number by default.
-            namespace: Whose cases; the memory's own namespace by default.
-            where: Metadata that a case must have, with Chroma's operators.
-            episode_id: Recall once more within an open episode, or open one under your own id (a run id, say).
+            k: The greatest number of cases; by default the memory's own ``k``.
+            namespace: Whose cases to use; by default the memory's own namespace.
+            where: A metadata filter that the cases must match, with Chroma's operators.
+            episode_id: The id of an open episode to recall for again, or your own id for a new one (a run id, for example).
             thread_id: The conversation that a new episode belongs to; see ``latest``.
-            metadata: Whose task it is, say: kept with the episode, and with what comes of it; ``forget(where=...)`` finds it.
+            metadata: Stored with the episode and with the case that results from it (a user's id, for example), so that
+                ``forget(where=...)`` can find both.
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``.
-            If the memory itself fails, or does not answer within its deadline, no cases and ``.error``: a failing memory does
-            not stop the agent. If it only cannot be written, the cases and ``.error``.
+            If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
+            memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
         engine = self._open()
         request = RecallRequest(
@@ -99,7 +101,7 @@ class Memory(EpisodeVerbs):
         namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> Recall:
-        """Return the most similar cases, whatever was learned. Opens no episode, takes no reward, is logged as a search."""
+        """Return the most similar cases, without the learned ranking. Opens no episode; is logged as a search."""
         engine = self._open()
         request = RecallRequest(
             query=check_query(query),
@@ -114,7 +116,7 @@ class Memory(EpisodeVerbs):
         return self._found(engine, request)
 
     def _found(self, engine: Engine, request: RecallRequest) -> Recall:
-        """Return what the engine finds, or a recall without cases that says what went wrong."""
+        """Return what the engine finds, or a recall without cases that names the error."""
         try:
             found = engine.recall(request)
         except _MISUSE as error:
@@ -193,8 +195,8 @@ class Memory(EpisodeVerbs):
     ) -> str | list[str]:
         """Store known-good cases: one (``add(query, solution)``) or many (``add([(query, solution), ...])``).
 
-        Many may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are checked
-        before any is stored. A pair that is stored already is counted, not stored twice.
+        Many cases may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are
+        checked before any is stored. A pair that exists already is counted, not stored twice.
         """
         engine, name, source = self._open(), self._in(namespace), check_source(source)
         if isinstance(query, str):
@@ -215,9 +217,9 @@ class Memory(EpisodeVerbs):
         namespace: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
     ) -> str:
-        """Note a task that an agent solved without recalling; it becomes a case once somebody vouches for it.
+        """Record a task that an agent solved without a recall; it becomes a case once somebody confirms it.
 
-        Returns the id of its episode, which ``reported()`` lists. A namespace holds 1,000 of such, or 32 MiB of their text.
+        Returns the id of its episode, which ``reported()`` lists. A namespace holds 1,000 such episodes, or 32 MiB of text.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -232,7 +234,7 @@ class Memory(EpisodeVerbs):
         episode_id = curation.propose(engine, check_query(query), checked, namespace=name, metadata=fields)
         try:
             self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
-        except QuotaExceeded:  # others were faster
+        except QuotaExceeded:  # other proposals took the room in the meantime
             engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise
         return episode_id
@@ -255,19 +257,19 @@ class Memory(EpisodeVerbs):
         everything: bool = False,
         purge: bool = False,
     ) -> Receipt:
-        """Delete cases by id, what somebody said (by metadata), an episode, or ``everything`` of a namespace; return what went.
+        """Delete cases by id, data by its metadata, an episode, or ``everything`` of a namespace; return counts of what went.
 
-        What was learned is then learned afresh from what remains, and what was counted is taken back.
+        The memory then learns again from what remains, and its counts no longer include what was deleted.
 
         Args:
-            case_ids: One case, or several, with every episode that ended in it: their text says the same.
-            where: All that was recalled, rewarded or added with such metadata, with Chroma's operators. A case stays, without
-                them, while somebody else vouches for the same solution of the same task.
-            episode_id: An episode, and the case that came of it, unless somebody else vouches for that.
-            namespace: Where; the memory's own namespace by default.
+            case_ids: One case or several, with every episode that led to one of them, since it has the same text.
+            where: A metadata filter, with Chroma's operators: everything that was recalled, rewarded or added with such
+                metadata. A case stays, without that metadata, while another source confirms the same solution of the task.
+            episode_id: An episode, and the case that it led to, unless another source confirms that case.
+            namespace: By default the memory's own namespace.
             everything: All cases and episodes of the namespace.
-            purge: Return only when no file of the memory holds a byte of it any more: rewrites the ledger, the snapshots and
-                Chroma, which takes seconds per 100,000 cases.
+            purge: Return only when no file of the memory holds a byte of the deleted data: rewrites the ledger, the
+                snapshots and Chroma, which takes seconds per 100,000 cases.
         """
         return curation.forget(
             self._open(),
@@ -280,12 +282,12 @@ class Memory(EpisodeVerbs):
         )
 
     def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
-        """Return the cases that were not verified for the ``ttl`` of the memory, and that can still be brought back."""
+        """Return the cases that were not verified within the memory's ``ttl`` and can still be brought back."""
         engine = self._open()
         return engine.parts.ledger.expiry.expired(engine.namespace_id(self._in(namespace)))
 
     def bring_back(self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None) -> list[str]:
-        """Make cases of expired ones again (all, or those of these ids), verified now; return their ids.
+        """Turn expired cases (all, or those with these ids) back into cases that count as verified now; return their ids.
 
         >>> import time
         >>> from cascade_memory import CascadeMemory
@@ -308,14 +310,14 @@ class Memory(EpisodeVerbs):
         return transfer.export(self._open(), target, progress=progress)
 
     def backup(self, target: str | os.PathLike[str]) -> dict[str, int]:
-        """Copy the memory, as it is now, into a new folder, while everybody goes on working; return what the copy holds.
+        """Copy the memory as it is now into a new folder, while its users go on; return counts of what the copy holds.
 
-        The copy is checked before it gets its name. It is a memory itself: open it, or put it back with ``restore``.
+        The copy is checked before it gets its name. It is a complete memory: open it, or put it back with ``restore``.
         """
         return backup(self._open(), target)
 
     def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
-        """Read what ``export`` wrote, adding what is not there yet; return the number of lines taken."""
+        """Read what ``export`` wrote and add what does not exist yet; return the number of records added."""
         engine = self._open()
         taken = transfer.import_(engine, source, progress=progress)
         engine.learn_soon()

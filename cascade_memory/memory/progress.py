@@ -1,4 +1,4 @@
-"""A bar for long work, nothing for short."""
+"""A progress bar for long operations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 def progress_bar(items: Iterable[Item], what: str, *, show: bool | None, total: int | None = None) -> Iterable[Item]:
-    """Return ``items``, counted on a terminal or in a notebook. ``show=None``: only there, and only when it takes a while."""
+    """Wrap ``items`` in a progress bar; ``show=None`` shows it only on a terminal or in a notebook, if it takes long."""
     if show is False:
         return items
     from tqdm.auto import tqdm

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Session:
     """One task. Set ``solution`` when there is one, and ``reward(...)`` when the outcome is known.
 
-    What is not rewarded inside the block is asked of the memory's ``reward_fn`` when the block ends; without a verdict it
-    stays open with its solution, to be rewarded later by its id. A block that raises is censored unless ``reward_fn`` says
-    otherwise; the exception goes on its way.
+    If the block ends without a reward, the memory's ``reward_fn`` is asked. Without a verdict the episode stays open with its
+    solution, and can be rewarded later by its id. If the block raises, the episode is censored unless ``reward_fn`` gives a
+    verdict; the exception is raised on.
     """
 
     def __init__(self, memory: EpisodeVerbs, recall: Recall) -> None:
@@ -31,7 +31,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """The id under which the reward is reported."""
+        """The id of the episode, for reporting the reward."""
         return self.recall.episode_id
 
     @property
@@ -65,11 +65,11 @@ class Session:
         self._rewarded = True
 
     def __enter__(self) -> Session:
-        """Enter the task."""
+        """Begin the task."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle, censor, or leave open; never swallow the agent's own error, never replace it by one of ours."""
+        """Settle, censor, or leave open; the agent's own exception is neither swallowed nor replaced by one of the memory."""
         if self._rewarded or self.recall.error is not None:
             return
         try:
@@ -80,13 +80,13 @@ class Session:
             self._memory.note_failure("reward", failure)
 
     async def __aenter__(self) -> Session:
-        """Enter the task, in asynchronous code."""
+        """Begin the task, in asynchronous code."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Do what the end of a plain block does, without blocking the event loop."""
+        """Do what the end of a synchronous block does, without blocking the event loop."""
         if self._rewarded or self.recall.error is not None:
             return
         try:
@@ -98,5 +98,5 @@ class Session:
 
 
 def _status(error: BaseException | None) -> str:
-    # An interrupt, a cancellation, a generator thrown away: none of them says anything about the case.
+    # An interrupt, a cancellation or a discarded generator says nothing about the case.
     return "ok" if error is None else "error" if isinstance(error, Exception) else "cancelled"

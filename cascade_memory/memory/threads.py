@@ -1,4 +1,4 @@
-"""Calling without blocking an event loop, and without the host's own executor: what hangs here holds up nobody there."""
+"""Blocking calls from an event loop, on threads of our own: a call that hangs does not use up the host's own executor."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cascade_memory.engine.workers import Job, Workers
 
 T = TypeVar("T")
 
-_MOST = 32  # more threads would only wait for Python's lock
+_MOST = 32  # more threads would only wait for the GIL
 _recalls = Workers("cascade-memory-async", _MOST)
-_rewards = Workers("cascade-memory-reward", 4 * _MOST)  # a function of the user's may take its time, or hang: not a recall's
+_rewards = Workers("cascade-memory-reward", 4 * _MOST)  # separate: a user's function may be slow or hang
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Return what a call returns; it sees the caller's context variables."""
+    """Make a call on a thread and return its result; the call sees the caller's context variables."""
     return await _done(_recalls, call)
 
 
 async def in_reward_thread(call: Callable[[], T]) -> T:
-    """Return what a call returns that may run a reward function or a matcher: however long, recalls go on."""
+    """Do the same for a call that may run a reward function or a matcher: however slow it is, recalls are not held up."""
     return await _done(_rewards, call)
 
 
@@ -31,11 +31,11 @@ async def _done(workers: Workers, call: Callable[[], T]) -> T:
     over: asyncio.Future[None] = loop.create_future()
 
     def _tell() -> None:
-        if not over.done():  # else nobody waits any more
+        if not over.done():  # else the waiting task was cancelled
             over.set_result(None)
 
     def _told() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
             loop.call_soon_threadsafe(_tell)
 
     job = Job(call, _told)

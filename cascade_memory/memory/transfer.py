@@ -1,4 +1,4 @@
-"""JSON lines: everything out, and in again."""
+"""Export to JSON lines, and import from them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cascade_memory.memory.progress import progress_bar
 
 FORMAT = "cascade-memory export"
 VERSION = 1
-_IN_RAM = 8 * 2**20  # characters of an import; what is longer waits in a file without a name
+_IN_RAM = 8 * 2**20  # characters of an import that are buffered in RAM; a longer one goes to an unnamed file
 
 
 def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | None) -> int:
-    """Write a header and a line per record; return the number of lines."""
+    """Write a header and one line per record; return the number of lines."""
     embedder = engine.parts.embedder
     header = {
         "format": FORMAT,
@@ -39,9 +39,9 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
 
 
 def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: bool | None) -> int:
-    """Read a header and records, from a path or line by line; all or nothing.
+    """Read a header and records, from a path or line by line; import all of them or none.
 
-    They are read to the end before the first is stored: whoever provides them may be slow, and others want to write meanwhile.
+    All lines are read before the first record is stored: their source may be slow, and other writers should not wait for it.
     """
     if isinstance(source, (str, Path)):
         with _opened(source, "r") as file:
@@ -61,7 +61,7 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -
     if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):
         raise EncoderMismatch(
             f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
-            "import it into a memory with the former"
+            "import it into a memory with the embedder of the export"
         )
     ledger = engine.parts.ledger
     with SpooledTemporaryFile(_IN_RAM, "w+", encoding="utf-8", newline="\n", dir=_spool_folder(engine)) as spool:
@@ -77,25 +77,25 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -
 
 @contextlib.contextmanager
 def _explained(engine: Engine) -> Generator[None, None, None]:
-    """Say what to do where an import finds no room to wait in; what whoever provides it raises is theirs."""
+    """Turn an ``OSError`` of the import's buffer into a clear message; errors of the caller's iterable do not pass here."""
     try:
         yield
     except OSError as error:
         where = _spool_folder(engine) or tempfile.gettempdir()
-        raise StoreUnwritable(f"no room in {where} for an import to wait in ({error}); nothing was imported") from error
+        raise StoreUnwritable(f"cannot buffer the import in {where} ({error}); nothing was imported") from error
 
 
 def _spool_folder(engine: Engine) -> str | None:
-    """Return where an import waits: in the memory's own folder, rather than where temporary files of all users are."""
+    """Return the folder for an import's buffer: the memory's own, rather than one that all users share."""
     path = engine.parts.ledger.path
     return None if path is None else str(path.parent)
 
 
 def read_header(line: str) -> dict[str, Any]:
-    """Return the header of an export: which embedder wrote it, among other things."""
+    """Check and return the header of an export, which names the embedder, for example."""
     header = _parsed(line, 1)
     if header.get("format") != FORMAT:
-        raise InvalidInput("this is no export of cascade-memory: its first line is not the header of one")
+        raise InvalidInput("this is not an export of cascade-memory: its first line is not the header of an export")
     needed = {"version": int, "embedder": str, "dimension": int}
     if not all(isinstance(header.get(name), kind) for name, kind in needed.items()):
         raise InvalidInput("the first line of this export is damaged; nothing was imported")
@@ -110,18 +110,18 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidInput(f"line {number} is not JSON; nothing was imported") from error
     if not isinstance(record, dict):
-        raise InvalidInput(f"line {number} is no JSON object; nothing was imported")
+        raise InvalidInput(f"line {number} is not a JSON object; nothing was imported")
     return cast("dict[str, Any]", record)
 
 
 @contextlib.contextmanager
 def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
-    """Write a file beside the one that is meant, for its owner alone, and give it its name when all is in it."""
+    """Write to a new file beside the target, readable by its owner alone, and rename it when it is complete."""
     if not isinstance(where, (str, Path)):
         yield where
         return
     target = Path(where).resolve()
-    if target.exists() and not target.is_file():  # a pipe or a terminal: nothing that could be replaced
+    if target.exists() and not target.is_file():  # a pipe or a terminal cannot be replaced
         with _opened(target, "w") as file:
             yield file
         return

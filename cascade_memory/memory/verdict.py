@@ -1,4 +1,4 @@
-"""Asking ``reward_fn``, which may be a plain function or an async one, from a thread or from an event loop."""
+"""Asks ``reward_fn``, a plain or an async function, from a thread or from an event loop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ RewardFn: TypeAlias = "Callable[[Episode], Verdict | Awaitable[Verdict]]"
 
 
 def source_of(reward_fn: RewardFn) -> str:
-    """Return who judges: what the function says of itself, else the host."""
+    """Return the source of the verdicts: the function's attribute ``source``, by default "host"."""
     return str(getattr(reward_fn, "source", "host"))
 
 
 def ask(reward_fn: RewardFn, episode: Episode) -> Verdict:
-    """Return the verdict; an async function runs in a thread of its own, since this one may have a running loop.
+    """Return the verdict; an async function runs in its own thread, since the current one may have a running loop.
 
     >>> ask(lambda episode: episode.answer == "42", Episode(id="e", namespace="n", query="q", status="open", solution="42"))
     True
@@ -32,7 +32,7 @@ def ask(reward_fn: RewardFn, episode: Episode) -> Verdict:
 
 
 async def aask(reward_fn: RewardFn, episode: Episode) -> Verdict:
-    """Return the verdict without blocking the event loop, also of a plain function, which may take its time."""
+    """Return the verdict without blocking the event loop, even if ``reward_fn`` is a slow plain function."""
     if inspect.iscoroutinefunction(reward_fn) or inspect.iscoroutinefunction(getattr(reward_fn, "__call__", None)):  # noqa: B004
         return await cast("Awaitable[Verdict]", reward_fn(episode))
     return await in_reward_thread(lambda: ask(reward_fn, episode))

@@ -161,7 +161,7 @@ def test_what_expired_can_be_brought_back_for_its_time_of_grace(opened, clocks: 
     _look(memory)
     assert memory.expired() == []
     assert engine_of(memory).parts.ledger.insight.counts(None)["cases"] == 0
-    with pytest.raises(UnknownCase, match="has expired that could be brought back"):
+    with pytest.raises(UnknownCase, match="has no expired case"):
         memory.bring_back(cases)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput
 
-KEPT_NO_CASE = "kept no case of a reward"
+STORED_NO_CASE = "stored no case for a reward"
 
 
 def rewarded(memory: CascadeMemory, value: float, **options: str) -> str | None:
@@ -31,9 +31,12 @@ def test_rewards_that_kept_no_case_are_counted_by_why(ram: CascadeMemory):
 
 
 def test_each_reason_is_told_once_with_what_to_do(ram: CascadeMemory):
-    with pytest.warns(UserWarning, match=r"reward of 0.9; it lies below retain_at=1: open the memory with a lower retain_at="):
+    with pytest.warns(
+        UserWarning,
+        match=r"reward of 0.9: it is below retain_at=1; to store such solutions, open",
+    ):
         rewarded(ram, 0.9, solution="microwave it")
-    with pytest.warns(UserWarning, match=r"reward of 1; it came without a solution: pass solution="):
+    with pytest.warns(UserWarning, match=r"reward of 1: it came without a solution; to store .*, pass it as solution="):
         rewarded(ram, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -43,7 +46,7 @@ def test_each_reason_is_told_once_with_what_to_do(ram: CascadeMemory):
 
 def test_the_warning_points_at_the_line_that_rewarded(ram: CascadeMemory):
     episode = ram.recall("heat some cup").episode_id
-    with pytest.warns(UserWarning, match=KEPT_NO_CASE) as said:
+    with pytest.warns(UserWarning, match=STORED_NO_CASE) as said:
         ram.reward(episode, 1.0)
     assert said[0].filename == __file__
 
@@ -86,7 +89,7 @@ def test_the_same_reward_again_says_nothing_new(ram: CascadeMemory):
 
 def test_a_reward_function_that_never_gives_enough_is_told_of():
     with CascadeMemory(embedder="hashing", reward_fn=lambda episode: 0.9) as memory:
-        with pytest.warns(UserWarning, match=KEPT_NO_CASE), memory.episode("heat some cup") as episode:
+        with pytest.warns(UserWarning, match=STORED_NO_CASE), memory.episode("heat some cup") as episode:
             episode.solution = "microwave it"
         assert memory.stats().unkept["below"] == 1
 
