@@ -1,4 +1,4 @@
-"""A recall that is waited for up to its deadline, on a thread of its own: the embedder that it asks may hang."""
+"""Runs a recall on its own thread and waits for it no longer than the deadline: the embedder that it calls may hang."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from cascade_memory.engine.workers import Job, Workers
 T = TypeVar("T")
 
 _LOADING = 60.0  # seconds that loading a model or a namespace may take, once
-_MOST_STUCK = 32  # recalls that nobody waits for any more: beyond, the next one fails at once
-_SHARE = 0.5  # of the deadline: what waiting for a lock may take; the rest is for finding cases
-_MARGIN = 0.9  # of what is left: to write it down
-_workers = Workers("cascade-memory-recall")  # as many as there are threads that recall, and those that hang
+_MOST_STUCK = 32  # abandoned recalls that still hang: with so many, the next recall fails at once
+_SHARE = 0.5  # share of the deadline for waiting for a lock; the rest is for finding cases
+_MARGIN = 0.9  # share of the remaining time for writing the recall down
+_workers = Workers("cascade-memory-recall")  # one for each thread that recalls, and one for each call that hangs
 
 
 class DeadlinePassed(TimeoutError):
-    """A recall took longer than it may."""
+    """A recall took longer than its deadline."""
 
 
 class Attempt:
-    """One recall: what it is about to do, and what it has found. Shared by the thread that does it and the one that waits."""
+    """One recall: what it is doing now, and what it has found. Shared by the thread that works and the one that waits."""
 
     def __init__(self, deadline: float | None) -> None:
         self.deadline = deadline
         self.doing = "the memory"
         self.found: Recall | None = None
         self._ends = None if deadline is None else time.monotonic() + deadline
-        self._may = deque((True,))  # whoever takes it decides: cases are shown, or nobody waits any more
+        self._may = deque((True,))  # the thread that takes the one item decides: show the cases, or give up
 
     def show(self, found: Recall) -> float | None:
-        """These cases will be shown, whatever becomes of writing that down; return for how long that may take.
+        """Decide that these cases will be shown, even if writing them down fails; return for how long writing may take.
 
-        Raises if nobody waits any more.
+        Raises ``DeadlinePassed`` if the waiting thread has given up.
         """
         self.found = found
         if not self.decide():
-            raise DeadlinePassed("nobody waits for this recall any more")
+            raise DeadlinePassed("the caller of this recall has given up waiting")
         return None if self._ends is None else min(self._ends - time.monotonic(), _SHARE * (self.deadline or 0.0)) * _MARGIN
 
     def decide(self) -> bool:
-        """Decide for both; return False where the other one was faster."""
+        """Decide for both threads; return False if the other thread has decided already."""
         try:
             return self._may.pop()
         except IndexError:
             return False
 
     def give_up(self) -> Recall:
-        """Return what was found, though it is still being written down; raises where nothing was found in time."""
+        """Return what was found, although it is still being written down; raise if nothing was found in time."""
         if self.decide():
             raise DeadlinePassed(f"{self.doing} did not answer within the deadline of {self.deadline:g} s")
         assert self.found is not None
@@ -62,21 +62,21 @@ class Attempt:
 
 
 def unrecorded(found: Recall, error: Exception) -> Recall:
-    """Return a recall that shows its cases, and says that it was not written down."""
+    """Return a recall that shows its cases and says that it was not written down."""
     why = f"{type(error).__name__}: {error}; its cases are shown, but it was not written down, and its reward will be ignored"
     return dataclasses.replace(found, error=why)
 
 
 class Attempts:
-    """Makes them, and knows which of them hang."""
+    """Runs recalls with a deadline, and keeps track of those that hang."""
 
     def __init__(self, *, direct: bool) -> None:
-        self._direct = direct  # nothing of somebody else's is called: locks are all that has to be waited for
+        self._direct = direct  # no foreign code is called, so a recall can only wait for locks
         self._stuck: list[Job[Any]] = []
         self._counting = threading.Lock()
 
     def make(self, deadline: float | None, work: Callable[[Attempt], Recall]) -> Recall:
-        """Return what was found within the deadline, or raise; without a deadline, on the caller's own thread."""
+        """Return what was found within the deadline, or raise; without a deadline, work on the caller's own thread."""
         attempt = Attempt(deadline)
         if deadline is None:
             return work(attempt)
@@ -94,7 +94,7 @@ class Attempts:
         return attempt.give_up()
 
     def load(self, deadline: float | None, work: Callable[[], object], what: str) -> None:
-        """Do what is done once, for which nobody has a deadline in mind; but for ever it may not take either."""
+        """Do work that is done only once, such as loading a model. It may exceed the deadline, but not ``_LOADING`` seconds."""
         if deadline is None:
             work()
             return
@@ -106,7 +106,7 @@ class Attempts:
 
     def _begun(self, work: Callable[[], T], waits: float) -> Job[T]:
         if self._stuck and len(self.note_stuck()) >= _MOST_STUCK:
-            raise DeadlinePassed(f"{_MOST_STUCK} earlier recalls hang; until one of them comes back nothing more is begun")
+            raise DeadlinePassed(f"{_MOST_STUCK} earlier recalls hang; no new recall begins until one of them returns")
 
         def patiently() -> T:
             with patience(waits):
@@ -117,7 +117,7 @@ class Attempts:
         return job
 
     def note_stuck(self, *more: Job[Any]) -> list[Job[Any]]:
-        """Take note of jobs that nobody waits for any more; return those that still hang."""
+        """Record jobs that nobody waits for any more; return those that still hang."""
         with self._counting:
             self._stuck = [job for job in (*self._stuck, *more) if not job.over]
             return self._stuck

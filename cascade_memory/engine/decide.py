@@ -1,4 +1,4 @@
-"""What one recall finds and chooses, before it is written down."""
+"""Finds the candidates of a recall and chooses among them, before the recall is written down."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ports.pair_encoder import Query
 
-_PLAIN = CosineEncoder()  # what a search needs
+_PLAIN = CosineEncoder()  # a search needs no more
 _SEARCH = Exposure(abstain=False)
 
 
 class Decider:
-    """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, says what it would do."""
+    """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, records its own choice."""
 
     def __init__(self, parts: Parts, candidates: int) -> None:
         self._parts, self._candidates = parts, candidates
 
     def decide(self, request: RecallRequest, query: Query, state: NamespaceState) -> Decision:
-        """Find, then choose; for a search by similarity alone."""
+        """Find candidates, then choose; a search chooses by similarity alone."""
         episode_id = request.episode_id or str(uuid.uuid4())
         arm = "live" if request.search else self._arm(request, episode_id)
         exposure = _SEARCH if request.search else request.exposure
@@ -76,7 +76,7 @@ class Decider:
         )
 
     def _arm(self, request: RecallRequest, episode_id: str) -> str:
-        """Return the arm that an episode was opened in, or will be; refuse one that takes no recall any more."""
+        """Return the arm of an existing or new episode; raise if the episode takes no recalls."""
         episode = None if request.episode_id is None else self._parts.ledger.episodes.one(episode_id)
         if episode is None:
             return request.exposure.arm_of(episode_id)
@@ -87,7 +87,7 @@ class Decider:
         return episode.arm
 
     def _among(self, state: NamespaceState, where: object | None, newest: int | None) -> NDArray[np.int64] | None:
-        """Return the keys to choose among; None is all of them. ``newest``: at most so many, where the ranker wants those."""
+        """Return the keys of the cases to choose from, None for all; at most the ``newest`` ones if the ranker sets a limit."""
         ledger = self._parts.ledger
         among = None if where is None else ledger.filtered(state.namespace_id, where)
         if self._parts.ranker.newest and newest is not None:

@@ -1,4 +1,4 @@
-"""What a recall found and chose: the row in which that is written down, and what it looks like from outside."""
+"""The decision of a recall, the ledger row that records it, and the ``Recall`` that the caller gets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOTHING = np.zeros(0, np.float32)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """What one recall found and chose, and under which id it was recorded."""
+    """What one recall found and chose, and the id under which it was recorded."""
 
     id: str
     episode_id: str
@@ -39,7 +39,7 @@ class Decision:
 
     @property
     def shows(self) -> bool:
-        """True where the agent gets to see what was chosen."""
+        """True if the agent gets to see the chosen cases."""
         choice = self.selection.choice
         return self.arm == "live" and choice is not None and not choice.abstained
 
@@ -47,7 +47,7 @@ class Decision:
 def recall_record(
     request: RecallRequest, vector: NDArray[np.float32], decision: Decision, namespace: int, *, with_features: bool
 ) -> RecallRecord:
-    """Return the row of a recall: whole for one that will be learned from; of a search, what was shown."""
+    """Build the ledger row of a recall: everything for a recall that is learned from, for a search only what was shown."""
     slate, choice, search = decision.selection.slate, decision.selection.choice, request.search
     shown = np.zeros(0, np.int64) if choice is None else choice.chosen
     kept = shown if search else slice(None)
@@ -83,7 +83,7 @@ def recall_record(
 def proposal_record(
     episode_id: str, namespace: int, query: str, vector: NDArray[np.float32], metadata: Mapping[str, MetadataValue]
 ) -> RecallRecord:
-    """Return the row that opens an episode in which nothing was recalled: its reward tells of no case, nor of having none."""
+    """Build the row that opens an episode without a recall: its reward says nothing about showing or not showing a case."""
     nothing = np.zeros(0, np.int64)
     return RecallRecord(
         id=str(uuid.uuid4()),
@@ -120,11 +120,11 @@ def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
     return numbers
 
 
-# -- from outside ----------------------------------------------------------------------------------------------------
+# -- what the caller gets ------------------------------------------------------------------------------------------------
 
 
 def recall_view(decision: Decision, request: RecallRequest, ledger: Ledger, features: tuple[str, ...]) -> Recall:
-    """Return the public face of a recall: the cases that are shown, and why."""
+    """Build the public ``Recall``: the cases that are shown, and why."""
     choice = decision.selection.choice
     return Recall(
         id=decision.id,
@@ -140,7 +140,7 @@ def recall_view(decision: Decision, request: RecallRequest, ledger: Ledger, feat
 
 
 def failed_recall(request: RecallRequest, error: str) -> Recall:
-    """Return a recall without cases that says what went wrong."""
+    """Build a recall without cases that names the error."""
     nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
     return Recall(
         id=str(uuid.uuid4()),
@@ -173,7 +173,7 @@ def _shown(decision: Decision, ledger: Ledger) -> tuple[RecalledCase, ...]:
             score=float(choice.score[i]),
         )
         for i, key in zip(choice.chosen.tolist(), keys, strict=True)
-        if (case := stored.get(key)) is not None  # else another process forgot it a moment ago
+        if (case := stored.get(key)) is not None  # if it is None, another process has just forgotten the case
     )
 
 

@@ -1,4 +1,4 @@
-"""Vectors that can be trusted, and the note which embedder they come from."""
+"""Checks vectors, and records in the folder which embedder made them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 
 _META = "embedder"
-_SAMPLE = 16  # of the newest cases, and as many of all
-_SAME = 0.99  # cosine of two vectors of one text: threads and batches round differently
+_SAMPLE = 16  # this many of the newest cases, and as many of all cases
+_SAME = 0.99  # least cosine of two vectors of one text: rounding depends on threads and batches
 
 
 class NothingToEmbedWith(InvalidInput):
-    """The memory was opened to look at it, without its embedder."""
+    """The memory was opened for inspection only, without its embedder."""
 
 
 def embed_with(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return unit vectors, or say what is wrong with what the embedder returned."""
+    """Return unit vectors, or raise an error that says what is wrong with the embedder's output."""
     try:
         raw = np.asarray(embedder.embed(texts))
         expected = (len(texts), embedder.dimension)
@@ -42,7 +42,8 @@ def embed_with(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     if not np.isfinite(norms).all():
         if not np.isfinite(vectors).all():
             raise EmbedderFailed(f"embedder {embedder.identity!r} returned nan or infinity; nothing was stored")
-        vectors = vectors / np.abs(vectors).max(axis=1, keepdims=True)  # so large that their squares are not numbers any more
+        # Scaled first: the squares of huge values would overflow.
+        vectors = vectors / np.abs(vectors).max(axis=1, keepdims=True)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if (norms == 0).any():
         raise EmbedderFailed(f"embedder {embedder.identity!r} returned a zero vector, which is similar to nothing")
@@ -50,12 +51,12 @@ def embed_with(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def named(embedder: Embedder) -> str:
-    """Return the text by which a folder names its embedder."""
+    """Describe an embedder as text, as the folder stores it."""
     return json.dumps([embedder.identity, embedder.dimension])
 
 
 def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
-    """Return the (identity, dimension) that a folder names."""
+    """Read the (identity, dimension) of the embedder that the folder was written with."""
     text = ledger.facts.get(_META)
     if text is None:
         return None
@@ -67,7 +68,7 @@ def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
 
 
 def sample(ledger: Ledger) -> list[tuple[Case, NDArray[np.float32]]]:
-    """Return some of the newest cases, and some of all, with their vectors."""
+    """Return some of the newest cases and some of all cases, with their vectors."""
     last = max((int(ledger.newest(number, 1).max(initial=0)) for number in ledger.namespaces().values()), default=0)
     found = ledger.cases.after(last - _SAMPLE, _SAMPLE)
     for _ in range(_SAMPLE):
@@ -76,7 +77,7 @@ def sample(ledger: Ledger) -> list[tuple[Case, NDArray[np.float32]]]:
 
 
 def strangers(embedder: Embedder, cases: Sequence[tuple[Case, NDArray[np.float32]]]) -> int:
-    """Return how many of these vectors are not what the embedder makes of the text."""
+    """Count the vectors that differ from what the embedder makes of the same text."""
     if not cases:
         return 0
     fresh = embed_with(embedder, [case.query for case, _ in cases])

@@ -1,4 +1,4 @@
-"""One open folder: recall, reward, and the threads behind them. Several handles may share it."""
+"""The engine of one open folder: recall, reward, and the background threads. Several handles may share it."""
 
 from __future__ import annotations
 
@@ -74,23 +74,23 @@ class Engine:
         self._learner = LearnerThread(self) if learn == "background" else None
 
     def _idle(self) -> float:
-        """Return for how many seconds nobody has recalled or rewarded."""
+        """Return the number of seconds since the last recall or reward."""
         return time.monotonic() - self._last_used
 
     def _check_embedder(self) -> None:
         embedder = self.parts.embedder
-        self.parts.ledger.bind(named(embedder))  # before looking: somebody may embed everything anew in between
+        self.parts.ledger.bind(named(embedder))  # before reading: another process may reindex in between
         stored = stored_embedder(self.parts.ledger)
         if stored is not None and stored != (embedder.identity, embedder.dimension):
             raise EncoderMismatch(
                 f"{self.parts.ledger.path} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
-                f"not with {embedder.identity!r} ({embedder.dimension}): their vectors do not compare. "
-                "Open it with the former, or embed everything anew with: cascade-memory reindex PATH --embedder ..."
+                f"not with {embedder.identity!r} ({embedder.dimension}): their vectors cannot be compared. "
+                "Open it with the former, or embed everything again with: cascade-memory reindex PATH --embedder ..."
             )
 
     @property
     def closed(self) -> bool:
-        """True from ``close`` on."""
+        """True once ``close`` was called."""
         return self._closed
 
     def check(self) -> None:
@@ -106,23 +106,24 @@ class Engine:
     # -- vectors -----------------------------------------------------------------------------------------------------
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors."""
+        """Embed texts as unit vectors."""
         return embed_with(self.parts.embedder, texts)
 
     # -- namespaces --------------------------------------------------------------------------------------------------
 
     def load(self, namespace: str) -> None:
-        """Load the embedder's model, if it has one, and a namespace."""
+        """Load the embedder's model, if it has one, and the state of a namespace."""
         if not self._prepared and isinstance(self.parts.embedder, LoadsModel):
             self.parts.embedder.prepare()
             self._prepared = True
         self.namespace_state(namespace)
 
     def namespace_state(self, namespace: str) -> NamespaceState:
-        """Return what is known of a namespace, loading it at first use."""
+        """Return the state of a namespace; load it at first use."""
         found = self._states.get(namespace)
         if found is None:
-            namespace_id = self.parts.ledger.namespace(namespace, create=True)  # may wait, and nobody is to wait for that
+            # Outside the lock: this may wait for the database.
+            namespace_id = self.parts.ledger.namespace(namespace, create=True)
             assert namespace_id is not None
             with self._loading:
                 found = self._states.get(namespace)
@@ -138,16 +139,16 @@ class Engine:
         return found
 
     def namespace_id(self, namespace: str) -> int:
-        """Return the id of a namespace; 0, which none has, for one that does not exist."""
+        """Return the id of a namespace; 0, which no namespace has, if it does not exist."""
         found = self._states.get(namespace)
         return found.namespace_id if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
 
     def follow(self) -> bool:
-        """Take in what happened in the ledger since the last look, by whichever process; return whether anything did."""
+        """Apply what any process has written to the ledger since the last call; return whether there was anything."""
         return self._follower.follow()
 
     def rebuild(self) -> None:
-        """Read all cases again, after the ledger was put right."""
+        """Read all cases again, after the ledger was repaired."""
         with self._follower.paused():
             for state in list(self._states.values()):
                 state.rebuild()
@@ -155,9 +156,9 @@ class Engine:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def learn_soon(self) -> None:
-        """Take in what happened, then learn from it: at once, or on the learner's thread.
+        """Apply new lines of the log, then learn from them: at once, or on the learner's thread.
 
-        What was acknowledged is in the ledger: a failure here is counted, and made good the next time.
+        Everything acknowledged is already in the ledger, so a failure here is only counted; the next call makes up for it.
         """
         try:
             if self.follow():
@@ -169,7 +170,7 @@ class Engine:
         self.learn_now() if self._learner is None else self._learner.wake()
 
     def catch_up(self) -> None:
-        """Take in what happened, and learn from it, for the learner's thread."""
+        """Apply new lines of the log and learn from them; called by the learner's thread."""
         try:
             self.follow()
         except Exception as error:  # noqa: BLE001 - as above
@@ -177,14 +178,14 @@ class Engine:
         self.learn_now()
 
     def learn_now(self) -> None:
-        """Learn everything that was taken in so far; a failure is counted."""
+        """Learn everything that was applied so far; a failure is counted."""
         self._learn_together()
         busy = list(self._states.values())
-        while busy:  # one after the other: a namespace whose encoder trains for long does not keep the others waiting
+        while busy:  # in turns: a namespace with a long training must not hold up the others
             busy = [state for state in busy if self._learn_some(state) and not self._closed]
 
     def _learn_some(self, state: NamespaceState) -> bool:
-        """Learn in a namespace, and make room; return whether more waits there."""
+        """Learn in a namespace and evict cases if necessary; return whether more is left to learn there."""
         more = False
         if state.busy:
             try:
@@ -196,17 +197,17 @@ class Engine:
         return more
 
     def refit(self, namespace: str) -> None:
-        """Learn everything of a namespace again from the ledger, beginning with pretrained weights."""
+        """Learn everything in a namespace again from the ledger; encoders start from their pretrained weights."""
         self.namespace_state(namespace).refit()
         self._learn_from_news()
 
     def _learn_together(self) -> None:
-        """Learn across namespaces, where that was asked for."""
+        """Learn across namespaces, if the memory was opened with that option."""
         if self._shared_head is not None:
             try:
                 if self._shared_head.learn():
                     for namespace_id in self.parts.ledger.namespaces().values():
-                        self.parts.snapshots.drop(namespace_id)  # learned while leaning on what is gone
+                        self.parts.snapshots.drop(namespace_id)  # it was learned with the help of data that is gone
                     for state in list(self._states.values()):
                         state.rebuild_policy()
             except Exception as error:  # noqa: BLE001 - as below
@@ -220,30 +221,30 @@ class Engine:
             self.note_failure("evict", error)
 
     def note_failure(self, step: str, error: Exception) -> None:
-        """Count something that went wrong without anybody being told by an exception."""
+        """Count a failure that no exception reports to the caller."""
         self.failures[step] += 1
-        self.last_error = visible(f"{step}: {type(error).__name__}: {error}")  # it may quote a case
+        self.last_error = visible(f"{step}: {type(error).__name__}: {error}")  # the message may quote a case
         _log.warning("%s failed", step, exc_info=error)
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
     def recall(self, request: RecallRequest) -> Recall:
-        """Find, choose, and record the choice within the deadline; what has to be loaded first, once, has longer."""
+        """Find, choose, and record the choice within the deadline; loading, which happens once, may take longer."""
         if not self._prepared or request.namespace not in self._states:
             what = f"namespace {request.namespace!r} or the embedder"
             self.attempts.load(request.deadline, lambda: self.load(request.namespace), what)
         return self.attempts.make(request.deadline, lambda attempt: self._recall(request, attempt))
 
     def _recall(self, request: RecallRequest, attempt: Attempt) -> Recall:
-        """Find, choose, and record the choice, if that is possible in time, before it is handed out."""
+        """Find, choose, and record the choice; give up if the deadline has passed before the cases are returned."""
         self._last_used = time.monotonic()
         parts = self.parts
-        parts.ledger.check(log=False)  # what is known here may be of a ledger that is gone, or of another embedder
+        parts.ledger.check(log=False)  # the ledger may have been replaced, or embedded again with another embedder
         state = self.namespace_state(request.namespace)
         attempt.doing = f"the embedder {parts.embedder.identity!r}"
         vector = self.embed([request.query])[0]
         attempt.doing = "the memory"
-        self.learn_soon()  # from what other processes did
+        self.learn_soon()  # apply what other processes wrote
         if state.overdue:
             self._learn_from_news()
         seq = self._follower.seq
@@ -264,7 +265,7 @@ class Engine:
     def reward(
         self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None
     ) -> Settled:
-        """Record an outcome and everything that follows from it; durable when this returns. ``unkept``: no case, and why."""
+        """Record an outcome and all its consequences durably. ``unkept`` is the reason to store no case, if there is one."""
         self._last_used = time.monotonic()
         ledger = self.parts.ledger
         episode = ledger.unsettled(said.episode_id, self.namespace_id(namespace))
@@ -273,7 +274,7 @@ class Engine:
         unseen = said.solution is None and episode.agents_words and said.confirms is None
         if unseen and unkept is None and said.source in TRUSTED_SOURCES:
             raise InvalidInput(
-                f"what solved episode {said.episode_id!r} is only its agent's word: pass confirms=episode.fingerprint, of the "
+                f"what solved episode {said.episode_id!r} is only its agent's report: pass confirms=episode.fingerprint of the "
                 "episode as you saw it (get_episode, reported), or the solution="
             )
         solution = episode.solution if said.solution is None else said.solution
@@ -313,27 +314,27 @@ class Engine:
                 agents_words=unseen,
                 confirms=said.confirms,
                 waits=waits,
-                unkept=unkept if said.value > 0 else None,  # that a failure is not kept is no news
+                unkept=unkept if said.value > 0 else None,  # a failure is never stored, so it needs no reason
             )
         )
-        if settled.changed:  # the learner takes it in, or the next recall, whichever comes first
+        if settled.changed:  # the learner's thread or the next recall applies it
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
 
     def _check_confirmed(self, said: Judgement, read: Unsettled) -> None:
-        """Refuse to confirm what is not on record, or is not what was just read of it."""
+        """Refuse to confirm an agent's solution that is missing, or has changed since it was read."""
         found = self.parts.ledger.episodes.one(said.episode_id)
         if found is None or found.fingerprint != said.confirms or found.solution != read.solution:
             raise ContentChanged.of(said.episode_id, str(said.confirms))
 
     def rebuild_due(self) -> list[str]:
-        """Return the namespaces in which something has still to be learned afresh."""
+        """Return the namespaces in which something still has to be learned again from scratch."""
         return [state.name for state in self._states.values() if state.rebuild_due]
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Learn everything acknowledged so far and feed all of it to the mirror."""
+        """Learn everything acknowledged so far and feed all cases to the mirror."""
         self.recording.wait_for()
         self.follow()
         self.learn_now()
@@ -341,14 +342,14 @@ class Engine:
             self.feeder.flush()
 
     def close(self, *, feed: bool = True) -> None:
-        """Stop the threads, save what was learned, let go of the folder."""
+        """Stop the threads, save what was learned, and release the folder."""
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
         self.recording.close()
         if self._learner is not None:
             self._learner.finish()
-        self.learn_soon()  # another process may have forgotten something: it must not come back in a snapshot
+        self.learn_soon()  # what another process has forgotten must not return in a snapshot
         self.learn_now()
         for state in self._states.values():
             try:

@@ -1,4 +1,4 @@
-"""One log, many projections: what is made from the log takes in its lines, and can be made again from the ledger."""
+"""One log, many projections: a projection applies the log's lines in order, and can be rebuilt from the ledger."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.records import Change
 from cascade_memory.ports.ledger import Ledger
 
-_LINES = 10_000  # read at once
+_LINES = 10_000  # of the log, read at once
 
 
 class Projection(Protocol):
-    """What is made from the log: the state of a namespace (index, ranker and shadow), the shared head, the mirror."""
+    """State derived from the log: that of a namespace (index, ranker and shadow), the shared head, or the mirror."""
 
     @property
     def seq(self) -> int:
-        """The last line that was taken in."""
+        """The number of the last log line that was applied."""
         ...
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Take in lines of the log, oldest first, of all namespaces; those up to ``seq`` are known already."""
+        """Apply log lines of all namespaces, oldest first; lines up to ``seq`` were applied already."""
         ...
 
     def rebuild(self) -> None:
-        """Make all of it again from the ledger."""
+        """Build the whole state again from the ledger."""
         ...
 
 
 def take_in(ledger: Ledger, projection: Projection) -> bool:
-    """Let one projection take in the next lines; return whether there may be more."""
+    """Let one projection apply its next lines; return whether there may be more."""
     changes = ledger.tail(projection.seq, _LINES)
     if changes:
         projection.apply(changes)
@@ -40,16 +40,16 @@ def take_in(ledger: Ledger, projection: Projection) -> bool:
 
 
 class Follower:
-    """Reads the log for the projections that every recall needs, one thread at a time. The mirror has a pace of its own."""
+    """Reads the log for the projections that every recall needs, on one thread at a time. The mirror has its own pace."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._reading = threading.Lock()
         self._projections: list[Projection] = []
-        self.seq = ledger.head()  # everybody has taken in the lines up to here
+        self.seq = ledger.head()  # every projection has applied the lines up to here
 
     def join(self, projection: Projection) -> None:
-        """Tell a projection what happened while it was being made, and from here on everything."""
+        """Add a projection: apply the lines written while it was being built, and every line from now on."""
         with self._reading:
             while projection.seq < self.seq and take_in(self._ledger, projection):
                 pass
@@ -57,22 +57,22 @@ class Follower:
 
     @contextlib.contextmanager
     def paused(self) -> Generator[None, None, None]:
-        """Let nothing be taken in meanwhile."""
+        """Stop all projections from applying lines meanwhile."""
         with self._reading:
             yield
 
     def follow(self) -> bool:
-        """Read what happened since the last look, by whichever process; return whether anything did."""
+        """Apply what any process has written since the last call; return whether there was anything."""
         left = seconds_left()
         if not self._reading.acquire(timeout=-1 if left is None else left):
-            return False  # another thread takes in a great deal: a recall goes on with what is known
+            return False  # another thread applies many lines: a recall goes on with the present state
         try:
             changes = self._ledger.tail(self.seq, _LINES)
             news = bool(changes)
             while changes:
                 for projection in self._projections:
                     projection.apply(changes)
-                self.seq = changes[-1].seq  # not before: what failed on the way is looked at again
+                self.seq = changes[-1].seq  # only now: lines on which a projection failed are read again
                 changes = self._ledger.tail(self.seq, _LINES) if len(changes) == _LINES else []
         finally:
             self._reading.release()

@@ -1,4 +1,4 @@
-"""The thread that learns while agents go on working."""
+"""The background thread that learns while agents go on working."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import time
 import weakref
 from typing import Protocol
 
-_REST = 0.005  # seconds: a recall that follows a reward at once has the interpreter to itself
+_REST = 0.005  # seconds: a recall right after a reward should not share the interpreter
 
 
 class Learning(Protocol):
-    """What the thread works for."""
+    """What the thread needs from its engine."""
 
     @property
     def closed(self) -> bool:
-        """True when there is nothing to learn for any more."""
+        """True if the thread should stop."""
         ...
 
     def catch_up(self) -> None:
-        """Take in what happened, and learn from it."""
+        """Apply new lines of the log and learn from them."""
         ...
 
 
 class LearnerThread:
-    """Learns whenever it is woken; holds its engine weakly, so that a memory in RAM may be dropped without being closed."""
+    """Learns whenever it is woken; it holds its engine weakly, so that a memory in RAM can be dropped without being closed."""
 
     def __init__(self, engine: Learning) -> None:
         self._wake = threading.Event()
@@ -35,11 +35,11 @@ class LearnerThread:
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to learn."""
+        """Tell the thread that there is something to learn."""
         self._wake.set()
 
     def finish(self) -> None:
-        """Wait for the thread of a closed engine; what it is in the middle of may take its time."""
+        """Wait until the thread of a closed engine has ended; its current step may take some time."""
         self._wake.set()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=60)

@@ -1,4 +1,4 @@
-"""Keeps the mirror fed, off the hot path, and never trusts one that was not closed cleanly."""
+"""Feeds the mirror in the background. A mirror that was not closed cleanly is never trusted."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ports.case_mirror import CaseMirror
 
-BATCH, _HURRIED_BATCH = 64, 1_000  # cases that are fed at once; when somebody waits for it
-INTERVAL = 1.0  # seconds: new cases are collected for so long, since a single write costs as much as a batch
+BATCH, _HURRIED_BATCH = 64, 1_000  # cases per batch; the second number if a caller waits for it
+INTERVAL = 1.0  # seconds for which new cases are collected: one case costs as much as a batch
 _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
-REST = 3.0  # times as long as a batch took: the agent's threads come first
-WORTH_ASKING = 20_000  # cases of a namespace from which on its index will be asked rather than the exact scan
+REST = 3.0  # pause after a batch, as a multiple of its duration: the agent's threads come first
+WORTH_ASKING = 20_000  # cases: for a namespace of this size, recall asks Chroma's index instead of scanning exactly
 _log = logging.getLogger(__name__)
 
 
 class MirrorFeeder:
-    """One thread of the owning process. In any other process it waits for the owner to die, and takes over."""
+    """One thread of the process that owns the mirror. In any other process it waits until the owner ends, then takes over."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class MirrorFeeder:
         self._working = threading.RLock()
         self._stop = threading.Event()
         self._rest = threading.Event()
-        self._broken = False  # something failed: nothing is done before the mirror has recovered
-        self._unchecked = mirror.shared  # a server may have lost what it was fed
+        self._broken = False  # something failed: the mirror has to recover first
+        self._unchecked = mirror.shared  # a server may have lost cases
         self.owner = False
         self.failures = 0
         self.last_error: str | None = None
-        with patience(1.0):  # opening a folder does not wait for long
+        with patience(1.0):  # opening a folder should not wait long
             self._try_to_own()
         self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
         self._thread.start()
@@ -56,12 +56,12 @@ class MirrorFeeder:
 
     @property
     def covered(self) -> int:
-        """The greatest case key that the mirror holds; 0 while it cannot be asked."""
+        """The greatest case key that the mirror holds; 0 while the mirror cannot be asked."""
         return self._projection.mark.key if self._projection.serving else 0
 
     @property
     def state(self) -> str:
-        """One word for people."""
+        """The state in one word, for people."""
         if not self.owner:
             return "follower"
         if self._projection.is_building:
@@ -70,8 +70,8 @@ class MirrorFeeder:
 
     @property
     def lag(self) -> int:
-        """How much the mirror has not been fed: cases, and lines of the log that took some away."""
-        mark = self._projection.mark if self.owner else self._projection.noted()  # as far as another process noted it
+        """How far the mirror is behind: the number of new cases, plus the log lines that removed cases."""
+        mark = self._projection.mark if self.owner else self._projection.noted()  # the mark that another process noted
         return self._parts.ledger.cases.behind(mark.key, mark.seq)
 
     # -- owning ------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class MirrorFeeder:
         except BaseException as error:
             lock.release()
             if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
-                return  # nothing can be written at the moment: it is tried again
+                return  # nothing can be written now: the next tick tries again
             raise
         self.owner = True
 
@@ -102,7 +102,7 @@ class MirrorFeeder:
                 self._failed(error)
 
     def tick(self) -> None:
-        """Do what is due at this moment; the thread comes by every ``INTERVAL``."""
+        """Do what is due now; the thread calls this every ``INTERVAL`` seconds."""
         if not self.owner:
             self._try_to_own()
         if self._projection.serving and not self._mirror.answers:
@@ -121,22 +121,22 @@ class MirrorFeeder:
                 began = time.perf_counter()
 
     def _follow(self) -> None:
-        """Know what the owner has fed, if anybody may ask the mirror."""
+        """Read how far the owner has fed the mirror, if other processes may ask it."""
         if self._mirror.shared:
             self._projection.mark = self._projection.noted()
             self._warm_up()
 
     def _may_write(self) -> bool:
-        """Say whether this is a good moment: nobody waits for an answer, or the mirror has waited long enough."""
+        """Tell whether this is a good moment: no caller waits for an answer, or the mirror has waited long enough."""
         return not self._stop.is_set() and (self._mirror.shared or self.pace.is_good(self._is_behind))
 
     def _is_behind(self) -> bool:
-        """Say whether there is anything to feed, without counting it: of a hundred thousand cases that takes long."""
+        """Tell whether there is anything to feed, without counting: counting a hundred thousand cases takes long."""
         ledger, mark = self._parts.ledger, self._projection.mark
         return ledger.head() > mark.seq or bool(ledger.cases.after(mark.key, 1))
 
     def ready(self) -> bool:
-        """Recover from a failure, wait for a mirror that is built elsewhere; return whether this one can be fed."""
+        """Recover from a failure, and take over a mirror built by another process; return whether the mirror can be fed."""
         if self._broken:
             if not self._mirror.recover():
                 self._projection.rebuild()
@@ -152,7 +152,7 @@ class MirrorFeeder:
         return self._projection.feed(size)
 
     def _warm_up(self) -> None:
-        """Open a mirror that recall will want to ask, before it does: the first question takes seconds to answer."""
+        """Open a mirror that recall will soon ask: the first query takes seconds."""
         ledger, projection = self._parts.ledger, self._projection
         if projection.serving or not projection.mark.key or not projection.mark.current:
             return
@@ -167,7 +167,7 @@ class MirrorFeeder:
         self._stumbled(error)
 
     def _stumbled(self, error: Exception) -> None:
-        """It could not be asked: recall scans by itself, and some time goes by before it is tried again."""
+        """Count a failed query: recall scans by itself, and the mirror is tried again after some time."""
         self._count(error)
         self._projection.serving = False
         self.pace.failed()
@@ -184,7 +184,7 @@ class MirrorFeeder:
     # -- at once -----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Feed everything there is, now."""
+        """Feed everything now."""
         with self._hurried():
             self._check_owner()
             try:
@@ -197,8 +197,8 @@ class MirrorFeeder:
             except Exception as error:
                 self._failed(error)
                 raise StoreError(
-                    f"Chroma could not be fed ({self.last_error}); nothing is lost: the ledger has it all, and Chroma is made "
-                    "anew once it can be written. Is there room on the disk?"
+                    f"Chroma could not be fed ({self.last_error}). Nothing is lost: the ledger holds all cases, and Chroma is "
+                    "built again once it can be written. Is the disk full?"
                 ) from error
 
     def _feed_all(self) -> None:
@@ -211,7 +211,7 @@ class MirrorFeeder:
             return self._mirror.count(namespace) if self._projection.mark_dirty() else 0
 
     def is_sealed(self) -> bool:
-        """Say whether a mirror that is closed is as it was closed; True while it is open, or where there is none yet."""
+        """Tell whether a closed mirror is unchanged since it was closed; True while it is open, or if there is none yet."""
         with self._working:
             mark = self._projection.mark
             return not self.owner or self._mirror.shared or not mark.trusted or self._mirror.is_sealed(mark.seal)
@@ -221,17 +221,17 @@ class MirrorFeeder:
         if not self.owner:
             if why := self._parts.ledger.read_only:
                 raise StoreUnwritable(f"Chroma is not fed while the memory can only be read: {why}")
-            raise StoreError("another process owns this folder and feeds Chroma; do this there, or close it there first")
+            raise StoreError("another process owns this folder and feeds Chroma; run this there, or close it there first")
 
     def rebuild(self) -> None:
-        """Throw the mirror away and feed it again, here and now."""
+        """Delete the mirror and feed it again from the beginning, now, on this thread."""
         with self._hurried():
             self._check_owner()
             self._projection.rebuild()
             self.flush()
 
     def purge(self, line: int) -> tuple[str, ...]:
-        """See to it that the mirror forgets everything up to a line of the log; return what may be left, in words."""
+        """Make the mirror forget everything up to a line of the log; return descriptions of what may be left."""
         try:
             with self._hurried():
                 if self.owner and self._projection.seq < line:
@@ -240,17 +240,17 @@ class MirrorFeeder:
                         return ("the folder of Chroma, which cannot be deleted: is another program reading it?",)
         except Exception as error:  # noqa: BLE001 - whatever the mirror does: the rest has been purged
             self._failed(error)
-            return (f"Chroma, which could not be made anew yet ({self.last_error}): purge again",)
+            return (f"Chroma, which could not be rebuilt yet ({self.last_error}): purge again",)
         latest = time.monotonic() + _PATIENCE
         while self._projection.noted().seq < line:
             if time.monotonic() > latest:
-                return ("Chroma, which another process feeds and has not made anew yet",)
+                return ("Chroma, which another process feeds and has not rebuilt yet",)
             time.sleep(0.05)
         return (self._mirror.residue,) if self._mirror.residue else ()
 
     @contextlib.contextmanager
     def _hurried(self) -> Generator[None, None, None]:
-        """Work without rests, on whichever thread gets to it first."""
+        """Work without pauses, on this thread or the feeder's, whichever gets the lock first."""
         self._rest.set()
         with self._working:
             try:
@@ -260,12 +260,12 @@ class MirrorFeeder:
                     self._rest.clear()
 
     def close(self, *, feed: bool) -> None:
-        """Stop, feed what is left if asked to, close the mirror and note that it was closed cleanly."""
+        """Stop, feed the rest if asked to, close the mirror and note that it was closed cleanly."""
         self._stop.set()
         self._rest.set()
         self._thread.join(timeout=60)
         if not self._working.acquire(timeout=60):
-            return  # a call into the mirror hangs; the system lets go of the folder when the process ends
+            return  # a call into the mirror hangs; the system releases the folder when the process ends
         with contextlib.ExitStack() as stack:
             stack.callback(self._working.release)
             if not self.owner:
@@ -273,13 +273,13 @@ class MirrorFeeder:
                 return
             building = self._projection.is_building
             if feed and not building:
-                with contextlib.suppress(StoreError):  # counted and logged; the next opening feeds it
+                with contextlib.suppress(StoreError):  # counted and logged; the next process to open the folder feeds the rest
                     self.flush()
             try:
                 self._projection.abandon_build()
                 self._projection.serving = False
                 if self._broken:
-                    return  # its client may hang; what is noted of it is that it was not closed
+                    return  # its client may hang; the mark says that the mirror was not closed cleanly
                 self._mirror.close()
                 mark = self._projection.mark
                 if not (mark.clean or building):

@@ -1,4 +1,4 @@
-"""What is remembered of the mirror between two openings, and what the log says that it must let go of."""
+"""The mark that the ledger keeps about the mirror, and the removals that the log tells the mirror to make."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 
 from cascade_memory.domain.records import Change
 
-_LAYOUT = 2  # of what is fed, the names of collections included: a mirror of an older one is made anew
+_LAYOUT = 2  # version of the mirror's layout, collection names included: an older mirror is rebuilt
 CHANGED = "Chroma was changed, or only opened, by another program while no memory had it open"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the ledger notes about the mirror: fed up to this case and this line of the log, and closed cleanly or not.
+    """What the ledger notes about the mirror: fed up to this case and this log line, and whether it was closed cleanly.
 
-    ``seal`` is what a mirror looked like when it was closed. One that looks different was changed by somebody else.
+    ``seal`` describes the mirror's files as they were at closing. If they differ now, another program has changed them.
     """
 
     key: int
@@ -27,7 +27,7 @@ class Mark:
 
     @classmethod
     def read(cls, text: str | None) -> Mark:
-        """Parse the note; no note means that there never was a mirror, and one that says nothing is not believed.
+        """Parse the note. Without a note there never was a mirror; a note that cannot be parsed is not trusted.
 
         >>> Mark.read(Mark(7, 9, clean=True, seal="a-b").written())
         Mark(key=7, seq=9, clean=True, seal='a-b', layout=2)
@@ -42,22 +42,22 @@ class Mark:
             return cls(0, 0, clean=False, layout=0)
 
     def written(self) -> str:
-        """Return the note as text."""
+        """Format the note as text."""
         return json.dumps(asdict(self))
 
     @property
     def current(self) -> bool:
-        """False where an older version fed it."""
+        """False if an older version fed the mirror."""
         return self.layout == _LAYOUT
 
     @property
     def trusted(self) -> bool:
-        """True where there may be a mirror that this version fed and closed."""
+        """True if there may be a mirror that this version fed and closed cleanly."""
         return self.clean and self.key > 0 and self.current
 
 
 def removals(changes: Sequence[Change], known: Collection[int]) -> tuple[dict[int, list[str]], list[int]]:
-    """Return the ids of cases that are gone by namespace, and the namespaces that were emptied; of known namespaces only.
+    """Return the ids of removed cases by namespace, and the emptied namespaces; only for known namespaces.
 
     >>> removals([Change(1, 1, "case-", 7, "a"), Change(2, 9, "forgotten", 0)], known={1})
     ({1: ['a']}, [])
@@ -66,7 +66,7 @@ def removals(changes: Sequence[Change], known: Collection[int]) -> tuple[dict[in
     emptied: dict[int, None] = {}
     for change in changes:
         if change.namespace not in known:
-            continue  # an older version wrote about a namespace that never was
+            continue  # an older version logged a namespace that never existed
         if change.takes_case and change.id is not None:
             gone.setdefault(change.namespace, []).append(change.id)
         elif change.empties_namespace:

@@ -1,4 +1,4 @@
-"""The mirror as a projection of the log: what it was fed, what the log takes away from it, and how it is made anew."""
+"""The mirror as a projection of the log: feeds it, removes from it what the log removes, and rebuilds it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreError
 from cascade_memory.ports.case_mirror import CaseMirror
 
-MIRROR = "mirror"  # before the place of each: how far it was fed
-BUILD_ELSEWHERE = 2_000  # cases: fewer are fed again here, more are built in another process
+MIRROR = "mirror"  # prefix of the ledger's notes about mirrors; the mirror's place follows
+BUILD_ELSEWHERE = 2_000  # cases: with fewer, a rebuild runs here; with more, in another process
 
 
 class MirrorProjection:
-    """Takes in the log at its own pace: its cursor, the mark, is noted in the ledger and outlives the process.
+    """Applies the log at its own pace: its position, the mark, is stored in the ledger and outlives the process.
 
-    Used by one thread at a time. ``note_failure`` hears of what was put right here, ``note_success`` of every batch.
+    Used by one thread at a time. ``note_failure`` is called for every problem repaired here, ``note_success`` for every batch.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class MirrorProjection:
     ) -> None:
         self._ledger, self._mirror, self._build = parts.ledger, mirror, build
         self._note_failure, self._note_success = note_failure, note_success
-        self._fact = f"{MIRROR}{mirror.place}"  # a folder that changes between its own Chroma and a server has two
+        self._fact = f"{MIRROR}{mirror.place}"  # a folder used both with its own Chroma and with a server has two marks
         self._building: MirrorBuild | None = None
         self._build_due = False
         self.mark = Mark(0, 0, clean=True)
@@ -42,44 +42,44 @@ class MirrorProjection:
 
     @property
     def seq(self) -> int:
-        """The last line of the log that the mirror has taken in."""
+        """The last log line that the mirror has applied."""
         return self.mark.seq
 
     @property
     def is_building(self) -> bool:
-        """True while another process builds the mirror, or is about to."""
+        """True while another process builds the mirror, or is about to build it."""
         return self._building is not None or self._build_due
 
     # -- the mark ----------------------------------------------------------------------------------------------------
 
     def noted(self) -> Mark:
-        """The mark as the ledger has it: another process may have fed the mirror since."""
+        """The mark as stored in the ledger: another process may have fed the mirror since."""
         return Mark.read(self._ledger.facts.get(self._fact))
 
     def note(self, mark: Mark) -> None:
-        """Write the mark down."""
+        """Store the mark in the ledger."""
         self._ledger.facts.set(self._fact, mark.written())
         self.mark = mark
 
     def mark_dirty(self) -> bool:
-        """Note, on disk and before the mirror is opened, that it is in use; False if it is not what was closed: it goes."""
+        """Note on disk that the mirror is in use, before it is opened; delete it and return False if it was changed."""
         if not self.mark.clean or self._mirror.shared:
             return True
         if self.mark.key and not self._mirror.is_sealed(self.mark.seal):
-            self._note_failure(StoreError(CHANGED), "made anew from the ledger")
+            self._note_failure(StoreError(CHANGED), "rebuilt from the ledger")
             self.rebuild()
             return False
         if not self.mark.key and self._mirror.exists():
             self._mirror.discard()
             if self._mirror.exists():
-                raise StoreError("what stands in the place of Chroma's folder cannot be deleted: delete it by hand")
+                raise StoreError("the folder of Chroma cannot be deleted: delete it by hand")
         self.note(replace(self.mark, clean=False))
         return True
 
     # -- feeding -----------------------------------------------------------------------------------------------------
 
     def feed(self, size: int) -> bool:
-        """Take in what the log says, then up to ``size`` new cases; return whether there may be more."""
+        """Apply new log lines, then feed up to ``size`` new cases; return whether there may be more."""
         more = take_in(self._ledger, self)
         if not self.is_built():
             return False
@@ -93,9 +93,9 @@ class MirrorProjection:
         return True
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Let go of what the log takes away. New cases are no business of it: they are fed by their keys, in batches."""
+        """Remove what the log removes. New cases are not taken from the log: they are fed by their keys, in batches."""
         if any(change.purges for change in changes):
-            self.rebuild()  # its files keep what was deleted from them
+            self.rebuild()  # Chroma's files still contain what was deleted from them
             return
         names = {number: name for name, number in self._ledger.namespaces().items()}
         gone, emptied = removals(changes, names)
@@ -112,7 +112,7 @@ class MirrorProjection:
         self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared))
 
     def _empty(self, namespaces: Sequence[int], names: dict[int, str]) -> int:
-        """Drop collections; return the key from which to feed again, since cases may have come after the emptying."""
+        """Drop collections; return the key from which to feed again, since cases may have been added after the deletion."""
         key = self.mark.key
         for namespace in namespaces:
             self._mirror.drop(names[namespace])
@@ -125,24 +125,24 @@ class MirrorProjection:
         self.serving = True
         self._note_success()
         if self._mirror.shared:
-            self.note(mark)  # for those who ask it in other processes, and for whoever feeds it after us
+            self.note(mark)  # for other processes that ask the mirror, and for the next owner
         else:
             self.mark = mark
 
-    # -- making it anew ----------------------------------------------------------------------------------------------
+    # -- rebuilding --------------------------------------------------------------------------------------------------
 
     def rebuild(self) -> None:
-        """Throw the mirror away and feed a new one from the ledger, in another process where there is much to feed."""
-        self._ledger.check()  # the folder may be another memory's by now
+        """Delete the mirror and feed a new one from the ledger, in another process if there are many cases."""
+        self._ledger.check()  # the folder may belong to another memory by now
         self.abandon_build()
         self.serving = False
         self._mirror.discard()
-        # At the end of the log: what it says of the past is no news to a mirror that is fed from the present.
-        self.note(Mark(0, self._ledger.head(), clean=True))  # without any case: made anew by whoever opens it next
+        # Start at the end of the log: a mirror that is fed from the present state does not need the log's past.
+        self.note(Mark(0, self._ledger.head(), clean=True))  # holds no case: if this process dies, the next owner rebuilds it
         self._build_due = self._build is not None and self._ledger.cases.count(None) >= BUILD_ELSEWHERE
 
     def is_built(self) -> bool:
-        """Return True unless another process is still building the mirror; take over what it has built."""
+        """Return True unless another process is still building the mirror; if the build has ended, take over its result."""
         if self._build_due and self._build is not None:
             self._build_due, self._building = False, self._build()
         if self._building is None:
@@ -153,7 +153,7 @@ class MirrorProjection:
         building, self._building = self._building, None
         if status == 0:
             key, seal = building.finish()
-            self.note(Mark(key, self.seq, clean=True, seal=seal))  # the log as it was when the build began
+            self.note(Mark(key, self.seq, clean=True, seal=seal))  # the log position at which the build began
         else:
             building.abandon()
             error = StoreError(f"rebuilding the mirror failed with status {status}; feeding it here instead")
@@ -161,14 +161,14 @@ class MirrorProjection:
         return True
 
     def abandon_build(self) -> None:
-        """Stop the process that builds, if there is one."""
+        """Stop the process that builds the mirror, if there is one."""
         self._build_due = False
         if self._building is not None:
             self._building.abandon()
             self._building = None
 
     def check_shared(self) -> None:
-        """Compare counts with a server that was away: it may have lost what it had, or have it under older names."""
+        """Compare counts with a server that was unreachable: it may have lost cases, or hold them under older names."""
         if not self.mark.current:
             self.rebuild()
         for name, number in self._ledger.namespaces().items():

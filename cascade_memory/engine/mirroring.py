@@ -1,4 +1,4 @@
-"""Putting cases into a mirror, and telling it anew whose word they are."""
+"""Puts cases into a mirror, and replaces cases whose metadata changed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cascade_memory.ports.ledger import Ledger
 
 
 def put(mirror: CaseMirror, rows: Sequence[tuple[Case, NDArray[np.float32]]]) -> None:
-    """Store cases of any namespaces, with their vectors."""
+    """Store cases of any namespace, with their vectors."""
     for namespace in dict.fromkeys(case.namespace for case, _ in rows):
         some = [(case, vector) for case, vector in rows if case.namespace == namespace]
         mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
 
 
 def tell_anew(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> None:
-    """Replace cases that are somebody else's word now: what is merely put over them would leave old metadata."""
+    """Replace cases whose source or metadata changed: a plain update would leave old metadata keys behind."""
     rows = [row for key in dict.fromkeys(keys) for row in ledger.cases.after(key - 1, 1) if row[0].key == key]
     for namespace in dict.fromkeys(case.namespace for case, _ in rows):
         mirror.delete(namespace, [case.id for case, _ in rows if case.namespace == namespace])

@@ -1,4 +1,4 @@
-"""All that is known of one namespace: its index, and what was learned. Nothing of it is shared with another."""
+"""The state of one namespace: its index, and what was learned. Namespaces share nothing of it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 
 _SCAN = 4_096  # cases read at once
-_EVICTED_AT_ONCE = 200  # in one transaction
+_EVICTED_AT_ONCE = 200  # per transaction
 _log = logging.getLogger(__name__)
 
 
 class NamespaceState:
-    """Follows the ledger's log: the index at once, encoder and policy whenever ``learn`` is called."""
+    """Applies the ledger's log: to the index at once, to encoder and policy whenever ``learn`` is called."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class NamespaceState:
         self.name, self.namespace_id, self._parts = name, namespace_id, parts
         self.index = parts.index(parts.embedder.dimension, name)
         self.limits = limits
-        # There may be cases that go, or some that went and whose time is over, if only by an earlier limit.
+        # Cases may expire, or were set aside by a limit of an earlier opening and are due for deletion.
         self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expiry.expired(namespace_id))
-        self.next_look = 0.0  # by the monotonic clock; nothing is too old before
+        self.next_look = 0.0  # on the monotonic clock; no case expires before this time
         self.learner = Learner(
             name,
             namespace_id,
@@ -59,12 +59,12 @@ class NamespaceState:
         if parts.shadow is not None:
             self.shadow = Shadow(parts.shadow, namespace_id, self._encoder_of(parts.shadow), parts.ledger, note_failure)
         self._learning = threading.Lock()
-        # Training an encoder takes seconds, and a thread of its own kind: a fork does not wait for it.
+        # Training an encoder takes seconds, so a fork does not wait for it.
         self._calculating = calculating if parts.ranker.training is None else contextlib.nullcontext
-        self._noting = threading.Lock()  # held for microseconds, over what is noted and up to where
-        self._todo: list[Change] = []  # applied to the index, not yet learned
-        self._new_cases: list[Candidates] = []  # in the index, not yet in the encoder
-        self._last_key = 0  # of the cases that are in the encoder or in ``_new_cases``
+        self._noting = threading.Lock()  # held for microseconds, over the notes below
+        self._todo: list[Change] = []  # changes applied to the index, but not yet learned
+        self._new_cases: list[Candidates] = []  # cases in the index, but not yet in the encoder
+        self._last_key = 0  # the greatest key of the cases in the encoder or in ``_new_cases``
         self.seq = parts.ledger.head()
         for rows in self._scanned():
             self._last_key = int(rows.keys[-1])
@@ -84,31 +84,31 @@ class NamespaceState:
 
     @property
     def encoder(self) -> PairEncoder:
-        """The encoder as it is now; another one after cases were forgotten."""
+        """The current encoder; replaced after cases were forgotten."""
         return self.learner.encoder
 
     @property
     def policy(self) -> Policy:
-        """The policy as it is now; another one after outcomes were taken back."""
+        """The current policy; replaced after outcomes were taken back."""
         return self.learner.policy
 
     def seed(self) -> tuple[int, int]:
-        """Return the seed of the next choice: the same stream of recalls draws the same numbers."""
+        """Return the seed of the next choice: the same sequence of recalls draws the same random numbers."""
         return self.namespace_id, next(self._draws)
 
     @property
     def busy(self) -> bool:
-        """True while there is something to learn, or it is being learned."""
+        """True while there is something to learn, or learning is in progress."""
         return bool(self._todo or self._new_cases) or self.learner.due or self.waiting or self._learning.locked()
 
     @property
     def waiting(self) -> bool:
-        """True while there is more to learn than one call of ``learn`` does."""
+        """True while there is more to learn than one call of ``learn`` handles."""
         return self.learner.waiting
 
     @property
     def rebuild_due(self) -> bool:
-        """True while something that has to be learned afresh has not been."""
+        """True while something still has to be learned again from scratch."""
         return self.learner.due
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
@@ -116,7 +116,8 @@ class NamespaceState:
         after = 0
         while len(rows := self._parts.ledger.scan(self.namespace_id, after, _SCAN, until=until)):
             after = int(rows.keys[-1])
-            if rows.vectors.shape[1] == self._parts.embedder.dimension:  # else of an edited ledger: the doctor says so
+            # Other lengths come from an edited ledger: the doctor reports them.
+            if rows.vectors.shape[1] == self._parts.embedder.dimension:
                 yield rows
 
     def _changes_after(self, seq: int) -> list[Change]:
@@ -132,7 +133,7 @@ class NamespaceState:
     # -- following ---------------------------------------------------------------------------------------------------
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Bring the index up to date and note what there is to learn. Called by one thread at a time."""
+        """Update the index and note what there is to learn. Called by one thread at a time."""
         mine = [change for change in changes if change.namespace == self.namespace_id and change.seq > self.seq]
         if any(change.empties_namespace for change in mine):
             self._rebuild_index()
@@ -150,20 +151,20 @@ class NamespaceState:
             rows = self._parts.ledger.scan(self.namespace_id, min(keys) - 1, len(keys), until=max(keys))
             if len(rows):
                 self.index.upsert(rows.keys, rows.vectors)
-            with self._noting:  # an encoder that is made afresh now counts the new cases either there or here
+            with self._noting:  # so that an encoder rebuilt now gets each new case exactly once
                 self._last_key = max(keys)
                 if len(rows):
                     self._new_cases.append(rows)
 
     def rebuild(self) -> None:
-        """Read all cases again, and learn again with the next call of ``learn``. Called by one thread at a time."""
+        """Read all cases again, and learn everything again at the next ``learn``. Called by one thread at a time."""
         self._rebuild_index()
         self.learner.rebuild_soon()
         if self.shadow is not None:
             self.shadow.rebuild()
 
     def _rebuild_index(self) -> None:
-        """The namespace was emptied: what stands in it now came afterwards."""
+        """Rebuild the index after the namespace was emptied: its present cases were added later."""
         self.index.clear()
         last_key = self._last_key
         for rows in self._scanned():
@@ -175,9 +176,9 @@ class NamespaceState:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def learn(self, *, outcomes: bool = True) -> bool:
-        """Bring encoder and policy up to date, and return whether there is more than one call does.
+        """Update encoder and policy; return whether more is left to learn than one call handles.
 
-        Without ``outcomes`` only forget what is to be forgotten.
+        Without ``outcomes``, only forget what has to be forgotten.
         """
         with self._learning, self._calculating():
             with self._noting:
@@ -194,42 +195,42 @@ class NamespaceState:
         return self.waiting
 
     def rebuild_policy(self) -> None:
-        """Learn again from the ledger: what is shared between namespaces has changed."""
+        """Learn again from the ledger, because the state shared between namespaces has changed."""
         with self._learning, self._calculating():
             self.learner.rebuild()
 
     def refit(self) -> None:
-        """Learn everything again from the ledger, beginning with pretrained weights."""
+        """Learn everything again from the ledger; encoders start from their pretrained weights."""
         with self._learning:
             self.learner.refit()
 
     def close(self) -> None:
-        """Write down what was learned."""
+        """Save what was learned."""
         with self._learning:
             self.learner.close()
 
     def stale(self) -> tuple[str, ...]:
-        """Say what forgetting cannot reach."""
+        """Describe what still holds forgotten data and cannot be cleaned now."""
         stale = self.learner.stale()
         if not stale and self._parts.ranker.training is not None and self._learning.locked():
-            return (f"the encoder of {self.name!r}, which is being trained at this moment: memory.refit() fits it again",)
+            return (f"the encoder of {self.name!r}, which is being trained right now: memory.refit() trains it again",)
         return stale
 
     # -- limits ------------------------------------------------------------------------------------------------------
 
     @property
     def overdue(self) -> bool:
-        """True when there are more cases than there may be, or perhaps older ones."""
+        """True if there are more cases than allowed, or perhaps expired ones."""
         most = None if self.limits is None else self.limits.max_cases
         too_many = most is not None and self.index.count > most
         return too_many or (self._ages and time.monotonic() >= self.next_look)
 
     def verified_after(self) -> float:
-        """Return the moment since which a case must have been verified to be recalled."""
+        """Return the time since which a case must have been verified to be recalled."""
         return 0.0 if self.limits is None or self.limits.ttl is None else time.time() - self.limits.ttl
 
     def tidy(self) -> None:
-        """Let go of what is too old or too much; the log tells everybody, this state included."""
+        """Expire and evict cases as the limits demand; the log tells every process, and this state too."""
         limits, ledger = self.limits, self._parts.ledger
         if self._ages:
             self._expire(None if limits is None else limits.ttl)
@@ -237,11 +238,11 @@ class NamespaceState:
         if most is not None and ledger.cases.count(self.namespace_id) > most:
             records = ledger.cases.records(self.namespace_id)
             going = surplus(records, max_cases=most, ledger=ledger, namespace=self.namespace_id, window=WINDOW)
-            for start in range(0, len(going), _EVICTED_AT_ONCE):  # others write in between
+            for start in range(0, len(going), _EVICTED_AT_ONCE):  # in parts, so that others can write in between
                 ledger.cases.evict(going[start : start + _EVICTED_AT_ONCE])
 
     def _expire(self, ttl: float | None) -> None:
-        """Set aside what was not verified for so long by running time: a clock that is ahead hides cases, and deletes none."""
+        """Set aside cases that were not verified within the ttl. A wrong clock may hide cases, but deletes none."""
         expired = deleted = 0
         while True:
             looked = self._parts.ledger.expiry.expire(self.namespace_id, ttl)
@@ -251,10 +252,10 @@ class NamespaceState:
         self.next_look = time.monotonic() + looked.look_again
         if expired:
             _log.info(
-                "%d cases of namespace %r expired: not verified for %s seconds; bring_back() returns them for a while",
+                "%d cases of namespace %r expired: not verified for %s seconds; bring_back() can restore them for some days",
                 expired,
                 self.name,
                 ttl,
             )
         if deleted:
-            _log.info("%d expired cases of namespace %r are deleted: nobody brought them back", deleted, self.name)
+            _log.info("%d expired cases of namespace %r were deleted: nobody brought them back in time", deleted, self.name)

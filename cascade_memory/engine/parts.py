@@ -1,4 +1,4 @@
-"""What a memory is assembled from."""
+"""The parts that a memory is assembled from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Lock(Protocol):
     """Exclusive ownership of a folder, freed by the operating system when its holder dies."""
 
     def try_acquire(self) -> bool:
-        """Take it if it is free; say whether it is held now."""
+        """Take the lock if it is free; return whether it is held now."""
         ...
 
     def release(self) -> None:
@@ -29,36 +29,37 @@ class Lock(Protocol):
 
 
 class MirrorBuild(Protocol):
-    """A mirror being built from the ledger in another process."""
+    """A mirror that another process is building from the ledger."""
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while it runs."""
+        """Return the exit status of the build, or None while it runs."""
         ...
 
     def finish(self) -> tuple[int, str]:
-        """Put the finished mirror in place; return the greatest case key it holds, and its seal."""
+        """Put the finished mirror in place; return the greatest case key in it, and its seal."""
         ...
 
     def abandon(self) -> None:
-        """Stop it and remove what it left."""
+        """Stop the build and remove its files."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything below the verbs. ``mirror`` and ``lock`` are None for a memory in RAM."""
+    """Everything that the engine works with. ``mirror`` and ``lock`` are None for a memory in RAM."""
 
     ledger: Ledger
     embedder: Embedder
     ranker: Ranker
-    shadow: Ranker | None  # watches, and is never followed
+    shadow: Ranker | None  # makes choices that are recorded but never shown
     fallback: Policy
     matcher: SolutionMatcher
     hindsight: bool
-    direct: bool = False  # embedder and ranker are a few lines of ours, which cannot hang: no thread is needed to call them
+    direct: bool = False  # embedder and ranker are our own and cannot hang, so no thread is needed
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)
     snapshots: SnapshotStore
     mirror: CaseMirror | None = None
     lock: Lock | None = None
     build: Callable[[], MirrorBuild] | None = None
-    sweep: Callable[[], tuple[str, ...]] = tuple  # removes what purging must not leave; says what it could not
+    # Deletes files that a purge must not leave; describes what it could not delete.
+    sweep: Callable[[], tuple[str, ...]] = tuple

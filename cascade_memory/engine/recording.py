@@ -1,4 +1,4 @@
-"""Writing recalls down: at once where that is possible, else as soon as the ledger is free; and knowing which ones were not."""
+"""Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which ones failed."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from cascade_memory.errors import EncoderMismatch, EpisodeClosed, MemoryForked, 
 from cascade_memory.ports.ledger import Ledger
 
 _MISUSE = (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
-MOST_LATE = 256  # recalls that wait to be written down: beyond, they are not
-CROWDED = 32  # of them: beyond, a recall waits for its deadline before it joins them
-_AT_ONCE = 1.0  # seconds that it is tried before the memory may have been closed
-WAITS = 30.0  # seconds for a recall to be written down, on behalf of its reward
-_Written: TypeAlias = "Callable[[int], object] | None"  # is handed the key of what is written down
+MOST_LATE = 256  # the greatest number of queued recalls; with more, a recall is not written down
+CROWDED = 32  # queue length from which a recall waits (up to its deadline) before it joins the queue
+_AT_ONCE = 1.0  # seconds to try, while the memory is being closed
+WAITS = 30.0  # seconds that a reward waits for its recall to be written down
+_Written: TypeAlias = "Callable[[int], object] | None"  # called with the key of the written recall
 
 
 class _Late(NamedTuple):
     entry: RecallRecord
-    seq: int  # the log when it was made: what was forgotten since must not come back
+    seq: int  # log position at the recall: what was forgotten since must not return
     written: _Written
 
 
 class Recording:
-    """Writes recalls down. What keeps one from that is no reason to withhold its cases.
+    """Writes recalls down. A failure to write is no reason to withhold the cases.
 
-    While somebody else is writing, recalls queue up, and a thread writes them down in their order: a recall that came in a
-    burst of two hundred must not lose its reward.
+    While another process is writing, recalls queue up, and a thread writes them down in order: a recall in a burst of two
+    hundred must not lose its reward.
     """
 
     def __init__(self, ledger: Ledger, report: Callable[[str, Exception], None]) -> None:
@@ -41,15 +41,15 @@ class Recording:
         self._late: deque[_Late] = deque()
         self._one_less = threading.Condition()
         self._writer = Workers("cascade-memory-late", 1)
-        self._writing = False  # somebody writes down what waits
+        self._writing = False  # True while a thread is writing the queue
         self._closed = False
         self._unopened: deque[str] = deque(maxlen=1024)
-        self._untold: deque[tuple[str, str]] = deque(maxlen=1024)  # of those: of which nobody was told, and why
+        self._untold: deque[tuple[str, str]] = deque(maxlen=1024)  # failed recalls whose caller was not told, with the reason
 
     def write(self, entry: RecallRecord, most: float | None, seq: int, written: _Written) -> Exception | None:
-        """Write a recall down and hand its key to ``written``, after so many seconds at most; return why that will never be.
+        """Write a recall and pass its key to ``written``, within ``most`` seconds; return the error if that fails for good.
 
-        ``seq`` is the last line of the log that it knows of.
+        ``seq`` is the last log line that the recall has seen.
         """
         until = None if most is None else time.monotonic() + most
         late = _Late(entry, seq, written)
@@ -68,7 +68,7 @@ class Recording:
         return None
 
     def _tell(self, written: _Written, key: int) -> None:
-        """Hand out the key of what is written down by now, whatever comes of that."""
+        """Pass on the key of a recall that is written now; a failure of ``written`` is only counted."""
         try:
             if written is not None:
                 written(key)
@@ -76,7 +76,7 @@ class Recording:
             self._report("learn", error)
 
     def _room(self, most: float | None) -> bool:
-        """Wait while many wait already; return whether nobody does any more."""
+        """Wait while the queue is long; return whether it is empty."""
         enough = 0 if most is None else CROWDED
         with self._one_less:
             self._one_less.wait_for(lambda: len(self._late) <= enough, most)
@@ -106,20 +106,20 @@ class Recording:
         return None
 
     def _catch_up(self, asker: int) -> None:
-        """Write down what waits, in its order. It stays in the queue until then, so that nothing overtakes it."""
-        may_wait = threading.get_ident() != asker  # no: the system has no thread left for this
+        """Write the queue in order. A recall leaves the queue only after it is written, so that no other one overtakes it."""
+        may_wait = threading.get_ident() != asker  # False: no thread could be started, so the caller does the work
         more = True
         while more:
             try:
                 done = self._caught_up(self._late[0], may_wait=may_wait)
             except BaseException:
-                self._let_go(goes_on=False)  # whoever comes next starts another writer
+                self._let_go(goes_on=False)  # the next recall starts another writer
                 raise
             if done:
                 more = self._let_go()
 
     def _caught_up(self, late: _Late, *, may_wait: bool) -> bool:
-        """Write one of them down; return False where that is worth another attempt."""
+        """Write one queued recall; return False if another attempt is worthwhile."""
         try:
             with patience(_AT_ONCE if may_wait else 0.0):
                 key = self._ledger.record(late.entry, unless_forgotten_since=late.seq)
@@ -134,13 +134,13 @@ class Recording:
         return True
 
     def _failed_late(self, entry: RecallRecord, error: Exception) -> None:
-        """Remember to say so: its cases were handed out without a word of this."""
+        """Remember a failure to report later: the cases were returned before it happened."""
         if entry.episode_id is not None:
             self._untold.append((entry.episode_id, str(error)))
         self._failed(entry, error)
 
     def _let_go(self, *, goes_on: bool = True) -> bool:
-        """Take the first one out of the queue; return whether this thread has more to write down."""
+        """Remove the first recall from the queue; return whether this thread has more to write."""
         with self._one_less:
             self._late.popleft()
             self._writing = more = goes_on and bool(self._late)
@@ -148,12 +148,12 @@ class Recording:
         return more
 
     def holds(self, episode_id: str) -> bool:
-        """Say whether a recall of this episode waits to be written down."""
+        """Tell whether a recall of this episode waits to be written down."""
         with self._one_less:
             return any(late.entry.episode_id == episode_id for late in self._late)
 
     def wait_for(self, episode_id: str | None = None, *, thread: str | None = None) -> None:
-        """Wait until what waits now is written down, of an episode, of a conversation, or all of it: somebody asks for it."""
+        """Wait until the recalls queued now are written: those of an episode, of a conversation, or all of them."""
         if not self._late:
             return
         left = seconds_left()
@@ -162,24 +162,24 @@ class Recording:
             if asked and not self._one_less.wait_for(
                 lambda: not any(late is asked[-1] for late in self._late), WAITS if left is None else left
             ):
-                raise StoreBusy("a recall waits to be written down while another process is writing; is that one stuck?")
+                raise StoreBusy("a recall waits to be written down while another process is writing; is that process stuck?")
 
     def close(self) -> None:
-        """Write down what waits, or let go of it after a while."""
+        """Write the queue; give up after a while."""
         try:
             self.wait_for()
         except StoreBusy as error:
             self._report("record", error)
         self._closed = True
 
-    # -- what was not ------------------------------------------------------------------------------------------------
+    # -- failed recalls ----------------------------------------------------------------------------------------------
 
     def note_unopened(self, episode_id: str) -> None:
         """Remember that a recall failed before its episode was written down."""
         self._unopened.append(episode_id)
 
     def failed_to_open(self, episode_id: str) -> bool:
-        """Say whether this episode is not known because its recall failed; raise where nobody was told of that."""
+        """Tell whether this episode is missing because its recall failed; raise if the caller has not been told so."""
         if episode_id not in self._unopened or self._ledger.episodes.one(episode_id) is not None:
             return False
         for untold, why in list(self._untold):

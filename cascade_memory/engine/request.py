@@ -1,4 +1,4 @@
-"""What the verbs hand to the engine, checked."""
+"""What the verbs pass to the engine, already checked."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cascade_memory.domain.validation import MetadataValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """A recall, or with ``search`` a search, that somebody asks for."""
+    """The request for a recall, or with ``search`` for a search."""
 
     query: str
     namespace: str
     k: int
     where: object | None
     exposure: Exposure
-    template: Template  # how the cases that are shown become text
+    template: Template  # how the shown cases become text
     deadline: float | None  # in seconds
     episode_id: str | None = None
     thread_id: str | None = None
@@ -30,12 +30,12 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """How somebody says that an episode ended."""
+    """A caller's judgement on how an episode ended."""
 
     episode_id: str
     value: float
     source: str
-    solution: Solution | None  # None: the one on record
+    solution: Solution | None  # None: the recorded one
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
     overwrite: bool = False
-    confirms: str | None = None  # the fingerprint of the episode as they saw it
+    confirms: str | None = None  # the fingerprint of the episode as the judge saw it

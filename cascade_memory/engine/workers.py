@@ -1,4 +1,4 @@
-"""Threads of our own: beside the host's, grown on demand, used again, and no reason for an interpreter to stay alive."""
+"""Our own worker threads, apart from the host's: started on demand, reused, and never a reason for Python to stay alive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """A call that a worker makes, with the caller's context variables. ``told`` is called when it is over."""
+    """A call that a worker makes, with the caller's context variables. ``told`` is called when the call has ended."""
 
     def __init__(self, call: Callable[[], T], told: Callable[[], object] | None = None) -> None:
         self._call: Callable[[], T] | None = call
@@ -31,7 +31,7 @@ class Job(Generic[T]):
         self.over = False
 
     def run(self) -> None:
-        """Make the call. Whatever it raises belongs to whoever waits."""
+        """Make the call. Its exception is stored for the thread that waits."""
         call, context, self._call, self._context = self._call, self._context, None, None
         assert call is not None
         assert context is not None
@@ -41,14 +41,14 @@ class Job(Generic[T]):
             self._error = error
 
     def finish(self) -> None:
-        """Let the result go to whoever waits."""
+        """Hand the result to the thread that waits."""
         self.over = True
         self._done.release()
         if self._told is not None:
             self._told()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end; say whether it has come. For one caller, who does not ask again."""
+        """Wait for the end of the call; return whether it has ended. Only one caller may wait, and only once."""
         return self._done.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
 
     def result(self) -> T:
@@ -58,12 +58,12 @@ class Job(Generic[T]):
             try:
                 raise error
             finally:
-                del error  # it holds this frame
+                del error  # the exception refers to this frame: break the reference cycle
         return cast("T", self._value)
 
 
 class Workers:
-    """Daemon threads that make calls: at most ``most`` at a time, the others wait for their turn.
+    """Daemon threads that make calls: at most ``most`` at a time; further calls wait for their turn.
 
     >>> workers = Workers("example")
     >>> job = Job(lambda: 6 * 7)
@@ -79,12 +79,12 @@ class Workers:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._idle: deque[queue.SimpleQueue[Job[object]]] = deque()  # the one that rested for the shortest time last
+        self._idle: deque[queue.SimpleQueue[Job[object]]] = deque()  # the most recently used one is last
         self._waiting: deque[Job[object]] = deque()
         self._threads = 0
 
     def give(self, job: Job[T]) -> None:
-        """Let a thread make a call: one that rests, a new one, or the next that is free."""
+        """Let a thread make a call: an idle one, a new one, or the next one that becomes free."""
         work = cast("Job[object]", job)
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
@@ -102,7 +102,7 @@ class Workers:
         thread = threading.Thread(target=self._work, args=(queue.SimpleQueue(), job), name=self._name, daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # the system has no more of them, or the interpreter is ending: it is done here, then
+        except RuntimeError:  # no thread can be started, or Python is shutting down: do the call here
             with self._lock:
                 self._threads -= 1
             job.run()
@@ -112,7 +112,7 @@ class Workers:
         while True:
             while job is not None:
                 job.run()
-                following = self._next(inbox)  # before whoever waits goes on: the next call finds this thread at rest
+                following = self._next(inbox)  # before the waiting thread goes on, so that its next call finds this thread idle
                 job.finish()
                 job = following
             try:
@@ -130,7 +130,7 @@ class Workers:
 
     def _ends(self, inbox: queue.SimpleQueue[Job[object]]) -> bool:
         with self._lock, contextlib.suppress(ValueError):
-            self._idle.remove(inbox)  # not there: it was given something at this moment
+            self._idle.remove(inbox)  # raises if it is missing: the thread was given a job just now
             self._threads -= 1
             return True
         return False

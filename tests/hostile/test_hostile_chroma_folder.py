@@ -151,7 +151,7 @@ def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
             assert memory.health().chroma == "open"
             assert engine_of(memory).parts.mirror.count("default") == 21  # type: ignore[union-attr]
             assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
-        assert sum("made anew" in record.getMessage() for record in caplog.records) == 1
+        assert sum("rebuilt from the ledger" in record.getMessage() for record in caplog.records) == 1
         assert is_sealed(place, _marked(folder).seal)
     assert canary.sung == 0
 
