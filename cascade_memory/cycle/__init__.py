@@ -1,1 +1,1 @@
-"""The six steps after the query: recall, select, reuse, reward, learn, retain. They never import each other."""
+"""The six steps after the query: recall, select, reuse, reward, learn, retain. No step imports another."""

@@ -1,4 +1,4 @@
-"""Step 5, learn: outcomes, in the order of the log, into the policy of their namespace."""
+"""Step 5, learn: applies outcomes, in the order of the log, to the policy of their namespace."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from cascade_memory.domain.records import Change
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Policy
 
-WINDOW = 2048  # outcomes that a policy is made from afresh: bounded, however long the history
+WINDOW = 2048  # outcomes from which a policy is rebuilt: bounded, however long the history is
 
 
 def needs_rebuild(changes: Sequence[Change]) -> bool:
-    """Say whether something was taken back. It cannot be subtracted from what was learned; learning afresh can leave it out."""
+    """Tell whether data was taken back. A policy cannot subtract what it learned from that, but can be rebuilt without it."""
     return any(change.takes_outcomes_back for change in changes)
 
 

@@ -1,4 +1,4 @@
-"""Step 1, recall: the nearest cases of a task."""
+"""Step 1, recall: finds the nearest cases of a task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cascade_memory.ports.pair_encoder import Candidates, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recalled:
-    """The candidates, best cosine first."""
+    """The candidates, in descending order of cosine."""
 
     candidates: Candidates
     similarity: NDArray[np.float32]
@@ -30,15 +30,15 @@ def recall(
     among: NDArray[np.int64] | None = None,
     verified_after: float = 0.0,
 ) -> Recalled:
-    """Return the ``size`` nearest cases, with what choosing among them needs."""
+    """Return the ``size`` nearest cases, with the data that choosing among them needs."""
     keys, similarity = index.nearest(query.vector, size, among)
     rows = ledger.candidates(keys, verified_after)
-    if verified_after and len(rows) < len(keys):  # old ones stand in the way of fresh ones
+    if verified_after and len(rows) < len(keys):  # expired cases took places among the nearest
         keys, similarity = index.nearest(query.vector, 8 * size, among)
         rows = ledger.candidates(keys, verified_after)
         fresh = [i for i, key in enumerate(keys) if int(key) in rows][:size]
         keys, similarity = keys[fresh], similarity[fresh]
-    # A case may have been forgotten by another process or grown too old a moment ago: the ledger decides.
+    # A case may just have been forgotten by another process, or have expired: the ledger decides.
     there = np.array([int(key) in rows for key in keys], bool)
     keys, similarity = keys[there], similarity[there]
     found = [rows[int(key)] for key in keys]

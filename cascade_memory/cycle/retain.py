@@ -1,4 +1,4 @@
-"""Step 6, retain: what succeeded becomes a case; where room is limited, another one goes."""
+"""Step 6, retain: stores a successful solution as a case and, if space is limited, chooses cases to evict."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue, check_query
 from cascade_memory.ports.ledger import Ledger
 
-_SLACK = 0.05  # of the limit that is cleared at once: judging all cases for each new one would cost more than it is worth
+_SLACK = 0.05  # share of the limit that is cleared at once: rating all cases for each new one costs too much
 
 
 def why_unkept(value: float, source: str, *, retain_at: float, retain_from: Collection[str]) -> Unkept | None:
-    """Say why a reward makes no case, whatever was solved; None where it does, if it has a solution.
+    """Return the reason why a reward stores no case; None if it stores one (provided there is a solution).
 
-    What is retained was solved, in the eyes of somebody other than the agent itself.
+    A case is retained only if somebody other than the agent itself judged that its solution solved the task.
 
     >>> why_unkept(1.0, "agent", retain_at=1.0, retain_from=("host", "human"))
     'source'
@@ -40,14 +40,14 @@ def index_text(
     embed: Callable[[Sequence[str]], NDArray[np.float32]],
     failed: Callable[[str, Exception], object],
 ) -> tuple[str, NDArray[np.float32]]:
-    """Return the text of a new case and its vector; where that fails, those of its task: it must not cost the outcome."""
+    """Return the indexed text of a new case and its vector; on failure, those of the task, so that the outcome is not lost."""
     try:
         text = case_text(episode.query, solution)
         if text != episode.query:
             return check_query(text), embed([text])[0]
     except Exception as error:  # noqa: BLE001 - the user's function, or an embedder that is away
         failed("case_text", error)
-    known = len(episode.vector) > 0  # else settled long ago, and compacted
+    known = len(episode.vector) > 0  # else the episode was settled long ago, and its vector was compacted away
     return episode.query, episode.vector if known else embed([episode.query])[0]
 
 
@@ -63,9 +63,9 @@ def new_case(
     metadata: Mapping[str, MetadataValue] | None = None,
     novelty: float = 1.0,
 ) -> NewCase:
-    """Return a case ready to be stored; the same query with an equal solution gets the same ``pair_key``.
+    """Build a case ready to be stored; the same query with an equal solution gets the same ``pair_key``.
 
-    ``solution_key`` is the matcher's: the same for solutions that agree.
+    ``solution_key`` comes from the matcher: it is the same for solutions that agree.
     """
     return NewCase(
         id=str(uuid.uuid4()),
@@ -84,9 +84,9 @@ def new_case(
 
 
 def surplus(records: CaseRecords, *, max_cases: int, ledger: Ledger, namespace: int, window: int) -> list[int]:
-    """Return the keys of the cases that go so that there is room again; those that are worth least.
+    """Return the keys of the least valuable cases, which have to go to make room.
 
-    Cases that were put in by hand count as new to the memory; among equals the older goes.
+    Cases that were added by hand get full novelty; among equally valuable cases the older one goes.
     """
     if len(records) <= max_cases:
         return []

@@ -1,4 +1,4 @@
-"""Step 3, reuse: the chosen cases as text for a prompt. What is in them is data, never instructions."""
+"""Step 3, reuse: formats the chosen cases as text for a prompt. Their content is data, never instructions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _INTRODUCTION = (
 def render(
     cases: Sequence[RecalledCase], *, max_case_chars: int = MAX_CASE_CHARS, max_total_chars: int = MAX_TOTAL_CHARS
 ) -> str:
-    """Return the cases between fences that their own text cannot close; an empty string when there are none.
+    """Format the cases between fences that their own text cannot close; an empty string if there are none.
 
-    A case that is too long is cut in the middle of its solution, and says so; cases that no longer fit are counted.
+    If a case is too long, the middle of its solution is cut out and marked; cases that no longer fit are counted.
     """
     if not cases:
         return ""
@@ -44,7 +44,7 @@ def render(
 
 
 def _mark(cases: Sequence[RecalledCase], shown: Sequence[str]) -> str:
-    """Return a word that occurs in no case, as it is stored or as it is shown: the same for the same cases, for caches."""
+    """Return a word that occurs in no case, neither as stored nor as shown; always the same for the same cases, for caching."""
     text = "\x00".join(f"{case.query}\x00{solution_text(case.solution)}" for case in cases)
     salt = 0
     while True:
@@ -55,9 +55,9 @@ def _mark(cases: Sequence[RecalledCase], shown: Sequence[str]) -> str:
 
 
 def body(case: RecalledCase, limit: int = MAX_CASE_CHARS) -> str:
-    """Return one case as text, without fences; cut in the middle, and saying so, beyond the limit.
+    """Format one case as text without fences; beyond the limit, the middle is cut out and marked.
 
-    What nobody would see in it is written out: ``<U+E0041>``.
+    Invisible characters are written out: ``<U+E0041>``.
     """
     query = fitting(case.query, limit // 2)
     kind = "Steps that solved it" if isinstance(case.solution, Trajectory) else "Solution"

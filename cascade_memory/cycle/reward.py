@@ -1,4 +1,4 @@
-"""Step 4, reward: what an outcome says about every candidate that was recalled."""
+"""Step 4, reward: derives labels for all recalled candidates from an outcome."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cascade_memory.ports.solution_matcher import SolutionMatcher
 def hindsight(
     episode: Unsettled, verified: Solution, *, solution_key: str, ledger: Ledger, matcher: SolutionMatcher
 ) -> dict[int, NDArray[np.float32]]:
-    """Return, for each recall, how far every candidate's stored solution agrees with the verified one.
+    """Compute, for each recall, how far every candidate's stored solution agrees with the verified one.
 
-    That is the free lesson of a success: K labels instead of one. A solution that was forgotten meanwhile is unknown (nan).
-    ``solution_key`` is the verified one's, as cases store it.
+    Because of hindsight a success gives K labels instead of one. The agreement of a forgotten solution is unknown (nan).
+    ``solution_key`` is the key of the verified solution, as cases store it.
     """
     groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
     by_key = getattr(matcher, "by_key", None)
@@ -28,7 +28,7 @@ def hindsight(
         stored = ledger.cases.solutions(groups)
         judged = matcher.agreement(verified, list(stored.values()))
         agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
-    else:  # what tells solutions apart is known of each: no text has to be read, which may be long
+    else:  # the stored keys are enough to compare; reading the texts could take long
         known = ledger.cases.told_apart(groups)
         agreement = {group: by_key(verified, kind, equal=one == solution_key) for group, (one, kind) in known.items()}
     return {
@@ -39,7 +39,7 @@ def hindsight(
 
 
 def novelty_of(episode: Unsettled, agreement: Mapping[int, NDArray[np.float32]]) -> float:
-    """Return how little the first recall of an episode knew of what turned out to solve it; 1 where nothing tells."""
+    """Compute how new the solution was to the first recall of an episode; 1 if this is unknown."""
     for recall, agrees in agreement.items():
         return novelty(episode.similarity[recall], agrees)
     return 1.0

@@ -1,4 +1,4 @@
-"""Step 2, select: which of the candidates to reuse, or none."""
+"""Step 2, select: chooses which of the candidates to reuse, or none."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Selection:
-    """The slate that was offered, what was chosen, and what went wrong on the way (None: nothing)."""
+    """The slate, the choice made from it, and the failure that occurred (None if there was none)."""
 
     slate: Slate
-    choice: Choice | None  # None: there was nothing to choose from
+    choice: Choice | None  # None if there were no candidates
     failure: str | None = None
 
 
@@ -36,7 +36,7 @@ def select(
     exposure: Exposure,
     seed: int,
 ) -> Selection:
-    """Choose k of the candidates. A ranker that fails is replaced by plain similarity for this once."""
+    """Choose k of the candidates. If the ranker fails, similarity chooses instead, for this recall only."""
     if not len(candidates):
         return Selection(slate=_slate(query, candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
     try:

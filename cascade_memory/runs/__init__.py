@@ -1,4 +1,4 @@
-"""What every framework's adapter needs: the active episode, the work at the end of a run, and failing open."""
+"""Shared by the adapters of all frameworks: the active episode, the work at the end of a run, and failing open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doors for the frameworks have in common: each holds an engine, and hands on its most used verbs."""
+"""The base class of the framework adapters: each holds an engine and passes its most used verbs on."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class Adapter:
-    """A framework's ``CascadeMemory``. Whoever inherits it sets ``_engine`` and says what there is to wait for."""
+    """A framework's ``CascadeMemory``. Subclasses set ``_engine`` and implement ``_drain``."""
 
-    if TYPE_CHECKING:  # LangChain's models would take a plain annotation for a field of theirs
+    if TYPE_CHECKING:  # LangChain's pydantic models would turn a plain annotation into a field
         _engine: Engine
 
     def _drain(self) -> None:
-        """Wait until every run that has ended was dealt with."""
+        """Wait until all work at the end of runs is done."""
 
     @property
     def engine(self) -> Engine:
-        """The memory itself, with all its verbs: ``search``, ``forget``, ``export``, ``plot``, ..."""
+        """The framework-free memory, with all its verbs: ``search``, ``forget``, ``export``, ``plot``, ..."""
         return self._engine
 
     def reward(self, *args: Any, **options: Any) -> str | None:
@@ -57,17 +57,17 @@ class Adapter:
         return self._engine.stats(namespace=namespace, everywhere=everywhere)
 
     def health(self) -> Health:
-        """Say whether anything failed silently."""
+        """Report failures that did not raise an exception."""
         self._drain()
         return self._engine.health()
 
     def sync(self) -> None:
-        """Wait until every run that ended was dealt with, everything was learned, and Chroma holds every case."""
+        """Wait until every ended run is processed, everything is learned, and Chroma holds every case."""
         self._drain()
         self._engine.sync()
 
     def close(self) -> None:
-        """Sync and let go of the folder."""
+        """Sync and release the folder."""
         self._drain()
         self._engine.close()
 
@@ -80,15 +80,15 @@ class Adapter:
         self.close()
 
     def __reduce__(self) -> Any:
-        """Refuse to be pickled."""
+        """Raise an error: a memory cannot be pickled."""
         raise TypeError("a memory cannot be pickled; open the same folder in the other process: CascadeMemory(path)")
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Share the engine: frameworks copy what they configure."""
+        """Return this same object: frameworks copy their configuration, and copies must share the engine."""
         return self
 
     def __copy__(self) -> Self:
-        """Share the engine."""
+        """Return this same object."""
         return self
 
     def _repr_html_(self) -> str:
@@ -102,7 +102,7 @@ def engine_for(
     options: dict[str, Any],
     embedder: Callable[[Any], Any],
 ) -> Engine:
-    """Return the engine to share, or open one; ``embedder`` makes ours of a framework's."""
+    """Return the engine to share, or open one; ``embedder`` converts a framework's embedder into ours."""
     if isinstance(engine, Adapter):
         engine = engine.engine
     if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -110,7 +110,7 @@ def engine_for(
     _check_options(options)
     if engine is not None and (path is not None or options):
         given = ", ".join(["path"] * (path is not None) + sorted(options))
-        raise InvalidInput(f"engine= is open already: {given} must be given where it was made")
+        raise InvalidInput(f"engine= is open already: pass {given} where the engine is opened")
     if engine is not None:
         return engine
     if "embedder" in options:

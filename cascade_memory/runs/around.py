@@ -1,4 +1,4 @@
-"""The episode that the code running now belongs to, where that code was called by us or by the user's own block."""
+"""The active episode: the one that the running code belongs to, because an adapter or the user's own block opened it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ActiveEpisode:
-    """An episode, and how often it was recalled for from within."""
+    """An episode, and the number of recalls made within it."""
 
     memory: Handle
     episode_id: str
     namespace: str | None
     session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
     recalls: int = 0
-    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that are not to be made twice
+    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that need not be made twice
     asking: threading.Lock = field(default_factory=threading.Lock)
     outer: ActiveEpisode | None = None
 
     def join(self, recall: Callable[..., Recall]) -> Recall:
-        """Recall within this episode, and count that."""
+        """Recall within this episode, and count the recall."""
         self.recalls += 1
         return join(recall, self.episode_id, self.namespace)
 
@@ -39,7 +39,7 @@ class ActiveEpisode:
 def join(
     recall: Callable[..., Recall], episode_id: str | None, namespace: str | None = None, thread_id: str | None = None
 ) -> Recall:
-    """Recall within an episode; in one of its own, if that one is over already or belongs to another namespace."""
+    """Recall within an episode; open a new episode if that one has ended or belongs to another namespace."""
     try:
         return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
     except (EpisodeClosed, UnknownEpisode):
@@ -50,7 +50,7 @@ _current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current"
 
 
 def active_episode(memory: Handle) -> ActiveEpisode | None:
-    """Return the innermost episode of this memory that is open around the running code."""
+    """Return the innermost episode of this memory that surrounds the running code."""
     found = _current.get()
     while found is not None and not found.memory.shares_engine_with(memory):
         found = found.outer
@@ -59,11 +59,11 @@ def active_episode(memory: Handle) -> ActiveEpisode | None:
 
 @contextlib.contextmanager
 def within(entry: ActiveEpisode) -> Generator[ActiveEpisode, None, None]:
-    """Let the code inside join an episode."""
+    """Make an episode the active one for the code inside the block."""
     entry.outer = _current.get()
     token = _current.set(entry)
     try:
         yield entry
     finally:
-        with contextlib.suppress(ValueError):  # left in another context than it was entered in: nothing to restore there
+        with contextlib.suppress(ValueError):  # the block ends in another context than it began in: nothing to restore
             _current.reset(token)

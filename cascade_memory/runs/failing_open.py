@@ -1,4 +1,4 @@
-"""Keeping the memory's own failures from the agent."""
+"""Hides the memory's own failures from the agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def fail_open(memory: Memory, step: str) -> Generator[None, None, None]:
-    """Count an exception under the name of a step, instead of raising it; see ``memory.health()``."""
+    """Count an exception under the name of a step instead of raising it; see ``memory.health()``."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever it is: a failing memory must not break the agent

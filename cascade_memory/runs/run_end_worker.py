@@ -1,4 +1,4 @@
-"""What is left to do when a run has ended: at once, or on a worker where an event loop must not be held up."""
+"""Work that remains when a run has ended: done at once, or on a worker thread if it would block an event loop."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 _PATIENCE = 60.0  # seconds
 
-_inside: ContextVar[bool] = ContextVar("cascade_memory_aftermath", default=False)  # what a reward_fn calls must not wait for it
+# True inside a reward_fn, which must not wait for itself.
+_inside: ContextVar[bool] = ContextVar("cascade_memory_aftermath", default=False)
 
 
 class RunEndWorker:
-    """Does such work, and waits for it when asked. What fails on a worker is counted in ``memory.health()``."""
+    """Does such work, and waits for it on request. Failures on a worker are counted in ``memory.health()``."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -30,7 +31,7 @@ class RunEndWorker:
         self._under_way: set[Future[None]] = set()
 
     def do(self, work: Callable[[], None], *, at_once: bool = False) -> None:
-        """Do this now, unless this thread drives an event loop and it need not be ``at_once``."""
+        """Do the work now; on a worker if this thread runs an event loop, unless ``at_once`` is set."""
         if at_once or not _on_a_loop():
             work()
             return
@@ -43,11 +44,11 @@ class RunEndWorker:
 
     def _guarded(self, work: Callable[[], None]) -> None:
         _inside.set(True)
-        with fail_open(self._memory, "callback"):  # nobody waits for this
+        with fail_open(self._memory, "callback"):  # nobody waits for this work
             work()
 
     def drain(self) -> None:
-        """Wait for the workers, but for no longer than a verdict may reasonably take; not at all from within a verdict."""
+        """Wait for the workers, but no longer than a verdict may reasonably take; within a verdict, do not wait at all."""
         if not _inside.get():
             wait(list(self._under_way), timeout=_PATIENCE)
 
