@@ -1,4 +1,4 @@
-"""Attaching the callback handler to every run of a context, without passing it along."""
+"""Attaches the callback handler to every run in a context, so that it need not be passed to each call."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Attachment:
-    """Attaches one handler. LangChain looks at the variable whenever a run begins."""
+    """Attaches one handler. LangChain reads the context variable whenever a run begins."""
 
     def __init__(self, handler: BaseCallbackHandler) -> None:
         self._handler = handler
         self._variable: ContextVar[BaseCallbackHandler | None] | None = None
 
     def attach(self) -> Attached:
-        """Attach in this context until the result is left or detached."""
-        if self._variable is None:  # registered for good, so only for memories that need it
+        """Attach the handler in this context until the result is exited or detached."""
+        if self._variable is None:  # registration is permanent, so it is done only for memories that need it
             self._variable = ContextVar("cascade_memory_handler", default=None)
             register_configure_hook(self._variable, inheritable=True)
         return Attached(self._variable, self._variable.set(self._handler))
@@ -34,8 +34,8 @@ class Attached:
         self._variable, self._token = variable, token
 
     def detach(self) -> None:
-        """Attach what was attached before, if anything. Doing it twice does nothing."""
-        with contextlib.suppress(ValueError, RuntimeError):  # another context, or used already
+        """Restore what was attached before, if anything. A second call does nothing."""
+        with contextlib.suppress(ValueError, RuntimeError):  # called in another context, or a second time
             self._variable.reset(self._token)
 
     def __enter__(self) -> Attached:

@@ -1,4 +1,4 @@
-"""``with memory.episode(query) as episode``: every recall inside belongs to it, whatever chain or agent makes it."""
+"""``with memory.episode(query) as episode``: every recall inside joins it, whichever chain or agent makes the recall."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Block(Session):
-    """One task. Runs inside are watched, so that ``solution`` is what the last of them did, unless you set it.
+    """One task. Runs inside are watched: unless you set ``solution``, it is what the last run did.
 
-    Set ``solution`` and call ``reward(...)`` as in ``cascade_memory.CascadeMemory.episode``; the end is the same too.
+    Set ``solution`` and call ``reward(...)`` as in ``cascade_memory.CascadeMemory.episode``; the block also ends as there.
     """
 
     def __init__(self, memory: Memory, recall: Recall, attachment: Attachment) -> None:
@@ -27,15 +27,15 @@ class Block(Session):
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None
-        self.interrupted = False  # the last run inside waits for somebody
+        self.interrupted = False  # True if the last run inside is interrupted and waits for a person
 
     def watched(self, solution: Solution | None) -> None:
-        """Take what a run inside did as the solution, unless the user set another one."""
+        """Use what a run inside did as the solution, unless the user has set one."""
         if self.solution is self._watched:
             self.solution = self._watched = solution
 
     def __enter__(self) -> Block:
-        """Enter the task."""
+        """Begin the task."""
         self._stack.enter_context(self._attachment.attach())
         entry = ActiveEpisode(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
         self._stack.enter_context(within(entry))
@@ -48,7 +48,7 @@ class Block(Session):
             super().__exit__(kind, error, traceback)
 
     async def __aenter__(self) -> Block:
-        """Enter the task, in asynchronous code."""
+        """Begin the task, in asynchronous code."""
         return self.__enter__()
 
     async def __aexit__(
@@ -60,7 +60,7 @@ class Block(Session):
             await super().__aexit__(kind, error, traceback)
 
     def _waits(self, error: BaseException | None) -> bool:
-        """Leave an interrupted run's episode to whoever resumes it."""
+        """Return True, and leave the episode open, if an interrupted run may be resumed later."""
         if error is None and self.interrupted and not self._rewarded:
             self._memory.finish(self.id, status="interrupted", namespace=self.recall.namespace)
             return True
@@ -68,6 +68,6 @@ class Block(Session):
 
 
 def block_around(memory: Memory) -> Block | None:
-    """Return the user's own ``with memory.episode(...)`` block, if the running code stands directly in one."""
+    """Return the user's own ``with memory.episode(...)`` block, if the running code is directly inside one."""
     found = active_episode(memory)
     return found.session if found is not None and isinstance(found.session, Block) else None

@@ -20,7 +20,7 @@ _MAX_PARKED = 1024
 
 
 class Closing:
-    """Ends, parks and takes up episodes: at once, or on a worker where an event loop must not be held up."""
+    """Ends, parks and resumes episodes: at once, or on a worker if it would block an event loop."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -28,7 +28,7 @@ class Closing:
         self._parked: OrderedDict[str, list[ToolCall]] = OrderedDict()  # steps done before an interrupt, by episode
 
     def take_up(self, root: Root, *, resumes: bool) -> None:
-        """Go on with the interrupted episode of this conversation; or, if something new was asked, let go of it."""
+        """Resume the interrupted episode of this conversation; if a new task was asked instead, abandon that episode."""
         assert root.thread_id is not None
         found = self._memory.latest(root.thread_id)
         if found is None or found.status != "open" or found.ended != "interrupted":
@@ -41,12 +41,12 @@ class Closing:
             self._memory.discard(found.id)
 
     def close(self, root: Root, status: str, outputs: Any) -> None:
-        """Deal with a run that has ended; on a worker if this thread drives an event loop."""
-        if root.block is not None:  # the user's block is about to end: it must find the solution there
+        """Process a run that has ended; on a worker if this thread runs an event loop."""
+        if root.block is not None:  # the user's block ends next and needs the solution
             self._hand_over(root, status, outputs)
         if not (root.opened or root.adopted):
             return
-        # That a run waits must be written down before this returns: it may be resumed the next moment.
+        # An interrupt must be recorded before this returns: the run may be resumed the next moment.
         waits = root.interrupted and status == "ok"
         self._aftermath.do(functools.partial(self._close, root, status, outputs), at_once=waits)
 
@@ -55,7 +55,7 @@ class Closing:
         for episode_id, namespace in root.adopted:
             if waits:
                 self._interrupt(episode_id, namespace)
-            else:  # it should have ended itself; if it did not, nobody knows how it went
+            else:  # the middleware should have ended it; if not, the outcome is unknown
                 self._end(episode_id, "cancelled" if status == "ok" else status, None, namespace)
         if root.block is not None or not root.opened:
             return
@@ -65,7 +65,7 @@ class Closing:
             self._end(root.episode_id, status, self._told(root, outputs), None)
 
     def _told(self, root: Root, outputs: Any) -> Solution | None:
-        with fail_open(self._memory, "callback"):  # an episode whose solution cannot be told ends all the same
+        with fail_open(self._memory, "callback"):  # the episode ends even if its solution cannot be read
             return solution_of(root, outputs)
         return None
 
@@ -92,19 +92,19 @@ class Closing:
             self._parked.popitem(last=False)
 
     def drain(self) -> None:
-        """Wait until every run that has ended was dealt with."""
+        """Wait until every run that has ended is processed."""
         self._aftermath.drain()
 
 
 def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> None:
-    """Censor the episode of a run that never came to its end: something else was asked in the meantime."""
+    """Censor the episode of a run that was never finished, because another task was asked in the meantime."""
     found = memory.get_episode(episode_id, namespace=namespace)
     if found is not None and found.under_way:
         memory.discard(episode_id, namespace=namespace)
 
 
 def solution_of(root: Root, outputs: Any) -> Solution | None:
-    """Return what was done below a root and what it answered; the fuller of what was watched and what the messages tell."""
+    """Return the steps and the answer below a root: from the watched runs or the messages, whichever has more of them."""
     watched = [_step(call) for call in root.calls if not call.own]
     messages = messages_in(outputs)
     if not messages:

@@ -11,7 +11,7 @@ from cascade_memory.domain.recall import Recall, RecalledCase
 
 
 def documents(recall: Recall) -> list[Document]:
-    """Return one document per case. Metadata is plain JSON: a checkpointer can store it."""
+    """Return one document per case. The metadata is plain JSON, so that a checkpointer can store it."""
     return [_document(recall, case) for case in recall.cases]
 
 
@@ -31,5 +31,5 @@ def _document(recall: Recall, case: RecalledCase) -> Document:
 
 
 def _number(value: float) -> float | None:
-    """Return a plain float: numpy's would stop a checkpointer, and JSON has no nan."""
+    """Return a plain float: checkpointers cannot store numpy's, and JSON has no nan."""
     return float(value) if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Any LangChain ``Embeddings`` as the memory's embedder."""
+"""Makes any LangChain ``Embeddings`` object the memory's embedder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cascade_memory.encoders.borrowed import BorrowedEmbedder
 
 
 class LangChainEmbedder(BorrowedEmbedder):
-    """Wraps an ``Embeddings`` object. Its name and model are stored with the vectors; another model will be refused.
+    """Wraps an ``Embeddings`` object. Its class and model are stored with the vectors; another model will be refused.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> LangChainEmbedder(DeterministicFakeEmbedding(size=8)).embed(["heat the cup"]).shape

@@ -1,4 +1,4 @@
-"""The callback handler: ties every recall to the outermost run around it, and ends the episode when that run ends."""
+"""The callback handler: assigns every recall to the outermost run around it, and ends the episode when that run ends."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class CascadeCallbackHandler(GraphCallbackHandler):
     """Pass ``memory.callback`` in ``config={"callbacks": [...]}``: one episode for each outermost run.
 
-    Recalls anywhere below it (retriever, tool, subagents) belong to that episode, whose id is the id of the run. When the run
-    ends, ``reward_fn`` is asked; a run that is cancelled or thrown away is censored; one that is interrupted stays open until
-    it is resumed. What fails in here is counted in ``memory.health()`` and never reaches the agent.
+    Recalls anywhere below that run (in a retriever, a tool, a subagent) belong to its episode, and the two share their id. When
+    the run ends, ``reward_fn`` is asked. A cancelled or abandoned run is censored; an interrupted one stays open until it is
+    resumed. Failures of the handler are counted in ``memory.health()`` and never reach the agent.
     """
 
-    run_inline = True  # in order, on the thread of the run: every event costs microseconds, and the end goes to a worker
+    run_inline = True  # in order, on the run's thread: an event takes microseconds, and the end goes to a worker
     raise_error = False
 
     def __init__(self, memory: Memory) -> None:
@@ -39,18 +39,18 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         self._tree = RunTree()
         self._closing = Closing(memory)
 
-    # -- what the recalls ask ----------------------------------------------------------------------------------------
+    # -- called by recalls -------------------------------------------------------------------------------------------
 
     def join(self, run_id: UUID | None, metadata: dict[str, Any] | None) -> Root | None:
-        """Return the root that a recall below this run belongs to, and remember that there was one."""
+        """Return the root that a recall below this run belongs to, and mark the root as recalled for."""
         return self._tree.join(run_id, metadata)
 
     def claim(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
-        """Return the id for the first episode of the outermost run, once; None if it has one, or is not known."""
+        """Hand out the id for the first episode of the outermost run, once; None if it has one, or the run is unknown."""
         return self._tree.claim(run_id, metadata)
 
     def adopt(self, run_id: UUID | None, metadata: dict[str, Any], episode_id: str, namespace: str | None) -> None:
-        """Watch over an episode that ends itself, unless its run fails."""
+        """Watch an episode that its creator ends, in case its run fails."""
         found = self._tree.find(run_id, metadata)
         if found is not None:
             found.root.adopted.append((episode_id, namespace))
@@ -67,16 +67,17 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Note a chain, a graph or a node. The outermost one begins an episode; a graph may go on with an interrupted one."""
+        """Record a chain, a graph or a node. The outermost one begins an episode; a graph may resume an interrupted one."""
         with fail_open(self._memory, "callback"):
             block = block_around(self._memory)
             run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, block=block)
             if run is None or not is_new or run.tool is not None or run.root.block is not None:
                 return
             if isinstance(inputs, Command):
-                run.root.interrupted = False  # resumed below the same root
+                run.root.interrupted = False  # it was resumed below the same root
             thread = (metadata or {}).get("thread_id")
-            if thread is not None and run.root.thread_id is None:  # a graph: the outermost run, or a step of it
+            # Only a graph has a thread: this is the outermost run, or a step of it.
+            if thread is not None and run.root.thread_id is None:
                 run.root.thread_id = str(thread)
                 self._closing.take_up(run.root, resumes=inputs is None or isinstance(inputs, Command))
 
@@ -91,7 +92,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
-        """Note a tool call; calls that a tool makes itself are part of it."""
+        """Record a tool call; calls that a tool makes itself are part of that tool call."""
         with fail_open(self._memory, "callback"):
             run, _ = self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
             if run is None or run.tool is not None:
@@ -115,16 +116,16 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **__: Any,
     ) -> None:
-        """Note a run that has no steps of its own."""
+        """Record a run that has no steps of its own."""
         with fail_open(self._memory, "callback"):
             self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
 
     on_chat_model_start = on_llm_start = on_retriever_start = _noted
 
-    # -- what happens in them ----------------------------------------------------------------------------------------
+    # -- during runs -------------------------------------------------------------------------------------------------
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        """Keep what the model thought before it called a tool."""
+        """Record what the model said before it called a tool."""
         with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is None or run.tool is not None:
@@ -138,7 +139,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
                     run.root.thought = text
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        """Keep what the tool answered."""
+        """Record the tool's answer."""
         with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None and not run.tool.observation:
@@ -148,20 +149,21 @@ class CascadeCallbackHandler(GraphCallbackHandler):
             self._tree.end(run_id)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Keep how the tool failed; an interrupt is no failure."""
+        """Record how the tool failed; an interrupt is no failure."""
         with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None:
                 if isinstance(error, GraphInterrupt):
-                    run.root.calls = [call for call in run.root.calls if call is not run.tool]  # it starts over when resumed
+                    # The call starts again when it is resumed.
+                    run.root.calls = [call for call in run.root.calls if call is not run.tool]
                 else:
                     run.tool.observation, run.tool.failed = f"{type(error).__name__}: {error}", True
 
     def on_interrupt(self, event: Any) -> None:
-        """Know that the graph waits for somebody: the end of this run is not the end of the episode."""
+        """Record that the graph waits for a person: the end of this run is not the end of the episode."""
         with fail_open(self._memory, "callback"):
             run = self._tree.find(event.run_id)
-            if run is not None and run.tool is None:  # a graph inside a tool may wait for itself
+            if run is not None and run.tool is None:  # a graph inside a tool handles its own interrupts
                 run.root.interrupted = True
 
     # -- runs end ----------------------------------------------------------------------------------------------------
@@ -171,8 +173,8 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         self._ended(run_id, "ok", outputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """End the episode if this was the outermost run: cancelled and abandoned ones say nothing about the cases."""
-        if isinstance(error, GraphInterrupt):  # a handler that was attached by the context is not told by ``on_interrupt``
+        """End the episode if this was the outermost run: a cancelled or abandoned run says nothing about the cases."""
+        if isinstance(error, GraphInterrupt):  # ``on_interrupt`` is not called for a handler attached by the context
             with fail_open(self._memory, "callback"):
                 run = self._tree.find(run_id)
                 if run is not None and run.tool is None:
@@ -189,18 +191,18 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Wait until every run that has ended was dealt with."""
+        """Wait until every run that has ended is processed."""
         self._closing.drain()
 
     @property
     def open_runs(self) -> int:
-        """Number of runs being watched: 0 when nothing runs."""
+        """The number of runs being watched: 0 if nothing is running."""
         return len(self._tree)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeCallbackHandler:
-        """Stay one: configurations are copied, what they watch is not."""
+        """Return this same object: configurations are copied, but the runs being watched are not."""
         return self
 
     def __repr__(self) -> str:
-        """Return one line."""
+        """Describe the handler in one line."""
         return f"CascadeCallbackHandler({self._memory!r})"

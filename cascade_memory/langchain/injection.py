@@ -1,4 +1,4 @@
-"""Putting recalled cases before a model, without touching the history."""
+"""Puts recalled cases into a model's input, without changing the history."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 
 def before_task(messages: Sequence[BaseMessage], context: str, anchor: str | None) -> list[BaseMessage]:
-    """Return the messages with the context put before the text of the one that asked (else, of the first human one).
+    """Put the context before the text of the message that asked (by default the first human message).
 
-    Everything up to that message stays byte for byte what it was, so that a provider's prompt cache keeps its prefix.
+    All earlier messages stay byte for byte the same, so that a provider's prompt cache keeps its prefix.
     """
     changed = list(messages)
     if not context:
@@ -25,7 +25,7 @@ def before_task(messages: Sequence[BaseMessage], context: str, anchor: str | Non
 
 
 def in_system(message: SystemMessage | None, context: str) -> SystemMessage | None:
-    """Return the system message with the context as its last block."""
+    """Append the context to the system message as its last block."""
     if not context:
         return message
     if message is None:
@@ -36,7 +36,7 @@ def in_system(message: SystemMessage | None, context: str) -> SystemMessage | No
 
 
 def prefixed(content: str | list[Any], context: str) -> str | list[Any]:
-    r"""Return a message's content with a text before it.
+    r"""Put a text before a message's content.
 
     >>> prefixed("heat the cup", "CASES")
     'CASES\n\nheat the cup'

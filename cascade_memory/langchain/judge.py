@@ -1,4 +1,4 @@
-"""A chat model as judge: whether an episode succeeded, where nothing else can tell."""
+"""A chat model as a judge, for tasks whose success nothing else can measure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cascade_memory.rewards.verdict import verdict_in, verdict_question
 
 
 class LLMJudge:
-    """A ``reward_fn`` that asks a chat model. What cannot be read as a verdict leaves the episode pending, never at 0.
+    """A ``reward_fn`` that asks a chat model. If the reply is not a readable verdict, the episode stays pending.
 
-    A judge may be wrong: its rewards are marked ``source="judge"``. ``criteria`` says in words what counts as success.
+    A judge may be wrong: its rewards are marked ``source="judge"``. ``criteria`` describes what counts as success.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> judge = LLMJudge(FakeListChatModel(responses=["VERDICT: 1", "Well done!"]))
@@ -33,7 +33,7 @@ class LLMJudge:
         self._model, self._criteria = model, criteria
 
     def __call__(self, episode: Episode) -> float | None:
-        """Return the verdict."""
+        """Ask the model for a verdict on the episode."""
         prompt = self._prompt(episode)
         return None if prompt is None else verdict_in(str(self._model.invoke(prompt, {"callbacks": []}).text))
 

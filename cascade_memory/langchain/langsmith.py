@@ -1,4 +1,4 @@
-"""Feedback that people gave in LangSmith, as rewards."""
+"""Turns feedback that people gave in LangSmith into rewards."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _BATCH = 100
 def collect_feedback(
     memory: CascadeMemory, *, key: str = "correctness", client: Any = None, source: str = "human", namespace: str | None = None
 ) -> int:
-    """Reward the pending episodes that have feedback in LangSmith; return how many.
+    """Reward the pending episodes that have feedback in LangSmith; return how many were rewarded.
 
-    An episode and its outermost run share their id where the callback handler opened it, or where you chose the run's id
-    (``config={"run_id": ...}``). This asks LangSmith over the network, so it happens only when you call it.
+    An episode has the id of its outermost run if the callback handler opened it, or if you chose the run's id yourself
+    (``config={"run_id": ...}``). This function queries LangSmith over the network, so it runs only when you call it.
 
     Args:
-        memory: Whose episodes.
+        memory: The memory with the episodes.
         key: The feedback's key; its score must lie between 0 and 1.
-        client: A ``langsmith.Client``; one made from the environment by default.
+        client: A ``langsmith.Client``; by default one that is configured by the environment.
         source: Who gave the feedback: "human", or "judge" for automatic evaluators.
-        namespace: Whose episodes; the memory's own namespace by default.
+        namespace: The namespace of the episodes; by default the memory's own.
     """
     if client is None:
-        from langsmith import Client  # comes with langchain-core, and connects only when it is asked something
+        from langsmith import Client  # installed with langchain-core; it connects only when it is queried
 
         client = Client()
     waiting = [episode.id for episode in memory.pending(namespace=namespace) if _is_run_id(episode.id)]

@@ -1,4 +1,4 @@
-"""What a conversation was about, and what was done in it."""
+"""Reads from a conversation which task was asked and how it was solved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")
 
 
 def messages_in(value: object) -> list[BaseMessage]:
-    """Return the messages of a state, a mapping or a list; none where there are none."""
+    """Return the messages in a state, a mapping or a list; an empty list if there are none."""
     found = read(value, "messages") if not isinstance(value, (list, tuple)) else value
     if isinstance(found, BaseMessage):
         return [found]
@@ -28,11 +28,11 @@ def messages_in(value: object) -> list[BaseMessage]:
         return []
     items = cast("Sequence[Any]", found)
     if any(isinstance(one, str) for one in items):
-        return []  # plain texts: nobody said who speaks
+        return []  # plain texts: the speaker is unknown
     try:
         return convert_to_messages(cast("Sequence[AnyMessage]", items))
     except (ValueError, NotImplementedError, TypeError):
-        return []  # a list of something else
+        return []  # a list of other things
 
 
 def read(state: object, key: str) -> Any:
@@ -43,12 +43,12 @@ def read(state: object, key: str) -> Any:
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return the text of a message, whatever blocks it is made of, as the memory can store it."""
+    """Return a message's text, whatever its content blocks are, in a form that the memory can store."""
     return clean_text(str(message.text)).strip()
 
 
 def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
-    """Return what was asked last, and the id of that message; empty when it has no text, or was answered already."""
+    """Return the task asked last, and the id of that message; empty if it has no text or was already answered."""
     place = _last_asked(messages)
     if place is None or any(message.type == "ai" for message in messages[place + 1 :]):
         return "", None
@@ -56,14 +56,14 @@ def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
 
 
 def since(messages: Sequence[BaseMessage], anchor: str | None) -> list[BaseMessage]:
-    """Return the messages from the one with this id on; without it, from the last that a person wrote."""
+    """Return the messages from the one with this id on; without an id, from the last human message."""
     places = [i for i, message in enumerate(messages) if anchor is not None and message.id == anchor]
     place = places[-1] if places else _last_asked(messages)
     return list(messages if place is None else messages[place:])
 
 
 def _last_asked(messages: Sequence[BaseMessage]) -> int | None:
-    """Return where a person spoke last: ReAct agents that write text are told their observations in the same role."""
+    """Return the position of the last human message; ReAct observations have the same role, but do not count."""
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].type == "human" and not _is_observation(messages, place):
             return place
@@ -77,11 +77,11 @@ def _is_observation(messages: Sequence[BaseMessage], place: int) -> bool:
 
 
 def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outputs: object = None) -> Solution | None:
-    """Return what was done and answered: a trajectory if there were steps, else the answer; None if there was neither.
+    """Return the solution: a trajectory if there were steps, otherwise the answer; None if there was neither.
 
-    Recalled cases are left out (they are no new experience): tool messages that are marked as such, or show what the memory
-    renders, and the calls named by ``own``. Without an answer in words, it is the structured one of ``outputs``, or what the
-    last tool returned.
+    Recalled cases are left out, since they are no new experience: tool messages that are marked as recalled cases or contain
+    the memory's rendering of them, and the calls named by ``own``. If there is no answer in words, the structured answer in
+    ``outputs`` is used, or else what the last tool returned.
     """
     said = [message for message in messages if isinstance(message, AIMessage)]
     if not any(message.tool_calls for message in said) and any(is_react(text_of(message)) for message in said):
@@ -124,12 +124,12 @@ def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], ow
                 failed=result is not None and result.status == "error",
             )
         )
-        text = ""  # the thought belongs to the first of parallel calls
+        text = ""  # of several parallel calls, the first one gets the thought
     return steps
 
 
 def shows_cases(message: ToolMessage) -> bool:
-    """Say whether a tool message shows cases of the memory: they came out of it, and must not go in again."""
+    """Tell whether a tool message shows recalled cases: they must not be stored again."""
     if message.additional_kwargs.get(RECALLED) or is_rendered(text_of(message)):
         return True
     artifact = message.artifact
@@ -138,7 +138,7 @@ def shows_cases(message: ToolMessage) -> bool:
 
 
 def _react(messages: Sequence[BaseMessage]) -> Solution | None:
-    """Read the steps out of what the agent wrote; what it was told is its last step's observation, whatever stands in it."""
+    """Parse the steps from the agent's texts; each following human message is the observation of the last step."""
     steps: list[dict[str, str]] = []
     answer = ""
     for message in messages:
@@ -164,7 +164,7 @@ def _react(messages: Sequence[BaseMessage]) -> Solution | None:
 
 
 def answer_in(output: object) -> str:
-    """Return the final answer that a chain or graph gave, as text; empty where nothing says which part of it is the answer."""
+    """Return the final answer of a chain or graph as text; empty if it is unclear which part is the answer."""
     if isinstance(output, BaseMessage):
         return text_of(output)
     if isinstance(output, str):

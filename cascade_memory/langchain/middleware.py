@@ -1,4 +1,4 @@
-"""The middleware for ``create_agent``: recall before the agent, reward after it."""
+"""The middleware for ``create_agent``: recalls before the agent runs, and ends the episode after it."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ Namespace: TypeAlias = "str | Callable[[Any], str] | None"
 
 
 def merged(before: dict[str, Any] | None, update: dict[str, Any] | None) -> dict[str, Any]:
-    """Let two memories in one agent keep their episodes side by side."""
+    """Merge two updates, so that two memories in one agent keep their episodes side by side."""
     return {**(before or {}), **(update or {})}
 
 
 class CascadeState(AgentState[Any]):
-    """What the middleware keeps in the graph's state: plain JSON, so that any checkpointer can store it."""
+    """What the middleware stores in the graph's state: plain JSON, so that any checkpointer can store it."""
 
-    cascade_episode: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merged]]  # by the middleware's name
+    cascade_episode: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merged]]  # keyed by the middleware's name
     cascade_episode_id: NotRequired[Annotated[str | None, OmitFromInput]]
 
 
 class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     """Made by ``memory.middleware()``; put it first in ``create_agent(..., middleware=[...])``.
 
-    One episode from a user's message to the final answer, across interrupts and resumes, in this process or another one. The
-    recalled cases are shown to the model in every call of the episode and never enter the history. The id of the episode is
-    in the result (``result["cascade_episode_id"]``) and in the last message's ``response_metadata``.
+    An episode lasts from a user's message to the final answer, across interrupts and resumes, even in another process. The
+    recalled cases are shown to the model in every call of the episode and never enter the history. The episode's id is in the
+    result (``result["cascade_episode_id"]``) and in the last message's ``response_metadata``.
     """
 
     state_schema = CascadeState
@@ -79,14 +79,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     @property
     @override
     def name(self) -> str:
-        """Tell one instance from another in the same agent."""
+        """The name that tells several instances in the same agent apart."""
         return self._name
 
     # -- the episode begins ------------------------------------------------------------------------------------------
 
     @override
     def before_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
-        """Recall for what the user asked, and put the episode into the state."""
+        """Recall for the user's task, and put the episode into the state."""
         try:
             return self._begin(state, runtime)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
@@ -95,7 +95,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
-        """Do the same off the event loop."""
+        """Do the same without blocking the event loop."""
         return await in_thread(lambda: self.before_agent(state, runtime))
 
     def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
@@ -115,7 +115,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         fields = {} if thread is None else {"thread_id": str(thread)}
         callbacks: Any = config.get("callbacks")
         run_id = getattr(callbacks, "parent_run_id", None)
-        # The id of the outermost run, or else one that the caller chose for this one, is the id of the episode too.
+        # The episode gets the id of the outermost run, or else a run id that the caller chose for this run.
         wanted = self._handler.claim(run_id, fields) or getattr(info, "run_id", None)
         told = (config.get("metadata") or {}).get(METADATA_KEY)
         recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, told)
@@ -134,7 +134,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
 
     def _no_episode(self) -> dict[str, Any]:
-        """Clear the id as well: that of an earlier turn is not this one's."""
+        """Clear the episode and its id: those in the state belong to an earlier turn."""
         return {**self._nothing(), EPISODE_KEY: None}
 
     def _nothing(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
 
     def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any, told: Any) -> tuple[Recall, bool]:
-        """Recall for a new episode, or for the one of the user's own ``with`` block."""
+        """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
             if block.recall.query == task:
                 return block.recall, True
@@ -162,7 +162,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Any:
-        """Show the cases to the model, and keep what it said."""
+        """Show the cases to the model, and record its reply."""
         response = handler(self._with_cases(request))
         self._note(request.state, response)
         return response
@@ -178,7 +178,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Let recalls within a tool join the episode, and keep what the tool answered."""
+        """Let recalls inside a tool join the episode, and record the tool's answer."""
         episode = self._around(request.state)
         if episode is None:
             return handler(request)
@@ -205,7 +205,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return request.override(messages=cast("Any", before_task(request.messages, episode["context"], episode["anchor"])))
 
     def _note(self, state: Any, response: Any) -> None:
-        """Keep what the model said: a summary may take it out of the history before the end."""
+        """Record the model's reply: a summary may remove it from the history before the episode ends."""
         episode = self._episode(state)
         if episode is not None:
             inner: Any = getattr(response, "model_response", response)  # an inner middleware may have wrapped it
@@ -230,7 +230,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def after_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
-        """End the episode with what was done and answered."""
+        """End the episode with the steps and the answer as its solution."""
         episode = self._episode(state)
         if episode is None:
             return None
@@ -242,7 +242,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def aafter_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
-        """End it without blocking the event loop."""
+        """Do the same without blocking the event loop."""
         episode = self._episode(state)
         if episode is None:
             return None
@@ -254,7 +254,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @contextlib.contextmanager
     def _ending(self) -> Generator[None, None, None]:
-        """Keep what a ``reward_fn`` runs out of the agent's stream and traces, and its failures from the agent."""
+        """Keep the runs of a ``reward_fn`` out of the agent's stream and traces, and hide its failures from the agent."""
         token = var_child_runnable_config.set({})
         try:
             yield
@@ -274,12 +274,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         told = since(messages_in(state), episode["anchor"])
         watched = self._record.take(episode["id"])
         known = {message.id for message in told}
-        # The history is the better source (other middleware may have edited it) unless something is missing from it.
+        # Other middleware may have edited the history on purpose: it is the better source unless something is missing.
         complete = all(message.id in known for message in watched if isinstance(message, AIMessage))
         return solution_in(told if complete else watched, outputs=state)
 
     def _in_session(self, episode: Mapping[str, Any], solution: Any) -> bool:
-        """Leave the end to the user's own block, if there is one."""
+        """Leave the end to the user's own block, if there is one; return whether there is one."""
         block = block_around(self._memory)
         if not episode["in_session"] or block is None:
             return False
@@ -287,7 +287,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
-        """Stay one: agents are copied, the memory is not."""
+        """Return this same object: agents are copied, the memory is not."""
         return self
 
     def _failed(self, step: str, error: Exception) -> None:
@@ -300,12 +300,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 def _config() -> Mapping[str, Any]:
     try:
         return get_config()
-    except RuntimeError:  # before Python 3.11, asynchronous nodes do not know it
+    except RuntimeError:  # before Python 3.11, asynchronous nodes have no access to the config
         return {}
 
 
 def _tagged(episode: Mapping[str, Any], state: Any) -> dict[str, Any]:
-    """Leave the episode's id in the result, and where an outer graph can find it: in the answer."""
+    """Put the episode's id into the result, and into the last answer, where an outer graph can find it."""
     update: dict[str, Any] = {EPISODE_KEY: episode["id"]}
     messages: list[BaseMessage] = messages_in(state)
     if messages and isinstance(messages[-1], AIMessage) and messages[-1].id:

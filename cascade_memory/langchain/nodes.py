@@ -1,4 +1,4 @@
-"""Nodes for hand-written LangGraph graphs: one recalls, one learns. The episode travels in the graph's state."""
+"""Nodes for hand-written LangGraph graphs: one recalls, one ends the episode. The episode is stored in the graph's state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Score: TypeAlias = "Callable[[Any], float | bool | None] | None"
 
 
 class _Once:
-    """Says, once a node, that there is nothing to work with, and where it could stand."""
+    """Warns, once per node, that the state lacks something, and says how to name its place."""
 
     def __init__(self) -> None:
         self._said = False
@@ -42,14 +42,14 @@ class _Once:
 
 
 def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text, key: str, k: int) -> Runnable[Any, Any]:
-    """Return the node that opens an episode."""
+    """Build the node that opens an episode."""
     once = _Once()
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
         try:
             return {key: _open(state, config)}
         except InvalidInput:
-            raise  # the graph is wired wrongly: no query where one was announced
+            raise  # an error in the graph: there is no query at the named place
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             memory.note_failure("recall", error)
             return {key: {}}
@@ -62,7 +62,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         if not task:
             _tell_no_task(once, state, query)
             return {}
-        if (block := block_around(memory)) is not None:  # it has recalled, and ends the episode
+        if (block := block_around(memory)) is not None:  # the block has recalled, and will end the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
         told = (config.get("metadata") or {}).get(METADATA_KEY)
@@ -80,7 +80,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
 
 
 def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Runnable[Any, Any]:
-    """Return the node that ends the episode."""
+    """Build the node that ends the episode."""
     if inspect.iscoroutinefunction(reward):
         raise InvalidInput("learn_node(reward=...) takes a plain function; a memory's reward_fn may be asynchronous")
     once = _Once()
@@ -88,7 +88,7 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
         return _scored(memory, solution=solution, reward=reward, key=key, once=once)
 
     def node(state: Any) -> dict[str, Any]:
-        with fail_open(memory, "reward"):  # the answer is there; the episode stays pending
+        with fail_open(memory, "reward"):  # the answer exists, so the graph must go on; the episode stays pending
             if (ready := _ready(memory, state, solution, key, once)) is not None:
                 memory.end(ready[0], solution=ready[1])
         return {key: {}}
@@ -105,14 +105,14 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
 def _scored(
     memory: Memory, *, solution: Text, reward: Callable[[Any], float | bool | None], key: str, once: _Once
 ) -> Runnable[Any, Any]:
-    """Return the node that asks a function of the state; what that one raises is the graph's own error."""
+    """Build the node that takes the reward from a function of the state; exceptions of that function are the graph's own."""
 
     def node(state: Any) -> dict[str, Any]:
         value = reward(state)
         with fail_open(memory, "reward"):
             ready = _ready(memory, state, solution, key, once)
             episode = None if ready is None else memory.get_episode(ready[0])
-            if ready is not None and episode is not None and episode.status == "open":  # else it is a replay
+            if ready is not None and episode is not None and episode.status == "open":  # otherwise this is a replay
                 if value is None:
                     memory.finish(ready[0], solution=ready[1])
                 else:
@@ -134,8 +134,8 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
         return None
     solved = _solved(state, solution, episode)
     if solved is None:
-        where = "learn_node(solution=KEY), or a function of the state, says where it stands"
-        once.missing(state, f"learn_node found no solution{_under(solution)}, so nothing can be kept:", where)
+        where = "learn_node(solution=KEY), or a function of the state, says where to find it"
+        once.missing(state, f"learn_node found no solution{_under(solution)}, so nothing can be stored:", where)
     if episode.get("block") and (block := block_around(memory)) is not None:
         block.watched(solved)
         return None
@@ -143,8 +143,8 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
 
 
 def _tell_no_task(once: _Once, state: Any, query: Text) -> None:
-    if query is not None or not messages_in(state):  # what was answered already is no new task
-        where = "recall_node(query=KEY), or a function of the state, says where it stands"
+    if query is not None or not messages_in(state):  # a message that was already answered is no new task
+        where = "recall_node(query=KEY), or a function of the state, says where to find it"
         once.missing(state, f"recall_node found no task{_under(query)}, so nothing is recalled:", where)
 
 

@@ -1,4 +1,4 @@
-"""What an agent said and did, kept beside its history, which may be summarised before the end."""
+"""Records what an agent said and did, apart from its history, which may be summarised before the episode ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MAX_MESSAGES = 2_000
 
 
 class Record:
-    """Messages by episode; the oldest episodes are dropped, should nobody ever ask for them. Thread-safe."""
+    """Messages by episode; the oldest episodes are dropped, in case nobody ever takes them. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._messages: OrderedDict[str, list[BaseMessage]] = OrderedDict()
 
     def add(self, episode_id: str, messages: Sequence[BaseMessage]) -> None:
-        """Keep messages of an episode."""
+        """Record messages of an episode."""
         with self._lock:
             kept = self._messages.setdefault(episode_id, [])
             self._messages.move_to_end(episode_id)
@@ -29,7 +29,7 @@ class Record:
                 self._messages.popitem(last=False)
 
     def take(self, episode_id: str) -> list[BaseMessage]:
-        """Return the messages of an episode and forget them."""
+        """Return and remove the messages of an episode."""
         with self._lock:
             return self._messages.pop(episode_id, [])
 

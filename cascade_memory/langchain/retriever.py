@@ -1,4 +1,4 @@
-"""``CascadeMemory`` for LangChain and LangGraph: a retriever that holds a memory, and everything that hooks it into a run."""
+"""``CascadeMemory`` for LangChain and LangGraph: a retriever that holds a memory, and all its ways to hook into a run."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 class CascadeMemory(Adapter, BaseRetriever):
-    """A retriever over past cases that learns from outcomes which ones help.
+    """A retriever over past cases that learns from outcomes which cases help.
 
-    ``memory.middleware()`` is for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
-    ``memory.recall_node()`` and ``memory.learn_node()`` for hand-written graphs, ``memory.tool()`` for agents that ask
-    themselves. ``memory.engine`` is the framework-free memory behind it, with all its verbs.
+    Use ``memory.middleware()`` for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
+    ``memory.recall_node()`` and ``memory.learn_node()`` for hand-written graphs, and ``memory.tool()`` for agents that decide
+    themselves when to recall. ``memory.engine`` is the framework-free memory behind it, with all its verbs.
 
     >>> memory = CascadeMemory(embedder="hashing")
     >>> case_id = memory.add("heat some cup", "take cup, microwave it")
@@ -74,16 +74,16 @@ class CascadeMemory(Adapter, BaseRetriever):
         metadata: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        """Open a folder, or a memory in RAM without one.
+        """Open a folder, or without a path a memory in RAM.
 
         Args:
             path: The folder.
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
-            k: How many documents at most; the engine's own number by default.
-            name: Of its runs in traces.
-            tags: LangChain's, for every retrieval.
-            metadata: LangChain's, for every retrieval.
-            **options: What ``cascade_memory.CascadeMemory`` takes: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
+            k: The greatest number of documents; by default the engine's own ``k``.
+            name: The name of its runs in traces.
+            tags: LangChain's tags, for every retrieval.
+            metadata: LangChain's metadata, for every retrieval.
+            **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LangChain ``Embeddings``), ...
         """
         engine = engine_for(
@@ -126,7 +126,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         k: int | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> Recall:
-        """Recall for the episode around: the user's block or the middleware's, the one named in the config, the root run's."""
+        """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
         fields = dict(metadata or {})
         told = fields.get(METADATA_KEY)
         recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=told)
@@ -143,12 +143,12 @@ class CascadeMemory(Adapter, BaseRetriever):
     def middleware(
         self, *, inject: Literal["user", "system"] = "user", namespace: Namespace = None, name: str = "CascadeMiddleware"
     ) -> CascadeMiddleware:
-        """Return the middleware for ``create_agent``; put it first in the list.
+        """Build the middleware for ``create_agent``; put it first in the list.
 
         Args:
-            inject: Show the cases before the user's message, or at the end of the system prompt.
-            namespace: Whose cases: a name, or a function of LangGraph's ``runtime`` (one namespace per user, say).
-            name: Another one for a second memory in the same agent.
+            inject: Show the cases before the user's message ("user"), or at the end of the system prompt ("system").
+            namespace: Whose cases: a name, or a function of LangGraph's ``runtime`` (for one namespace per user, for example).
+            name: Give a second memory in the same agent another name.
         """
         try:
             from cascade_memory.langchain.middleware import CascadeMiddleware
@@ -162,35 +162,35 @@ class CascadeMemory(Adapter, BaseRetriever):
         return self._handler
 
     def attach(self) -> Attached:
-        """Attach the callback handler to every run started from here on, or within ``with memory.attach():``."""
+        """Attach the callback handler to every run started from now on, or within ``with memory.attach():``."""
         return self._attachment.attach()
 
     def tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
-        """Return a tool with which an agent recalls cases itself. Most agents seldom do: prefer the middleware."""
+        """Build a tool with which an agent can recall cases itself. Most agents seldom use it: prefer the middleware."""
         return recall_tool(self._recall, name, description)
 
     def recall_node(self, *, query: Text = None, key: str = "cascade") -> Runnable[Any, Any]:
-        """Return a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
+        """Build a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
 
         Args:
-            query: The task: a key of the state or a function of it; the last human message by default.
-            key: Where the episode goes; the graph's state must have it.
+            query: The task: a key of the state or a function of the state; by default the last human message.
+            key: Where to put the episode; the graph's state must declare this key.
         """
         return recall_node(self._engine, self._handler, query=query, key=key, k=self.k)
 
     def learn_node(self, *, solution: Text = None, reward: Score = None, key: str = "cascade") -> Runnable[Any, Any]:
-        """Return a LangGraph node that ends the episode of ``state[key]``.
+        """Build a LangGraph node that ends the episode in ``state[key]``.
 
         Args:
-            solution: The answer: a key of the state or a function of it; what the messages tell by default.
-            reward: A function of the state; without one, the memory's ``reward_fn`` is asked.
+            solution: The answer: a key of the state or a function of the state; by default it is read from the messages.
+            reward: A function of the state; by default the memory's ``reward_fn`` is asked.
             key: Where ``recall_node`` put the episode.
         """
         return learn_node(self._engine, solution=solution, reward=reward, key=key)
 
     @staticmethod
     def inject(messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None) -> list[BaseMessage]:
-        """Return the messages with the episode's cases put before the task; the state keeps the messages as they were."""
+        """Put the episode's cases before the task, in a copy of the messages; those in the state do not change."""
         fields = episode or {}
         return before_task(messages, fields.get("context", ""), fields.get("anchor"))
 
@@ -203,7 +203,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
     ) -> Block:
-        """Recall for a task, in a ``with`` block: every recall inside joins the episode, which ends with the block."""
+        """Recall for a task in a ``with`` block: every recall inside joins the episode, which ends with the block."""
         k = self.k if k is None else k
         recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata)
         return Block(self._engine, recall, self._attachment)
@@ -224,19 +224,19 @@ class CascadeMemory(Adapter, BaseRetriever):
         overwrite: bool = False,
         confirms: str | None = None,
     ) -> str | None:
-        """Report how an episode ended: by its id, by the id of its outermost run, or the newest one of a conversation.
+        """Report how an episode ended, by its id, the id of its outermost run, or its conversation (the newest episode there).
 
         Args:
-            episode_id: From the result of an agent, or the metadata of a document.
+            episode_id: From the result of an agent, or from the metadata of a document.
             value: Between 0 and 1; booleans count as 0 and 1.
-            run_id: Of the outermost run, where the callback handler saw it.
-            thread_id: LangGraph's, as in ``configurable``.
-            solution: What solved the task; what the run ended with, if left out.
+            run_id: The id of the outermost run, if the callback handler saw that run.
+            thread_id: LangGraph's thread id, as in ``configurable``.
+            solution: What solved the task; by default what the run ended with.
             source: Who judged: "host", "human", "env", "judge" or "agent".
-            metadata: Kept with the case; what ``where=`` filters by.
-            namespace: Whose episode; the memory's own namespace by default.
+            metadata: Stored with the case; ``where=`` filters by it.
+            namespace: The namespace of the episode; by default the memory's own.
             overwrite: Replace an outcome that was reported before.
-            confirms: The ``fingerprint`` of the episode as it was seen, where its solution is its agent's own report.
+            confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
@@ -275,19 +275,19 @@ class CascadeMemory(Adapter, BaseRetriever):
     # -- as an object ------------------------------------------------------------------------------------------------
 
     def configurable_fields(self, **_: Any) -> Any:
-        """Refuse: LangChain would open another memory for each configuration."""
+        """Raise an error: LangChain would open another memory for each configuration."""
         raise InvalidInput("a memory has no configurable fields; k and where can be given with each call: invoke(query, k=3)")
 
     def __hash__(self) -> int:
-        """Hash by identity, as equality is: no two of them share their private parts."""
+        """Hash by identity, as equality is by identity."""
         return id(self)
 
     def __repr__(self) -> str:
-        """Return one line, without anything that is stored."""
+        """Describe the memory in one line, without any stored data."""
         return f"langchain.{self._engine!r}"
 
     __str__ = __repr__
 
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
-        """Keep the fields out of LangChain's own descriptions."""
+        """Hide the fields in LangChain's own representations."""
         return []

@@ -1,4 +1,4 @@
-"""Which runs belong together: a tree of LangChain runs, from its outermost one down."""
+"""Groups LangChain runs into trees, from the outermost run down."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uuid import UUID
 if TYPE_CHECKING:
     from cascade_memory.langchain.block import Block
 
-EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below inherit
-METADATA_KEY = "cascade_metadata"  # there as well: what is kept with its episode
+EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below it inherit
+METADATA_KEY = "cascade_metadata"  # also in a run's metadata: the metadata of its episode
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ToolCall:
-    """A tool run, as it will stand in the trajectory."""
+    """A tool run, as it will appear in the trajectory."""
 
     name: str
     arguments: object
@@ -25,19 +25,19 @@ class ToolCall:
     call_id: str | None = None
     observation: str = ""
     failed: bool = False
-    own: bool = False  # it shows recalled cases: not part of what was done
+    own: bool = False  # True if it shows recalled cases: then it is not part of the solution
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Root:
-    """An outermost run and the episode that recalls below it belong to."""
+    """An outermost run; recalls below it belong to its episode."""
 
     run_id: UUID
     episode_id: str
     thread_id: str | None = None
     block: Block | None = None  # the user's own ``with`` block, which ends the episode
-    opened: bool = False  # somebody recalled
-    claimed: bool = False  # somebody took the id for an episode that ends itself
+    opened: bool = False  # True once there was a recall
+    claimed: bool = False  # True once the id was handed out for an episode that its creator ends
     interrupted: bool = False
     adopted: list[tuple[str, str | None]] = field(default_factory=list["tuple[str, str | None]"])  # the middleware's episodes
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
@@ -46,7 +46,7 @@ class Root:
 
     @property
     def own_calls(self) -> set[str]:
-        """Ids of the tool calls that showed recalled cases."""
+        """The ids of the tool calls that showed recalled cases."""
         return {call.call_id for call in self.calls if call.own and call.call_id}
 
 
@@ -55,11 +55,11 @@ class Run:
     """A run somewhere below a root."""
 
     root: Root
-    tool: ToolCall | None = None  # the outermost tool call that it happens in
+    tool: ToolCall | None = None  # the outermost tool call around this run
 
 
 class RunTree:
-    """Finds the root of any run. Everything about a root is dropped when it ends. Thread-safe."""
+    """Finds the root of any run. Everything about a root is dropped when the root ends. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class RunTree:
         is_chain: bool,
         block: Block | None = None,
     ) -> tuple[Run | None, bool]:
-        """Take note of a run; return it, and whether it is new. None where nobody can say what it belongs to."""
+        """Record a run; return it, and whether it is new. It is None if its root is unknown."""
         fields = metadata or {}
         with self._lock:
             if run_id in self._runs:
@@ -84,9 +84,9 @@ class RunTree:
             if above is not None:
                 return self._add(run_id, Run(above.root, above.tool)), True
             if parent is None and not is_chain:
-                return None, True  # a model or a tool by itself: nothing that is recalled for
+                return None, True  # a model or a tool alone: no recalls are made for it
             if parent is not None and not (is_chain and "langgraph_node" not in fields):
-                root = self._live(fields)  # below a run that nobody told us of, such as LangSmith's wrappers
+                root = self._live(fields)  # its parent was never reported to us: LangSmith's wrappers, for example
                 return (None if root is None else self._add(run_id, Run(root))), True
             root = Root(run_id=run_id, episode_id=str(fields.get(EPISODE_KEY) or run_id), block=block)
             self._roots[run_id] = root
@@ -98,7 +98,7 @@ class RunTree:
         return run
 
     def _live(self, metadata: Mapping[str, Any]) -> Root | None:
-        """Return the only root that a stray run can belong to; never guess."""
+        """Return the only root that a stray run can belong to; None if there are several."""
         episode, thread = metadata.get(EPISODE_KEY), metadata.get("thread_id")
         found = [
             root
@@ -109,7 +109,7 @@ class RunTree:
         return found[0] if len(found) == 1 else None
 
     def join(self, run_id: UUID | None, metadata: Mapping[str, Any] | None) -> Root | None:
-        """Return the root that a recall below this run belongs to, and note there that somebody recalled."""
+        """Return the root that a recall below this run belongs to, and mark the root as recalled for."""
         found = self.find(run_id, metadata)
         if found is None:
             return None
@@ -120,7 +120,7 @@ class RunTree:
         return found.root
 
     def claim(self, run_id: UUID | None, metadata: Mapping[str, Any]) -> str | None:
-        """Hand out the id of a root's episode to the first who asks, unless somebody recalled under it already."""
+        """Hand out the id of a root's episode once, unless there was a recall below the root already."""
         found = self.find(run_id, metadata)
         with self._lock:
             if found is None or found.root.opened or found.root.claimed:
@@ -129,7 +129,7 @@ class RunTree:
             return found.root.episode_id
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
-        """Return a run that was noted, or the root that its metadata leave no doubt about."""
+        """Return a recorded run, or the root that its metadata identify without doubt."""
         with self._lock:
             found = self._runs.get(run_id) if run_id is not None else None
             if found is None and (root := self._live(metadata or {})) is not None:
@@ -137,7 +137,7 @@ class RunTree:
             return found
 
     def end(self, run_id: UUID) -> Root | None:
-        """Forget a run that ended, and everything below it if it was a root, which is returned."""
+        """Forget a run that ended; if it was a root, forget everything below it too, and return the root."""
         with self._lock:
             root = self._roots.pop(run_id, None)
             for one in [run_id] if root is None else root.runs:
@@ -145,5 +145,5 @@ class RunTree:
             return root
 
     def __len__(self) -> int:
-        """Return the number of runs that are kept."""
+        """Return the number of runs that are being watched."""
         return len(self._runs) + len(self._roots)

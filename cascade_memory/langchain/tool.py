@@ -1,4 +1,4 @@
-"""Recalling as a tool, for agents that decide themselves when to ask."""
+"""Recall as a tool, for agents that decide themselves when to recall."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cascade_memory.memory.threads import in_thread
 
 
 class Question(BaseModel):
-    """What the tool takes."""
+    """The arguments of the tool."""
 
     query: str = Field(description=texts.QUERY)
 
@@ -27,10 +27,10 @@ def recall_tool(
     name: str | None,
     description: str | None,
 ) -> BaseTool:
-    """Return a tool whose content is the rendered cases and whose artifact is their documents."""
+    """Build a tool whose content is the rendered cases and whose artifact is their documents."""
 
     def answer(query: str, config: RunnableConfig, callbacks: Any = None) -> tuple[str, list[dict[str, Any]]]:
-        # LangChain passes the tool's own run as ``callbacks``; the config's are those of the node around it.
+        # LangChain passes the tool's own run as ``callbacks``; those of the config belong to the node around the tool.
         found = recall(query, getattr(callbacks, "parent_run_id", None), config.get("metadata"))
         # Plain JSON, so that a checkpointer can store it: no Document, no numpy.
         return found.render() or texts.NOTHING, [one.model_dump() for one in documents(found)]
