@@ -1,4 +1,4 @@
-"""What a part must be able to do to be plugged in. Extend by passing an object, not by registering a name."""
+"""Protocols for everything that can be replaced. To extend the library, pass an object; no name needs to be registered."""
 
 from __future__ import annotations
 

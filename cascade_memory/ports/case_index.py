@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class CaseIndex(Protocol):
-    """Finds the nearest of the unit vectors it was given."""
+    """Finds the nearest neighbours, by cosine, among the unit vectors that it holds."""
 
     @property
     def count(self) -> int:
@@ -18,11 +18,11 @@ class CaseIndex(Protocol):
         ...
 
     def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Add vectors, or replace those of known keys. Visible to the very next ``nearest``."""
+        """Add vectors, or replace those of known keys. The very next ``nearest`` must see them."""
         ...
 
     def remove(self, keys: Sequence[int]) -> None:
-        """Drop these keys; unknown ones are ignored."""
+        """Remove these keys; unknown keys are ignored."""
         ...
 
     def clear(self) -> None:
@@ -30,11 +30,11 @@ class CaseIndex(Protocol):
         ...
 
     def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vectors of keys that were found a moment ago; zeros where one has gone since."""
+        """Return the vectors of keys that ``nearest`` has just found; zeros for a key that was removed since."""
         ...
 
     def nearest(
         self, vector: NDArray[np.float32], k: int, among: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the keys and cosines of the k nearest, best first, restricted to the keys ``among``."""
+        """Return the keys and cosines of the k nearest vectors, best first; with ``among``, of these keys only."""
         ...

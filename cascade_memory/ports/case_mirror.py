@@ -1,4 +1,4 @@
-"""A copy of the cases in somebody else's database: for its index, and for its tools. Never the truth."""
+"""A copy of the cases in an external database, for its index and for other tools. It is never the source of truth."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from cascade_memory.domain.case import Case
 
 
 class CaseMirror(Protocol):
-    """Holds every case of every namespace, a little late. It may fail in any way, and is then fed again."""
+    """Holds every case of every namespace, with some delay. It may fail in any way; then it is fed again."""
 
     @property
     def shared(self) -> bool:
-        """True for a server: it survives our death, any process may ask it, and its writes do not hold this one up."""
+        """True for a server: it outlives this process, any process may query it, and its writes do not block this one."""
         ...
 
     @property
     def place(self) -> str:
-        """Where it stands, to tell it from another mirror of the same ledger; empty for the folder's own."""
+        """The location, which tells several mirrors of one ledger apart; empty for the mirror in the folder itself."""
         ...
 
     @property
     def answers(self) -> bool:
-        """False when it has to be prepared again before it can be asked."""
+        """False if the mirror has to be prepared again before it can be queried."""
         ...
 
     @property
     def trouble(self) -> str:
-        """Say, in words, why it could not be asked the last time; empty when it could."""
+        """The reason why the last query failed, as text; empty if it succeeded."""
         ...
 
     @property
     def residue(self) -> str:
-        """Say, in words, where something may be left after ``discard``; empty when nothing can be."""
+        """Where data may be left after ``discard``, as text; empty if nothing can be left."""
         ...
 
     def exists(self) -> bool:
-        """Say whether there is anything, without looking at it."""
+        """Tell whether there is a mirror, without reading it."""
         ...
 
     def seal(self) -> str:
-        """Return, once it was closed, what tells whether it has changed when it is opened again; empty where nothing can."""
+        """Describe the closed mirror so that a later change can be detected; empty if that is impossible."""
         ...
 
     def is_sealed(self, before: str) -> bool:
-        """Say whether it is what it was when it was sealed, without looking at it otherwise."""
+        """Tell whether the mirror is unchanged since ``seal`` returned ``before``, without reading its content."""
         ...
 
     def open(self) -> None:
-        """Get ready to be fed. Slow."""
+        """Prepare for being fed. Slow."""
         ...
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
@@ -64,29 +64,29 @@ class CaseMirror(Protocol):
         ...
 
     def drop(self, namespace: str) -> None:
-        """Remove everything of a namespace."""
+        """Remove everything in a namespace."""
         ...
 
     def count(self, namespace: str) -> int:
-        """Return the number of cases of a namespace."""
+        """Return the number of cases in a namespace."""
         ...
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
-        """Get ready to be asked. Slow; recall never does this."""
+        """Prepare for being queried. Slow; recall never calls this."""
         ...
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
-        """Return the ids of about the k nearest."""
+        """Return the ids of approximately the k nearest cases."""
         ...
 
     def close(self) -> None:
-        """Let go, with everything saved."""
+        """Save everything and close."""
         ...
 
     def recover(self) -> bool:
-        """Get ready to be used again after a failure; return False when nothing of what was fed is left."""
+        """Make the mirror usable again after a failure; return False if nothing of its content is left."""
         ...
 
     def discard(self) -> None:
-        """Delete everything, without looking at it."""
+        """Delete everything, without reading it."""
         ...

@@ -1,4 +1,4 @@
-"""From text to a point in space."""
+"""Embedders turn a text into a vector."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Frozen: the same text must give the same vector for as long as the folder lives."""
+    """Turns texts into vectors. The same text must give the same vector for as long as the folder exists."""
 
     @property
     def identity(self) -> str:
-        """Name and version; stored beside every vector and compared at every opening."""
+        """Name and version; stored with the vectors and compared whenever the folder is opened."""
         ...
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -28,9 +28,9 @@ class Embedder(Protocol):
 
 
 class LoadsModel:
-    """Inherited by an embedder whose model takes its time to load: the first recall waits for that beyond its deadline.
+    """Base class of embedders whose model loads slowly: the first recall waits for the model, even beyond its deadline.
 
-    To be inherited and not recognised by its method: somebody else's ``prepare`` may mean anything.
+    It must be inherited, and is not recognised by its method: an unrelated ``prepare`` of another class may mean anything.
     """
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""An episode whose outcome is known, with how its first choice was made: what measuring is made from."""
+"""Episodes with a known outcome, and how their first choice was made: the input of all measurements."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Judged:
     """A settled episode.
 
     ``lesson`` is its first recall with the episode's reward; ``utility``, ``propensity``, ``shadow_places`` and
-    ``shadow_propensity`` have one entry per candidate. ``whole`` is False where the ledger has let go of the candidates that
-    were not shown, ``forgot`` is True where a candidate has been forgotten since; ``showed`` says whether any recall of the
-    episode showed a case. ``holdout`` is the probability with which the episode could have been held out.
+    ``shadow_propensity`` have one entry per candidate. ``whole`` is False if the ledger has dropped the candidates that were
+    not shown, ``forgot`` is True if a candidate was forgotten since. ``showed`` is True if any recall of the episode showed a
+    case. ``holdout`` is the probability with which the episode could have been held out.
     """
 
     lesson: Feedback

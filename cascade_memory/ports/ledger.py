@@ -1,11 +1,11 @@
-"""The system of record. Whatever returns from here has happened; whatever raises has not.
+"""The source of truth. If a method returns, its change is stored; if it raises, nothing was changed.
 
-``Ledger`` is what every recall and every reward needs, and the log that everybody follows. What else can be asked of a ledger
-it hands out in parts, one for each concern, each a protocol in a file of its own beside this one.
+``Ledger`` has what every recall and every reward needs, and the log that all projections follow. Its other capabilities are
+grouped into parts, one for each concern; the protocol of each part is in its own file beside this one.
 
-Three words run through all of them. A *key* is the number of a row, which ascends with age and is never given twice; an *id*
-is a text that the library makes, and that lives on in an export. A *durable* write survives a power cut; every other write
-that was acknowledged survives at least the death of the process.
+Three terms occur in all of them. A *key* is the number of a row; keys ascend with age and are never reused. An *id* is a
+text that the library generates, and that an export keeps. A *durable* write survives a power cut; every other acknowledged
+write survives at least the death of the process.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from cascade_memory.ports.pair_encoder import Candidates
 
 
 class Ledger(Protocol):
-    """Record, settle once, and let others follow by ``tail``. Any number of threads and processes may use it at once."""
+    """Records recalls, settles episodes once, and offers its log to others by ``tail``. Safe for many threads and processes."""
 
-    path: Path | None  # of its file, where it has one
+    path: Path | None  # of its file, if it has one
 
     # -- the parts ---------------------------------------------------------------------------------------------------
 
@@ -43,83 +43,83 @@ class Ledger(Protocol):
 
     @property
     def cases(self) -> Cases:
-        """The cases themselves: put in, read whole, counted, and taken out to make room."""
+        """The cases: adding, reading, counting and evicting them."""
         ...
 
     @property
     def episodes(self) -> Episodes:
-        """Episodes, how their runs ended, and those that close without a label."""
+        """Episodes, how their runs ended, and closing them without a label."""
         ...
 
     @property
     def lessons(self) -> Lessons:
-        """What outcomes teach."""
+        """What can be learned from outcomes."""
         ...
 
     @property
     def forgetting(self) -> Forgetting:
-        """Deleting what somebody wants gone."""
+        """Deleting data on request."""
         ...
 
     @property
     def expiry(self) -> Expiry:
-        """Setting aside what was not verified for long, and bringing it back."""
+        """Setting aside cases that were not verified for long, and bringing them back."""
         ...
 
     @property
     def insight(self) -> Insight:
-        """What a ledger holds, and what came of it."""
+        """Statistics about the content, and the outcomes."""
         ...
 
     @property
     def maintenance(self) -> Maintenance:
-        """Whether a ledger is sound, and putting it right."""
+        """Checking a ledger for damage, and repairing it."""
         ...
 
     @property
     def archive(self) -> Archive:
-        """Everything as plain records and back, and a copy of it all."""
+        """Export and import as plain records, and complete copies."""
         ...
 
     # -- the ledger as a whole ---------------------------------------------------------------------------------------
 
     def bind(self, embedder: str) -> None:
-        """Expect from now on that the folder's vectors are of this embedder, which the fact ``embedder`` names.
+        """Declare the embedder of the folder's vectors, as it stands in the fact ``embedder``.
 
-        The first write of a recall, an outcome or a case notes that fact where it is missing. Where it names another one,
+        The first write of a recall, an outcome or a case stores that fact if it is missing. If the fact names another embedder,
         every write raises ``EncoderMismatch`` and stores nothing.
         """
         ...
 
     def check(self, *, log: bool = True) -> None:
-        """Raise if what is written now would not be in the folder (``log``: nor in its write-ahead log); microseconds."""
+        """Raise if a write now would not reach the folder (with ``log``: or its write-ahead log); takes microseconds."""
         ...
 
     @property
     def read_only(self) -> str | None:
-        """Why nothing can be written at the moment; None where it can."""
+        """The reason why nothing can be written now; None if writing is possible."""
         ...
 
     def close(self) -> None:
-        """Let go of it. Whatever is asked afterwards raises ``StoreError``; closing again does nothing."""
+        """Release the ledger. Every later call raises ``StoreError``; closing again does nothing."""
         ...
 
     def namespace(self, name: str, *, create: bool) -> int | None:
-        """Return the number of a namespace, which it keeps for ever: 1 for the first one. None where there is none."""
+        """Return the id of a namespace, which never changes (the first one is 1); None if it does not exist."""
         ...
 
     def namespaces(self) -> dict[str, int]:
-        """Return the numbers of all namespaces, by name."""
+        """Return the ids of all namespaces, by name."""
         ...
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
     def head(self) -> int:
-        """Return the number of the last line of the log; 0 where there is none."""
+        """Return the number of the last log line; 0 if there is none."""
         ...
 
     def tail(self, after: int, limit: int = 10_000) -> list[Change]:
-        """Return what happened after a line of the log, oldest first: whoever follows misses nothing that was acknowledged."""
+        """Return the changes after a log line, oldest first; a reader that goes on from there misses no acknowledged change."""
         ...
 
     # -- recall ------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Ledger(Protocol):
     def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
         """Return up to ``limit`` cases with keys after ``after`` and up to ``until``, with their vectors, in order of age.
 
-        A case that cannot be used is left out. There are none only where none follow.
+        Unusable cases are left out. The result is empty only if no cases follow.
         """
         ...
 
@@ -136,35 +136,35 @@ class Ledger(Protocol):
         ...
 
     def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
-        """Return the keys of all cases whose metadata match a filter, ascending. ``InvalidInput`` where it is none."""
+        """Return the keys of all cases whose metadata match a filter, ascending; ``InvalidInput`` if the filter is invalid."""
         ...
 
     def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
-        """Return (text, head of the solution, group, id) by key, of cases that were verified since then.
+        """Return (text, beginning of the solution, group, id) by key, for the cases verified since ``verified_after``.
 
-        Cases whose solutions agree are one group. Those that are gone are missing.
+        Cases whose solutions agree have the same group. Deleted cases are missing.
         """
         ...
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
-        """Store a recall, opening its episode if that is new; return its key.
+        """Store a recall, and open its episode if that is new; return the recall's key.
 
-        ``UnknownEpisode`` if the episode is another namespace's, or if something that may have been part of the recall was
-        forgotten after this line of the log; ``EpisodeClosed`` if the episode takes none any more.
+        Raises ``UnknownEpisode`` if the episode belongs to another namespace, or if data that the recall may contain was
+        forgotten after this log line; ``EpisodeClosed`` if the episode takes no more recalls.
         """
         ...
 
     # -- reward ------------------------------------------------------------------------------------------------------
 
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
-        """Return what must be known of an episode to settle it; ``UnknownEpisode`` where this namespace has none such."""
+        """Return what is needed to settle an episode; ``UnknownEpisode`` if this namespace has no such episode."""
         ...
 
     def settle(self, new: Settlement) -> Settled:
-        """Record an outcome, its labels and its case, durably: all at once, or nothing. The same value again changes nothing.
+        """Record an outcome, its labels and its case, durably: all or nothing. The same value again changes nothing.
 
-        ``AlreadyRewarded`` where it contradicts the outcome that stands and may not replace it, ``EpisodeClosed`` where the
-        episode was closed without one, ``UnknownEpisode`` where it is gone, ``ContentChanged`` where it is not what was
-        confirmed, ``QuotaExceeded`` where it waits for somebody's word and too much does already.
+        Raises ``AlreadyRewarded`` if it contradicts an outcome that it may not replace, ``EpisodeClosed`` if the episode was
+        closed without an outcome, ``UnknownEpisode`` if it was deleted, ``ContentChanged`` if it differs from what was
+        confirmed, and ``QuotaExceeded`` if too many agents' reports already wait for confirmation.
         """
         ...

@@ -1,4 +1,4 @@
-"""A part of the ledger: everything as plain records and back, and a copy of it all."""
+"""A part of the ledger: export and import as plain records, and complete copies."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class Archive(Protocol):
-    """Moves what a ledger holds. Keys do not travel: cases go by id, solutions by digest."""
+    """Moves the content of a ledger. Keys are not exported: cases are identified by id, solutions by digest."""
 
     def dump(self) -> Iterator[dict[str, Any]]:
-        """Yield everything as records that JSON can hold, from one consistent state, in an order in which they can be read."""
+        """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded."""
         ...
 
     def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
-        """Take records that are not there yet, durably; return how many. ``key`` is equal for solutions that agree.
+        """Add the records that do not exist yet, durably; return how many. ``key`` is equal for solutions that agree.
 
-        All or none: a record that cannot be is ``InvalidInput``, and nothing is taken.
+        Adds all of them or none: an invalid record raises ``InvalidInput``, and nothing is added.
         """
         ...
 
     def copy_to(self, target: Path) -> dict[str, int]:
-        """Write one consistent state into a new file and check it; return its numbers of ``cases``, ``episodes``, ``outcomes``.
+        """Write one consistent state to a new file and check it; return its numbers of ``cases``, ``episodes``, ``outcomes``.
 
-        Others go on writing meanwhile. The copy knows nothing of mirrors, and has no ``identity`` that it would share.
+        Other writers can go on meanwhile. The copy has no facts about mirrors, and gets an ``identity`` of its own.
         """
         ...

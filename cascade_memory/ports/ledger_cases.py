@@ -1,4 +1,4 @@
-"""A part of the ledger: the cases themselves."""
+"""A part of the ledger: the cases."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class Cases(Protocol):
-    """Puts cases in and takes them out; reads them whole, which recall does for those that it shows alone."""
+    """Adds and evicts cases, and reads them completely; recall does that only for the cases that it shows."""
 
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none, durably; return their ids, in order.
 
-        A pair of query and solution that is known is not stored again: it counts as one more copy, and keeps its id.
+        A pair of query and solution that exists already is not stored again: its number of copies grows, and it keeps its id.
         """
         ...
 
     def evict(self, keys: Sequence[int]) -> None:
-        """Remove cases to make room; their episodes stay, and so does what was learned from them."""
+        """Remove cases to make room; their episodes and what was learned from them stay."""
         ...
 
     def count(self, namespace: int | None, until: int = 2**62) -> int:
-        """Return the number of cases of a namespace, or of all, up to a key."""
+        """Return the number of cases in a namespace, or in all, up to a key."""
         ...
 
     def records(self, namespace: int) -> CaseRecords:
-        """Return novelty and use of all cases of a namespace, in order of age."""
+        """Return the novelty and the use of all cases in a namespace, in order of age."""
         ...
 
     def behind(self, key: int, seq: int) -> int:
-        """Return how much a copy lacks that has the cases up to a key and has read the log up to a line."""
+        """Return by how much a copy is behind if it has the cases up to a key and the log up to a line."""
         ...
 
     def by_key(self, keys: Sequence[int]) -> dict[int, Case]:
-        """Return whole cases by key; those that are gone, or cannot be read, are missing."""
+        """Return complete cases by key; deleted and unreadable ones are missing."""
         ...
 
     def by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
-        """Return whole cases of a namespace by id; those that are gone, or cannot be read, are missing."""
+        """Return complete cases of a namespace by id; deleted and unreadable ones are missing."""
         ...
 
     def after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
         """Return up to ``limit`` cases of all namespaces with keys after this one, and their vectors, in order of age.
 
-        There may be fewer where their solutions are long, but there are none only where none follow.
+        There may be fewer if their solutions are long, but the result is empty only if no cases follow.
         """
         ...
 
     def keys_of(self, ids: Sequence[str]) -> list[int]:
-        """Return the keys of cases by id, in any order; those that are gone are missing."""
+        """Return the keys of cases by id, in any order; deleted cases are missing."""
         ...
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:

@@ -10,33 +10,33 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class Episodes(Protocol):
-    """Reads episodes, notes how their runs ended, and closes those that nobody will judge."""
+    """Reads episodes, records how their runs ended, and closes those that nobody will judge."""
 
     def one(self, episode_id: str) -> Episode | None:
-        """Return one episode; None where there is none."""
+        """Return one episode; None if it does not exist."""
         ...
 
     def listed(
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
     ) -> list[Episode]:
-        """Return episodes, oldest first: by namespace, status, time of opening, and who judged them."""
+        """Return episodes, oldest first; filtered by namespace, status, time of opening, and source of the judgement."""
         ...
 
     def latest(self, namespace: int, thread: str) -> Episode | None:
-        """Return the newest episode of a thread; None where there is none."""
+        """Return the newest episode of a thread; None if there is none."""
         ...
 
     def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
-        """Note how the run of an open episode ended; return False, and change nothing, where it is not open."""
+        """Record how the run of an open episode ended; return False, and change nothing, if the episode is not open."""
         ...
 
     def close(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:
         """Close open episodes without a label, durably; return those that were open.
 
-        With ``reported`` also those that have nobody's word but their agent's, which is taken back.
+        With ``reported``, also close those that only their agent has judged, and withdraw that judgement.
         """
         ...
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Raise ``QuotaExceeded`` where one more report of an agent, of so many bytes, would be too much to wait for a word."""
+        """Raise ``QuotaExceeded`` if one more unconfirmed report of an agent, of ``size`` bytes, would be too much."""
         ...

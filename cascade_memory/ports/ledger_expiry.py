@@ -1,4 +1,4 @@
-"""A part of the ledger: letting go of what was not verified for long."""
+"""A part of the ledger: the expiry of cases that were not verified for long."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from cascade_memory.domain.records import Expiring
 
 
 class Expiry(Protocol):
-    """Sets cases aside by their age, brings them back, and deletes them after a time of grace.
+    """Sets cases aside by their age, brings them back, and deletes them after a period of grace.
 
-    Age is running time, for which the folder has certainly been there: no wall clock can push it.
+    Age is measured in time during which the folder was certainly in use, so that no wrong clock can affect it.
     """
 
     def expire(self, namespace: int, ttl: float | None) -> Expiring:
-        """Set some of the cases aside that were not verified for so long, delete those that were set aside for long.
+        """Set aside some of the cases that were not verified within ``ttl``, and delete some whose period of grace is over.
 
-        Some at a time: others write in between. Without ``ttl`` only the latter.
+        A call handles a limited number, so that others can write in between. Without ``ttl``, it only deletes.
         """
         ...
 
     def expired(self, namespace: int) -> list[ExpiredCase]:
-        """Return the cases that were set aside and can be brought back, oldest first."""
+        """Return the cases that were set aside and can still be brought back, oldest first."""
         ...
 
     def keys_of(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
-        """Return the keys of cases that were set aside, by id: they can be forgotten like any other."""
+        """Return the keys of cases that were set aside, by id: they can be forgotten like any other case."""
         ...
 
     def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
-        """Bring back cases that were set aside, or all of them, durably: verified now, with new keys. Return their ids."""
+        """Bring back these cases, or all that were set aside, durably: verified now, with new keys. Return their ids."""
         ...

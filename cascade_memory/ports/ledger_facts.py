@@ -7,20 +7,20 @@ from typing import Any, Protocol
 
 
 class Facts(Protocol):
-    """Texts by name: which embedder the vectors are of, how far a mirror was fed. And a diary, which nothing reads back."""
+    """Stores texts by name (the embedder of the vectors, how far a mirror was fed), and a diary that no code reads back."""
 
     def get(self, name: str) -> str | None:
-        """Return a fact; None where it was never noted."""
+        """Return a fact; None if it was never stored."""
         ...
 
     def names(self, prefix: str) -> list[str]:
-        """Return the names of the facts that begin so."""
+        """Return the names of the facts that begin with this prefix."""
         ...
 
     def set(self, name: str, value: str) -> None:
-        """Note a fact, durably, in place of what it was before."""
+        """Store a fact, durably; this replaces its earlier value."""
         ...
 
     def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:
-        """Write into the diary that something was done, such as training: for people and for replays."""
+        """Add an event, such as training, to the diary: for people and for replays."""
         ...

@@ -7,11 +7,11 @@ from typing import Protocol
 
 
 class Forgetting(Protocol):
-    """Deletes, durably, whatever somebody wants gone, and nobody else's.
+    """Deletes, durably, the data that a caller names, and nothing of other sources.
 
-    A case stays while anybody vouches for it: an episode that ended in it, or somebody who put it in by hand. What is left is
-    told as the word of the first of them. Each call returns how many ``cases``, ``episodes``, ``recalls`` and ``outcomes``
-    went, and the log tells it. The keys of a case that goes are taken out of the candidates of every recall.
+    A case stays while any source vouches for it: an episode that ended in it, or a person who added it by hand. The remaining
+    case gets the source and metadata of the first of them. Each call returns how many ``cases``, ``episodes``, ``recalls`` and
+    ``outcomes`` were deleted, and logs the deletion. The keys of deleted cases are removed from the candidates of every recall.
     """
 
     def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
@@ -19,20 +19,20 @@ class Forgetting(Protocol):
         ...
 
     def forget_where(self, namespace: int, where: object) -> dict[str, int]:
-        """Delete what was said with such metadata; a case goes when nobody else vouches for it."""
+        """Delete everything with matching metadata; a case is deleted if no other source vouches for it."""
         ...
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
-        """Delete an episode, and the case it made unless somebody else vouches for it."""
+        """Delete an episode, and its case unless another source vouches for that case."""
         ...
 
     def forget_namespace(self, namespace: int) -> dict[str, int]:
-        """Delete everything of a namespace except its name and its number, which a recall may be using at this moment."""
+        """Delete everything in a namespace except its name and id, which a recall may be using right now."""
         ...
 
     def scrub(self, namespace: int) -> tuple[int, bool]:
-        """Leave no byte of what was deleted in any file, nor the namespace's log of searches, whose queries nothing finds.
+        """Remove every byte of deleted data from all files, and the namespace's log of searches, whose queries have no id.
 
-        Return the line of the log about it, and whether it could be done: not while another process reads an older state.
+        Return the log line of the purge, and whether it succeeded: it fails while another process reads an older state.
         """
         ...

@@ -1,4 +1,4 @@
-"""A part of the ledger: what it holds, and what came of it."""
+"""A part of the ledger: statistics about its content and the outcomes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cascade_memory.ports.judged import Judged
 
 
 class Insight(Protocol):
-    """Reads only. ``None`` in place of a namespace means all of them."""
+    """Read-only statistics. ``None`` as the namespace means all namespaces."""
 
     def counts(self, namespace: int | None) -> dict[str, float]:
-        """Return how many of everything there are.
+        """Return counts by name.
 
-        ``cases``, ``copies``, ``solutions``, ``recalls``, ``shown``, ``episodes`` and each of their statuses, ``rewards``,
-        ``mean_reward``, and ``unkept_...`` for each reason why an outcome made no case.
+        The names are ``cases``, ``copies``, ``solutions``, ``recalls``, ``shown``, ``episodes`` and each of their statuses,
+        ``rewards``, ``mean_reward``, and ``unkept_...`` for each reason why an outcome stored no case.
         """
         ...
 
@@ -24,13 +24,13 @@ class Insight(Protocol):
         ...
 
     def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
-        """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+        """Return (value, whether a case was shown) for every current outcome, oldest first."""
         ...
 
     def judged(self, namespace: int | None) -> Iterator[Judged]:
-        """Yield the episodes that somebody but their agent judged, oldest first, with how their first choice was made."""
+        """Yield the episodes judged by anybody but their agent, oldest first, with how their first choice was made."""
         ...
 
     def arms(self, namespace: int | None) -> dict[str, int]:
-        """Return how many episodes each arm has, of those in which chance decided."""
+        """Return the number of episodes in each arm; only episodes whose arm was drawn at random count."""
         ...

@@ -1,4 +1,4 @@
-"""A part of the ledger: what outcomes teach."""
+"""A part of the ledger: what can be learned from outcomes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from cascade_memory.ports.policy import Feedback
 
 
 class Lessons(Protocol):
-    """Tells what was learned, outcome by outcome, and lets go of what nobody learns from any more.
+    """Returns outcomes in the form from which a policy learns, and compacts recalls that are no longer learned from.
 
-    The recalls of an episode share the credit for its outcome. An outcome that was taken back, or that teaches nothing, has no
-    lessons.
+    The recalls of an episode share the credit for its outcome. An outcome that was withdrawn, or must not be learned from, has
+    no lessons.
     """
 
     def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
-        """Return what an outcome teaches, one entry a recall: the live policy, or the shadow policy of this name."""
+        """Return the lessons of one outcome, one per recall, for the live policy or the shadow policy of this name."""
         ...
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
-        """Return what the last outcomes of a namespace (or of all) up to one of them teach, oldest first."""
+        """Return the lessons of the last outcomes up to ``until``, in a namespace or in all, oldest first."""
         ...
 
     def last_outcome(self) -> int:
-        """Return the key of the newest outcome there ever was: one that was forgotten counts. 0 where there was none."""
+        """Return the key of the newest outcome ever recorded, even if it was forgotten since; 0 if there was none."""
         ...
 
     def asked(self, recall: int) -> tuple[str, NDArray[np.int64]] | None:
-        """Return the query of a recall and the keys of its candidates; None when it is gone."""
+        """Return the query of a recall and the keys of its candidates; None if the recall was deleted."""
         ...
 
     def recalls_of(self, episode_key: int) -> list[int]:
@@ -38,16 +38,16 @@ class Lessons(Protocol):
         ...
 
     def took_back(self, namespace: int, since: int) -> bool:
-        """Say whether anything of a namespace was taken back, forgotten or purged after a line of the log."""
+        """Tell whether anything in a namespace was withdrawn, forgotten or purged after a log line."""
         ...
 
     def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
-        """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
+        """Return (case keys, similarity, agreement) for the recalls of the last outcomes that had a verified solution."""
         ...
 
     def compact(self, namespace: int, keep: int, limit: int) -> int:
-        """Shrink the recalls of settled episodes beyond the last ``keep`` outcomes: only what was shown stays.
+        """Compact the recalls of settled episodes beyond the last ``keep`` outcomes: only what was shown stays.
 
-        Return how many episodes were looked at; fewer than ``limit`` means that there are no more for now.
+        Return how many episodes were examined; fewer than ``limit`` means that no more are left for now.
         """
         ...

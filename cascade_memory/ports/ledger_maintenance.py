@@ -1,4 +1,4 @@
-"""A part of the ledger: whether it is sound, putting it right, and moving it to another embedder."""
+"""A part of the ledger: checking it for damage, repairing it, and moving it to another embedder."""
 
 from __future__ import annotations
 
@@ -10,52 +10,53 @@ from numpy.typing import NDArray
 
 
 class Maintenance(Protocol):
-    """What the doctor asks and does. A ledger in which something cannot be wrong says that it is not."""
+    """The checks and repairs of the doctor. A ledger that cannot have some fault reports that it has none."""
 
     def integrity(self) -> str:
-        """Return ``ok``, or what the storage itself says is wrong."""
+        """Return ``ok``, or the storage's own description of the damage."""
         ...
 
     def orphans(self) -> dict[str, int]:
-        """Return how many rows of which table belong to nothing; tables that have none are left out."""
+        """Return the number of orphaned rows, which refer to nothing that exists, by table; tables without any are left out."""
         ...
 
     def remove_orphans(self) -> None:
-        """Delete rows that belong to nothing, durably."""
+        """Delete orphaned rows, durably."""
         ...
 
     def faults(self, limit: int) -> list[str]:
-        """Return up to ``limit`` rows that cannot be used, in words; facts that the library could not read are among them."""
+        """Describe up to ``limit`` rows that cannot be used, unreadable facts included."""
         ...
 
     def mend(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> str:
-        """Put rows right that cannot be used, or remove them, durably; say what was done. A case that is whole stays."""
+        """Repair or remove rows that cannot be used, durably; describe what was done. An intact case is never removed."""
         ...
 
     def ahead_of(self, now: float) -> int:
-        """Return how many times lie in the future."""
+        """Return how many stored times are in the future."""
         ...
 
     def bring_back(self, now: float) -> None:
-        """Set times that lie in the future to the present, durably: else what is dated so would never grow old."""
+        """Set times in the future to the present, durably; otherwise rows with such dates would never grow old."""
         ...
 
     def open_before(self, moment: float) -> int:
-        """Return how many open episodes began earlier."""
+        """Return how many open episodes began before ``moment``."""
         ...
 
     def odd_vectors(self, dimension: int) -> int:
-        """Return how many vectors have another length than those of the embedder."""
+        """Return how many vectors have another length than the embedder's."""
         ...
 
     def query_texts(self) -> list[str]:
-        """Return the distinct queries of which there is a vector."""
+        """Return the distinct queries that have a vector."""
         ...
 
     def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
-        """Give every query its new vector and note the embedder, durably: all, or none. Return the number of cases.
+        """Give every query its new vector and store the embedder's name, durably: all or nothing. Return the number of cases.
 
-        What others wrote meanwhile is embedded here, while they wait. From then on they are refused with ``StoreReplaced`` or
-        ``EncoderMismatch``. The facts about mirrors, whose names begin with ``mirror``, go: each has to be fed anew.
+        Queries that other processes add meanwhile are embedded here while they wait; after that, those processes are refused
+        with ``StoreReplaced`` or ``EncoderMismatch``. Facts with names beginning with ``mirror`` are deleted: each mirror is
+        fed again.
         """
         ...

@@ -1,4 +1,4 @@
-"""From (query, candidate) pairs to feature vectors."""
+"""Pair encoders turn (query, candidate) pairs into feature vectors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A task, and what a case is known by: its own task and the beginning of its solution."""
+    """A task, and the part of a case that encoders see: its own task and the beginning of its solution."""
 
     query: str
     text: str
@@ -49,37 +49,37 @@ class Pair:
 
 
 class PairEncoder(Protocol):
-    """Describes how a candidate relates to a query. One per namespace: nothing crosses over."""
+    """Describes how a candidate relates to a query. Each namespace has its own encoder, so nothing is shared."""
 
     @property
     def identity(self) -> str:
-        """Name and version; features of another identity are not mixed with these."""
+        """Name and version; features of encoders with different identities are never mixed."""
         ...
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return one row of features per candidate. Called from many threads at once."""
+        """Return one row of features per candidate. Called by many threads at once."""
         ...
 
     def retain(self, cases: Candidates) -> None:
-        """Take note of new cases. Called by one thread at a time."""
+        """Add new cases to the encoder's statistics. Called by one thread at a time."""
         ...
 
     def emptied(self) -> PairEncoder:
-        """Return an encoder like this one that knows no case; the remaining ones are retained again in it.
+        """Return an encoder like this one without any case; the remaining cases are then added to it.
 
-        That is how a deletion reaches what was counted, while recalls go on with this one.
+        In this way deleted cases leave the statistics, while recalls go on with the present encoder.
         """
         ...
 
 
 class TrainableEncoder(PairEncoder, Protocol):
-    """A pair encoder that learns. It is never changed: training returns another one, and recalls go on with this one."""
+    """A pair encoder that learns. It is immutable: training returns a new encoder, and recalls go on with the present one."""
 
     fitted_outcomes: int
 
     @property
     def head(self) -> Floats:
-        """The weights that a linear head on top of the features starts from."""
+        """The initial weights of a linear head on top of the features."""
         ...
 
     def encode_pairs(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
@@ -89,9 +89,9 @@ class TrainableEncoder(PairEncoder, Protocol):
     def trained(
         self, pairs: Sequence[Pair], labels: Floats, weights: Floats, theta: Floats, *, joint: bool, loss: str
     ) -> tuple[Self, Floats]:
-        """Return an encoder one step further down the mean loss under the head ``theta``, and the head.
+        """Make one training step that reduces the mean loss under the head ``theta``; return the new encoder, and the head.
 
-        The head is the same one unless it is trained as well (``joint``). ``loss`` is "logistic" or "squared".
+        The head is unchanged unless it is trained as well (``joint``). ``loss`` is "logistic" or "squared".
         """
         ...
 
@@ -100,9 +100,9 @@ class TrainableEncoder(PairEncoder, Protocol):
         ...
 
     def save(self, file: Path) -> None:
-        """Write the weights, complete or not at all."""
+        """Write the weights to a file; on failure no file is left."""
         ...
 
     def loaded(self, file: Path) -> Self:
-        """Return this encoder with weights that ``save`` wrote; those of another architecture are refused."""
+        """Return this encoder with weights that ``save`` wrote; raise if they are from another architecture."""
         ...

@@ -1,4 +1,4 @@
-"""Which candidate to reuse: arrays in, arrays out."""
+"""Policies choose among the candidates and learn from outcomes: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ State: TypeAlias = "Mapping[str, NDArray[np.floating[Any]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slate:
-    """The n candidates of one recall as a policy sees them.
+    """The n candidates of one recall, as a policy sees them.
 
-    ``features`` (n, d) come from the pair encoder, ``similarity`` (n,) is the cosine, candidates with equal ``groups`` (n,)
-    store solutions that agree. ``query`` (dimension,) is the unit vector of the task, None where it is not known any more.
+    ``features`` (n, d) come from the pair encoder, ``similarity`` (n,) is the cosine. Candidates with equal ``groups`` (n,)
+    have solutions that agree. ``query`` (dimension,) is the unit vector of the task, None if it is no longer stored.
     """
 
     features: Floats
@@ -33,14 +33,14 @@ class Slate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Choice:
-    """What a policy made of a slate; every array has one entry per candidate, except ``chosen`` and ``context``.
+    """A policy's choice from a slate; every array has one entry per candidate, except ``chosen`` and ``context``.
 
-    ``chosen`` holds the k best candidates, best first, also when the policy ``abstained`` and none is shown. ``value`` is the
-    exploitation term, ``uncertainty`` the posterior's width, ``score`` what the order is made of, ``utility`` the predicted
-    success when this candidate is shown and ``baseline`` the predicted success without any (nan where unknown).
-    ``context`` is whatever the policy wants to be given back with the reward; ``contributions`` (n, d), where there are any,
-    say what each feature adds to the value, and ``standing`` (n, 3) how often its solution was shown for like tasks, how often
-    that went well, and what this adds to the value.
+    ``chosen`` holds the k best candidates, best first, even if the policy ``abstained`` and none is shown. ``value`` is the
+    exploitation term, ``uncertainty`` the posterior's width, ``score`` what the candidates are sorted by. ``utility`` is the
+    predicted success if this candidate is shown, ``baseline`` the predicted success without any case (nan if unknown).
+    ``context`` is data that the policy gets back with the reward. ``contributions`` (n, d), if there are any, say what each
+    feature adds to the value. ``standing`` (n, 3) holds the record of each solution: how often it was shown for similar tasks,
+    how often that went well, and what this adds to the value.
     """
 
     chosen: NDArray[np.int64]
@@ -59,11 +59,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feedback:
-    """The outcome of one recall, with everything that was logged when it was made.
+    """The outcome of one recall, with everything that was logged when the recall was made.
 
-    ``agreement`` (n,) says how far each candidate's solution agrees with the verified one, nan where that is unknown; it is
-    None where nothing was verified. ``shown`` is False when the policy abstained. ``weight`` is this recall's share of the
-    episode's credit.
+    ``agreement`` (n,) says how far each candidate's solution agrees with the verified one, nan if that is unknown; it is None
+    if no solution was verified. ``shown`` is False if the policy abstained. ``weight`` is this recall's share of the episode's
+    credit.
     """
 
     key: int
@@ -81,17 +81,17 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """Name and version of the algorithm; a snapshot of another one is not loaded."""
+        """Name and version of the algorithm; snapshots of another name are not loaded."""
         ...
 
     @property
     def version(self) -> int:
-        """Grows whenever the policy may choose differently from before."""
+        """A number that grows whenever the policy may choose differently than before."""
         ...
 
     @property
     def rewards(self) -> int:
-        """Number of rewards that stand behind the present state."""
+        """The number of rewards that the present state was learned from."""
         ...
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
@@ -99,11 +99,11 @@ class Policy(Protocol):
         ...
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
-        """Note a choice whose reward is still to come."""
+        """Record a choice whose reward is still to come."""
         ...
 
     def withdraw(self, key: int) -> None:
-        """Forget an expected reward that will never come."""
+        """Discard an expected reward that will never come."""
         ...
 
     def update(self, feedback: Sequence[Feedback]) -> None:
@@ -111,7 +111,7 @@ class Policy(Protocol):
         ...
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Start afresh from these outcomes, oldest first."""
+        """Discard everything learned, and learn from these outcomes, oldest first."""
         ...
 
     def state_dict(self) -> dict[str, Floats]:
@@ -119,18 +119,18 @@ class Policy(Protocol):
         ...
 
     def load_state_dict(self, state: State) -> None:
-        """Take over a state that ``state_dict`` returned."""
+        """Load a state that ``state_dict`` returned."""
         ...
 
 
 @runtime_checkable
 class MayAbstain(Protocol):
-    """What a policy offers besides, if it draws whether to show anything, or keeps a context about what it chose."""
+    """Optional methods of a policy that decides at random whether to show anything, or that keeps a context of its choice."""
 
     def chance_of_showing(self, choice: Choice, *, seed: int) -> float:
-        """Return how likely the policy was to show this choice rather than nothing."""
+        """Return the probability with which the policy showed this choice rather than nothing."""
         ...
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
-        """Return the context of other candidates of the slate than those it chose."""
+        """Return the context for showing other candidates of the slate than the policy chose."""
         ...

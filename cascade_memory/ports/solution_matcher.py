@@ -1,4 +1,4 @@
-"""When do two solutions say the same?"""
+"""Matchers decide whether two solutions agree."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class SolutionMatcher(Protocol):
-    """Decides which recalled cases a verified solution proves right or wrong: the source of hindsight labels."""
+    """Decides which recalled cases are right or wrong, given a verified solution: the source of hindsight labels."""
 
     def key(self, solution: Solution) -> str:
         """Return a text that is equal for solutions that certainly agree."""
         ...
 
     def agreement(self, verified: Solution, stored: Sequence[Solution]) -> Sequence[float]:
-        """Return how far each stored solution agrees with the verified one, in [0, 1]; nan where that cannot be told."""
+        """Return how far each stored solution agrees with the verified one, in [0, 1]; nan if that is unknown."""
         ...
