@@ -1,1 +1,1 @@
-"""The truth: one SQLite file that holds everything that was acknowledged."""
+"""The ledger: one SQLite file that holds everything acknowledged, the source of truth."""

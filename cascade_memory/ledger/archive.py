@@ -1,4 +1,4 @@
-"""Everything as plain records and back, and a copy of it all."""
+"""Export and import as plain records, and complete copies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cascade_memory.ledger.copying import verified
 
 
 class SQLiteArchive:
-    """Moves what a ledger holds."""
+    """Moves the content of a ledger."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -31,7 +31,7 @@ class SQLiteArchive:
                 connection.execute("COMMIT")
 
     def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
-        """Take records that are not there yet: all, or (on an error) none. ``key`` is equal for solutions that agree."""
+        """Add records that do not exist yet: all of them or, on an error, none. ``key`` is equal for solutions that agree."""
         with self._connections.write(durable=True) as connection:
             taken = transfer.load(connection, records, dimension, key)
             if taken:
@@ -39,12 +39,12 @@ class SQLiteArchive:
             return taken
 
     def copy_to(self, target: Path) -> dict[str, int]:
-        """Write one consistent state into a new file, without waiting for writers or making them wait; return what it holds."""
+        """Write one consistent state to a new file while others go on writing; return counts of what the copy holds."""
         with self._connections.read() as connection:
-            create_file(target)  # which SQLite fills: nobody else may read it
+            create_file(target)  # created with private permissions; SQLite fills it
             connection.execute("VACUUM INTO ?", (str(target),))
             with contextlib.closing(sqlite3.connect(target)) as copy:
-                # The copy has no Chroma yet, nor shares one.
+                # The copy has no Chroma yet, and must not share the one of the original.
                 copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%' OR key = 'identity'")
                 copy.commit()
             return verified(target)

@@ -1,4 +1,4 @@
-"""Every row of a ledger looked at: can it be what it says? Bounded memory, and a few microseconds a row."""
+"""Checks every row of a ledger for invalid values. Uses bounded memory and a few microseconds per row."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from cascade_memory.ledger import rules
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
-_NAMESPACES = 2**62  # their numbers are names, and nothing is computed with them
+_NAMESPACES = 2**62  # greatest id: ids are only names, so large ones do no harm
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A row that cannot be used, and why."""
+    """A row that cannot be used, and the reason."""
 
     table: str
     key: Any
     reason: str
 
     def __str__(self) -> str:
-        """Say which row it is."""
+        """Name the row and the reason."""
         return f"{self.table} {self.key!r}: {self.reason}"
 
 
 class Undecodable(str):
-    """A text that is not UTF-8: no rule takes it for a text."""
+    """A text that is not UTF-8; every rule rejects it."""
 
     raw: bytes
 
@@ -49,7 +49,7 @@ def _text(raw: bytes) -> str:
 
 @contextlib.contextmanager
 def as_stored(connection: sqlite3.Connection) -> Generator[None, None, None]:
-    """Let texts that are not UTF-8 be read as what no rule takes for a text, instead of failing."""
+    """Read texts that are not UTF-8 as ``Undecodable`` instead of failing."""
     before = connection.text_factory
     connection.text_factory = _text
     try:
@@ -106,7 +106,7 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
     )
     there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
     for table, key, check in checks:
-        if table in there:  # an older version had fewer
+        if table in there:  # older versions have fewer tables
             yield from _rows(connection, table, key, check)
     yield from _unsettled(connection)
     yield from _unreferred(connection)
@@ -135,14 +135,14 @@ def _wrong(check: Check, names: list[str], values: tuple[Any, ...]) -> str | Non
 
 
 class _Later(dict[str, Any]):
-    """A row; columns that a ledger of an older version does not have yet are as after an upgrade."""
+    """A row; columns that an older version does not have yet get the value that the upgrade gives them."""
 
     def __missing__(self, name: str) -> Any:
         return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0}.get(name)
 
 
 def _dimension(connection: sqlite3.Connection) -> int | None:
-    """Return the length of a vector, if the ledger knows it."""
+    """Return the length of a vector, if the ledger has any."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
     if row is None:
         first = connection.execute("SELECT length(vector) FROM case_vector LIMIT 1").fetchone()
@@ -154,7 +154,7 @@ def _dimension(connection: sqlite3.Connection) -> int | None:
 
 
 def embedder_of(text: object) -> tuple[str, int]:
-    """Return the (identity, dimension) that a folder notes of its embedder."""
+    """Parse the folder's note about its embedder into (identity, dimension)."""
     try:
         identity, dimension = json.loads(cast("str", text))
     except (ValueError, TypeError, RecursionError) as error:
@@ -165,7 +165,7 @@ def embedder_of(text: object) -> tuple[str, int]:
 
 
 def is_namespace(number: object) -> bool:
-    """Say whether a namespace can have this number."""
+    """Tell whether a value is a valid namespace id."""
     return type(number) is int and 1 <= number <= _NAMESPACES
 
 
@@ -176,7 +176,7 @@ def _meta(row: rules.Row) -> None:
     if key == "embedder":
         embedder_of(value)
     elif key.startswith("compacted:") and not (value.isascii() and value.isdigit() and len(value) <= 16):
-        raise InvalidInput("it must be the number of an outcome")
+        raise InvalidInput("it must be the key of an outcome")
     elif key == "identity" and not (value.isascii() and value.isalnum() and len(value) <= 64):
         raise InvalidInput("the identity of a folder is letters and digits")
     elif key.startswith("mirror"):
@@ -205,7 +205,7 @@ def _episode(row: rules.Row) -> None:
 
 
 def _told(row: rules.Row) -> None:
-    """Refuse metadata that is none, where there is any."""
+    """Reject metadata that is invalid, if there is any."""
     if row["metadata"] is not None:
         rules.metadata_of(row["metadata"])
 
@@ -282,7 +282,7 @@ def _event(row: rules.Row) -> None:
 
 
 def _unsettled(connection: sqlite3.Connection) -> Iterator[Fault]:
-    """Yield episodes whose status is not what their outcomes say."""
+    """Yield episodes whose status contradicts their outcomes."""
     rows = connection.execute(
         """SELECT key, status, (SELECT count(*) FROM outcome WHERE outcome.episode = episode.key AND withdrawn_at IS NULL) AS n
            FROM episode WHERE n <> (status = 'settled')"""
@@ -292,10 +292,10 @@ def _unsettled(connection: sqlite3.Connection) -> Iterator[Fault]:
 
 
 def _unreferred(connection: sqlite3.Connection) -> Iterator[Fault]:
-    """Yield cases that refer to no solution, and namespaces that hold something and have no name to ask for it by."""
+    """Yield cases whose solution does not exist, and namespaces that have content but no name."""
     for (key,) in connection.execute("SELECT key FROM cases WHERE solution NOT IN (SELECT id FROM solution)"):
         yield Fault("cases", key, "its solution is not among the solutions")
     used = "SELECT namespace FROM cases UNION SELECT namespace FROM episode"
     for (number,) in connection.execute(f"SELECT * FROM ({used}) WHERE namespace NOT IN (SELECT id FROM namespace)"):
-        if is_namespace(number):  # else its rows have a fault of their own
-            yield Fault("namespace", number, "it holds cases or episodes, and has no name")
+        if is_namespace(number):  # otherwise the rows themselves are reported
+            yield Fault("namespace", number, "it holds cases or episodes but has no name")

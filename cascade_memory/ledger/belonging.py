@@ -1,6 +1,6 @@
-"""Whether an open ledger is still the one of its folder, and still what it was when it was opened.
+"""Checks that an open ledger is still the file of its folder, with the embedder and content that it was opened with.
 
-SQLite goes on writing into a file that was deleted or replaced: nothing that it acknowledges then is anywhere afterwards.
+SQLite goes on writing to a file that was deleted or replaced: everything that it acknowledges from then on is lost.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from pathlib import Path
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
 
-EMBEDDER, _GENERATION = "embedder", "generation"  # in the table of small facts
+EMBEDDER, _GENERATION = "embedder", "generation"  # names of facts in the table ``meta``
 _FACTS = f"""SELECT (SELECT value FROM meta WHERE key = '{EMBEDDER}'), (SELECT value FROM meta WHERE key = '{_GENERATION}')"""
-_Identity = tuple[int, int]  # device and number of a file
+_Identity = tuple[int, int]  # device and inode of a file
 
 
 class Belonging:
-    """Remembers which files were opened and what the folder said of itself, and refuses once either has changed.
+    """Remembers which files were opened and which facts they held, and refuses to work once either has changed.
 
-    >>> Belonging(None).check()  # a ledger in RAM is nobody else's
+    >>> Belonging(None).check()  # nobody can replace a ledger in RAM
     """
 
     def __init__(self, path: Path | None) -> None:
-        self.path = None if path is None else os.path.abspath(path)  # as SQLite does: the working directory may change
-        # Beside the file that is meant, where the path is a link: that is where SQLite puts it.
+        self.path = None if path is None else os.path.abspath(path)  # absolute, as in SQLite: the working directory may change
+        # If the path is a link, SQLite puts the log beside the link's target.
         self._log = None if self.path is None else os.path.realpath(self.path) + "-wal"
-        self._files: tuple[_Identity, _Identity | None] | None = None  # the log is not known of what was opened for reading
+        # The log is unknown if the file was opened for reading only.
+        self._files: tuple[_Identity, _Identity | None] | None = None
         self._embedder: tuple[str, str] | None = None
         self._generation: str | None = None
         self._unclaimed = False
@@ -38,15 +39,15 @@ class Belonging:
     # -- the files ---------------------------------------------------------------------------------------------------
 
     def before_opening(self) -> _Identity | None:
-        """Make sure that there is a file, so that SQLite opens that one, and return which it is."""
+        """Create the file if it does not exist, so that SQLite opens this very file; return its identity."""
         if self.path is None:
             return None
-        # Only where there is none: to close a file that SQLite has open would take away its locks.
+        # Only if it does not exist: closing a file that SQLite has open would release SQLite's locks on it.
         create_file(Path(self.path))
         return _identity(self.path)
 
     def opened(self, before: _Identity | None, connection: sqlite3.Connection) -> bool:
-        """Remember what was opened; return False if the file was replaced meanwhile, so that nobody knows which one it is."""
+        """Remember the opened files; return False if the file was replaced meanwhile, so that it is unclear which is open."""
         if self.path is None or self._log is None:
             self._read_facts(connection)
             return True
@@ -56,11 +57,11 @@ class Belonging:
         return True
 
     def opened_for_reading(self, connection: sqlite3.Connection) -> None:
-        """Remember what can only be read for now: when it can be written again, it must still be the same ledger."""
+        """Remember a ledger that can only be read for now: once it can be written again, it must still be the same ledger."""
         self._remember(connection, None)
 
     def _remember(self, connection: sqlite3.Connection, log: _Identity | None) -> None:
-        """Remember the files; refuse others than those that were opened before, and a ledger that was replaced since."""
+        """Remember the files; raise if they differ from those opened before, or if the ledger was replaced since."""
         assert self.path is not None
         file, known, generation = _identity(self.path), self._files, self._generation
         self._read_facts(connection)
@@ -70,14 +71,14 @@ class Belonging:
 
     def _replaced(self) -> StoreReplaced:
         return StoreReplaced(
-            f"{self.path} was replaced, moved or deleted (or its -wal was) while this memory was open: what was just "
-            "written is not in the folder, or may not stay there. Close the memory, and open it again"
+            f"{self.path} (or its -wal file) was replaced, moved or deleted while this memory was open: what was just written "
+            "is not in the folder, or may not stay there. Close the memory, and open it again"
         )
 
     def check(self, *, log: bool = True) -> None:
-        """Raise if what is written now, or was written a moment ago, is not in the folder; microseconds.
+        """Raise if a write now, or one made a moment ago, would not be in the folder; takes microseconds.
 
-        ``log``: look at the write-ahead log as well, in which what is acknowledged stands.
+        ``log``: also check the write-ahead log, which holds the newest acknowledged writes.
         """
         self._refuse_again()
         if self._files is None or self.path is None or self._log is None:
@@ -90,17 +91,17 @@ class Belonging:
         if not there:
             self._refuse(self._replaced())
 
-    # -- what the folder says of itself ------------------------------------------------------------------------------
+    # -- the folder's facts ------------------------------------------------------------------------------------------
 
     def bind(self, connection: sqlite3.Connection, embedder: str) -> None:
-        """Expect from now on that the folder's vectors are of this embedder, and that nobody replaces everything."""
+        """Declare the embedder of the folder's vectors, and remember the generation, which changes if all is replaced."""
         self._read_facts(connection)
         self._embedder = (EMBEDDER, embedder)
 
     def check_facts(self, connection: sqlite3.Connection, *, claims: bool = False) -> None:
-        """Raise, inside a transaction that is about to write, if the folder was embedded anew or restored since.
+        """Raise, inside a transaction that is about to write, if the folder was reindexed or restored since.
 
-        ``claims``: it brings vectors, so that the embedder is noted.
+        ``claims``: the transaction writes vectors, so the embedder is recorded.
         """
         self._refuse_again()
         noted, generation = connection.execute(_FACTS).fetchone()
@@ -115,7 +116,7 @@ class Belonging:
         if generation != self._generation:
             self._refuse(
                 StoreReplaced(
-                    f"{self.path} was restored or embedded anew while this memory was open: nothing was stored. "
+                    f"{self.path} was restored or reindexed while this memory was open: nothing was stored. "
                     "Close the memory, and open it again"
                 )
             )
@@ -124,7 +125,7 @@ class Belonging:
             self.claim(connection)
 
     def claim(self, connection: sqlite3.Connection) -> None:
-        """Note the embedder with the first vector, in the same transaction: of two at once, one wins."""
+        """Record the embedder in the transaction that writes the first vector: if two processes try, only one succeeds."""
         if self._unclaimed and self._embedder is not None:
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", self._embedder)
 
@@ -137,11 +138,11 @@ class Belonging:
 
     def _refuse_again(self) -> None:
         if self._refusal is not None:
-            raise type(self._refusal)(*self._refusal.args)  # a new one: each collects where it was raised
+            raise type(self._refusal)(*self._refusal.args)  # a new exception each time: an exception collects tracebacks
 
 
 def _name_of(noted: object) -> str:
-    """Return the embedder of a note, as far as it can be read."""
+    """Return the embedder named in a note, as far as the note can be read."""
     try:
         return str(json.loads(str(noted))[0])
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
@@ -149,7 +150,7 @@ def _name_of(noted: object) -> str:
 
 
 def begin_generation(connection: sqlite3.Connection) -> None:
-    """Tell whoever has this ledger open that everything in it is about to be replaced."""
+    """Tell every process that has this ledger open that all its content is about to be replaced."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_GENERATION, uuid.uuid4().hex))
 
 

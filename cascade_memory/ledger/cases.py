@@ -1,4 +1,4 @@
-"""Cases: their rows, which others write in transactions of their own, and the part of the ledger that reads them whole."""
+"""Cases: functions that write their rows inside a caller's transaction, and the part of the ledger that reads them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from cascade_memory.ledger.rows import (
 )
 
 HEAD_CHARS = 240
-_CHARACTERS = 8_000_000  # of solutions read at once
-_SOLUTION, _KEY = 3, 11  # of _COLUMNS
+_CHARACTERS = 8_000_000  # greatest total length of the solutions read at once
+_SOLUTION, _KEY = 3, 11  # positions in _COLUMNS
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
@@ -44,7 +44,7 @@ def note(connection: sqlite3.Connection, namespace: int, kind: str, ref: int, ca
 
 
 def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> int:
-    """Return the number of a distinct solution, new or known."""
+    """Return the id of a distinct solution; create it if necessary."""
     new = "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
     known = "SELECT id FROM solution WHERE namespace = ? AND digest = ?"
     row = connection.execute(new, (namespace, digest)).fetchone() or connection.execute(known, (namespace, digest)).fetchone()
@@ -57,9 +57,9 @@ def insert(
     packed: tuple[str | None, str | None] | None = None,
     episode: int | None = None,
 ) -> tuple[int, str, bool]:
-    """Store a case and return (key, id, whether it is new); a known (query, solution) pair is counted instead.
+    """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
-    ``packed`` is its solution, where that was packed before; ``episode`` the key of the one that it came of.
+    ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from.
     """
     run = running.now(connection)
     known = connection.execute(
@@ -106,14 +106,14 @@ def insert_rest(
     vector: bytes,
     metadata: Mapping[str, Any],
 ) -> None:
-    """Store what a case has beside its row: text, vector and fields. A row that belonged to nothing makes way."""
+    """Store the other rows of a case: text, vector and fields. Orphaned rows with the same key are replaced."""
     connection.execute("INSERT OR REPLACE INTO case_text VALUES (?, ?, ?, ?)", (key, *packed, pack_metadata(metadata)))
     connection.execute("INSERT OR REPLACE INTO case_vector VALUES (?, ?)", (key, vector))
     keep_fields(connection, CASES, namespace, key, metadata)
 
 
 def _note_addition(connection: sqlite3.Connection, key: int, case: NewCase, text: str | None) -> None:
-    """Write down who put a case in by hand; what an episode ended in is written down with its outcome."""
+    """Record who added a case by hand; for a case from an episode, the outcome records this."""
     if case.episode_id is not None:
         return
     (stored,) = connection.execute("SELECT solution FROM case_text WHERE key = ?", (key,)).fetchone()
@@ -133,7 +133,7 @@ def insert_addition(
     metadata: Mapping[str, Any],
     solution: str | None,
 ) -> None:
-    """Store that somebody put a case in by hand; ``solution`` where they wrote it otherwise than it stands there."""
+    """Record that a person added a case by hand; ``solution`` is given if it was worded differently from the stored one."""
     addition = connection.execute(
         "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
         (namespace, key, source, at, pack_metadata(metadata), solution),
@@ -143,13 +143,13 @@ def insert_addition(
 
 
 def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -> None:
-    """Remove a case, its text, its vector and its fields. ``kind`` is what the log says about it."""
+    """Delete a case, its text, its vector and its fields. ``kind`` is what the log says about the deletion."""
     row = connection.execute("SELECT namespace, solution, id FROM cases WHERE key = ?", (key,)).fetchone()
     if row is None:
         return
     namespace, solution, case_id = row
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
-    if kind != EXPIRED:  # those who vouch for an expired case still do, when it is brought back
+    if kind != EXPIRED:  # the records of who vouches for an expired case are needed if it is brought back
         set_aside.drop_additions(connection, key)
     connection.execute("DELETE FROM case_text WHERE key = ?", (key,))
     connection.execute("DELETE FROM case_vector WHERE key = ?", (key,))
@@ -160,7 +160,7 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
 
 
 def delete_expired(connection: sqlite3.Connection, key: int) -> int:
-    """Remove a case if it has expired; return how many went. The log tells it: a statistic may still know the case."""
+    """Delete a case if it has expired; return how many were deleted. It is logged, since statistics may still include it."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     gone = set_aside.remove(connection, [key])
     for _, case_id in gone:
@@ -169,13 +169,13 @@ def delete_expired(connection: sqlite3.Connection, key: int) -> int:
 
 
 class SQLiteCases:
-    """Puts cases in and takes them out; reads them whole."""
+    """Adds and evicts cases, and reads them completely."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def add(self, new: Sequence[NewCase]) -> list[str]:
-        """Store cases, all or none, durably; return their ids (the known one's for a repeated pair)."""
+        """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
             return [insert(connection, case)[1] for case in new]
 
@@ -186,49 +186,49 @@ class SQLiteCases:
                 delete(connection, key, EVICTED)
 
     def count(self, namespace: int | None, until: int = 2**62) -> int:
-        """Return the number of cases, up to a key."""
+        """Return the number of cases up to a key."""
         with self._connections.read() as connection:
             where, values = ("", ()) if namespace is None else ("namespace = ? AND", (namespace,))
             query = f"SELECT count(*) FROM cases WHERE {where} key <= ?"
             return int(connection.execute(query, (*values, until)).fetchone()[0])
 
     def records(self, namespace: int) -> CaseRecords:
-        """Return novelty and use of all cases of a namespace, in order of age."""
+        """Return the novelty and the use of all cases in a namespace, in order of age."""
         with self._connections.read() as connection:
             rows = connection.execute(
                 "SELECT key, novelty, shown, succeeded FROM cases WHERE namespace = ? ORDER BY key", (namespace,)
             ).fetchall()
-            table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53
+            table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53, so floats hold them exactly
             return CaseRecords(keys=table[:, 0].astype(np.int64), novelty=table[:, 1], shown=table[:, 2], succeeded=table[:, 3])
 
     def behind(self, key: int, seq: int) -> int:
-        """Return how many cases came after a key, and how many lines of the log after another took away what came before it."""
+        """Return the number of cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``."""
         with self._connections.read() as connection:
             (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
             (gone,) = connection.execute(
                 """SELECT count(*) FROM change
                    WHERE seq > ? AND kind IN (?, ?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)""",
-                # An episode's FORGOTTEN says nothing of cases.
+                # A FORGOTTEN line about an episode removes no case.
                 (seq, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, FORGOTTEN, key),
             ).fetchone()
             return int(new + gone)
 
     def by_key(self, keys: Sequence[int]) -> dict[int, Case]:
-        """Return whole cases by key; those that are gone are missing."""
+        """Return complete cases by key; deleted ones are missing."""
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"{_JOINED} WHERE cases.key IN ({KEYS})", keys)
         return {case.key: case for case in usable(rows, _case)}
 
     def by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
-        """Return whole cases by id."""
+        """Return complete cases by id."""
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"{_JOINED} WHERE cases.id IN ({KEYS}) AND cases.namespace = ?", ids, namespace)
         return usable(rows, _case)
 
     def after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
-        """Return up to ``limit`` cases of all namespaces with their vectors, in order of age, from the one after ``key``.
+        """Return up to ``limit`` cases of all namespaces with keys after ``key``, with their vectors, in order of age.
 
-        There are fewer where their solutions are long, but at least one if there is any.
+        There are fewer if their solutions are long, but at least one if any exists.
         """
         with self._connections.read() as connection:
             query = f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
@@ -241,7 +241,7 @@ class SQLiteCases:
                 found = usable(zip(rows, vectors, strict=True), lambda both: (_case(both[0][:-1]), both[1]))
                 if found or not read:
                     return found
-                key = read[-1][_KEY]  # nothing of this batch can be used
+                key = read[-1][_KEY]  # no row of this batch can be used: go on with the next batch
 
     def keys_of(self, ids: Sequence[str]) -> list[int]:
         """Return the keys of cases by id."""
@@ -261,7 +261,7 @@ class SQLiteCases:
         return dict(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return (digest of the key, kind) of one stored solution for each group that still has a case, without its text."""
+        """Return (digest of the key, kind) of one stored solution for each group that still has a case; texts are not read."""
         with self._connections.read() as connection:
             rows = fetched_for(
                 connection,
@@ -274,7 +274,7 @@ class SQLiteCases:
 
 
 def _many_characters() -> Callable[[list[Any]], bool]:
-    """Return what says when the solutions of the rows that were read are long enough together."""
+    """Build a function that tells when the rows read so far have enough characters of solutions in total."""
     characters = 0
 
     def enough(rows: list[Any]) -> bool:
@@ -287,7 +287,7 @@ def _many_characters() -> Callable[[list[Any]], bool]:
 
 def _case(row: Sequence[Any]) -> Case:
     if not _is_case(row):
-        raise TypeError("a column of this case holds what it cannot")
+        raise TypeError("a column of this case has a value of the wrong type")
     return Case(
         id=row[0],
         query=row[1],
@@ -313,5 +313,5 @@ def _is_case(row: Sequence[Any]) -> bool:
 def _metadata(text: str) -> dict[str, Any]:
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise TypeError("the metadata is no JSON object")
+        raise TypeError("the metadata are not a JSON object")
     return cast("dict[str, Any]", found)

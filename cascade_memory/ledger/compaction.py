@@ -1,4 +1,4 @@
-"""Recalls that nobody learns from any more keep what was shown, and lose what it was chosen from."""
+"""Compaction: recalls that are no longer learned from keep what was shown, and lose the other candidates."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cascade_memory.domain.records import Column
 from cascade_memory.ledger.rows import pack_floats, pack_ints, unpack_floats, unpack_ints
 
 NUMBERS = len(Column)
-COMPACTED = "compacted:{}"  # the name of a fact, by namespace
+COMPACTED = "compacted:{}"  # the name of a fact; the namespace id is filled in
 _OTHERS = "id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, baseline, forgot"
 _NONE = np.zeros(0, np.int64)
 
 
 def compacted_until(connection: sqlite3.Connection, namespace: int) -> int:
-    """Return the key of the last outcome of a namespace whose recalls were shrunk."""
+    """Return the key of the last outcome in a namespace whose recalls were compacted."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (COMPACTED.format(namespace),)).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
-    """Keep of these episodes' recalls only the candidates that were shown, and of the episodes no vector."""
+    """Keep only the shown candidates of these episodes' recalls, and delete the episodes' vectors."""
     for episode in episodes:
         connection.execute("DELETE FROM episode_vector WHERE key = ?", (episode,))
         rows = connection.execute(
@@ -34,7 +34,7 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
                   AND (length(features) + length(context) > 0 OR length(candidates) > length(chosen) OR shadow IS NOT NULL)""",
             (episode,),
         ).fetchall()
-        # A row that is made smaller leaves a hole in its page; one that is put in again lets pages be joined.
+        # Updating a row to a smaller one leaves a hole in its page; deleting and inserting it lets SQLite merge pages.
         connection.executemany("DELETE FROM recall WHERE key = ?", [(row[0],) for row in rows])
         connection.executemany(
             f"""INSERT INTO recall (key, candidates, groups, chosen, numbers, agreement, shown, {_OTHERS}, features, context)
@@ -44,7 +44,7 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
 
 
 class Offering(NamedTuple):
-    """Recalls that offered certain cases, of so many that were looked at, up to the last one."""
+    """The recalls that had certain cases as candidates, the number of recalls examined, and the key of the last one."""
 
     recalls: list[int]
     looked_at: int
@@ -52,7 +52,7 @@ class Offering(NamedTuple):
 
 
 def offering(connection: sqlite3.Connection, namespace: int, keys: Sequence[int], after: int, limit: int) -> Offering:
-    """Look through the next recalls of a namespace for those that had one of these cases among their candidates."""
+    """Search the next recalls of a namespace for those that had one of these cases among their candidates."""
     gone = np.array(sorted(keys), np.int64)
     rows = connection.execute(
         "SELECT key, candidates FROM recall WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?", (namespace, after, limit)
@@ -62,10 +62,10 @@ def offering(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]
 
 
 def take_out(connection: sqlite3.Connection, recalls: Sequence[int], keys: Sequence[int]) -> None:
-    """Take cases that are being forgotten out of the logged candidates of these recalls.
+    """Remove cases that are being forgotten from the logged candidates of these recalls.
 
-    A recall that loses one is marked as ``forgot``: the probabilities that are left say nothing about what it was chosen from,
-    and a recall that lost them all looks like one of an empty memory.
+    A recall that loses a candidate is marked as ``forgot``: the remaining propensities no longer describe the original choice,
+    and without the mark, a recall that lost all candidates would look like a recall from an empty memory.
     """
     gone = np.array(sorted(keys), np.int64)
     for key in recalls:
@@ -90,7 +90,7 @@ def _rows(blob: bytes, n: int, places: NDArray[np.int64]) -> bytes:
 
 
 def _only(row: Sequence[Any], places: NDArray[np.int64]) -> tuple[bytes, bytes, bytes, bytes, bytes | None]:
-    """Return (candidates, groups, chosen, numbers, agreement) of a recall with the candidates at these places alone."""
+    """Return (candidates, groups, chosen, numbers, agreement) of a recall, reduced to the candidates at these positions."""
     _, candidates, groups, chosen, numbers, agreement = row[:6]
     new_place = {int(place): new for new, place in enumerate(places)}
     still = [new_place[int(place)] for place in unpack_ints(chosen) if int(place) in new_place]

@@ -1,4 +1,4 @@
-"""The connections of a ledger: one for quick commits, one for commits that survive a power cut, one reader a thread."""
+"""The connections of a ledger: one for quick commits, one for durable commits, and one reader per thread."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ from cascade_memory.ledger.opening import BUSY_MS, check_sqlite, opened
 from cascade_memory.ledger.read_only import State, opened_for_reading, state_of
 from cascade_memory.ledger.vacuum import vacuum_elsewhere
 
-_ATTEMPTS = 3  # to open a file that somebody is replacing
+_ATTEMPTS = 3  # attempts to open a file that another process is replacing
 _STEP_MS = 50
-_TRY_AGAIN = 0.5  # seconds between two attempts to write what could not be written
+_TRY_AGAIN = 0.5  # seconds between two attempts to write to a ledger that could not be written
 _TRY_FOR = 0.1  # seconds that such an attempt waits for others
 
 
 class Connections:
-    """Hands out connections. ``path=None`` lives in RAM, on one connection for everything."""
+    """Hands out connections. With ``path=None`` the database is in RAM, and one connection does everything."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._pid = os.getpid()
         self._lock = threading.RLock()  # one writer at a time: SQLite would make them wait anyway, less fairly
-        self._idle: deque[sqlite3.Connection] = deque()  # readers waiting for work; append and pop are atomic
-        self._readers: list[sqlite3.Connection] = []  # all there are
-        self._joining = threading.Lock()  # held while readers are made or let go of, and while the process forks
+        self._idle: deque[sqlite3.Connection] = deque()  # idle readers; append and pop are atomic
+        self._readers: list[sqlite3.Connection] = []  # all readers
+        self._joining = threading.Lock()  # held while readers are created or closed, and while the process forks
         self._paused: list[sqlite3.Connection] = []
         self._entered: list[threading.Lock | threading.RLock] = []
-        self._closed = True  # until there is something open
+        self._closed = True  # until the database is open
         self.born = 0
         check_sqlite()
         self.belonging = Belonging(path)
-        self._writers: list[sqlite3.Connection] = []  # for quick and for durable commits; none while the file cannot be written
+        # For quick and for durable commits; empty while the file cannot be written.
+        self._writers: list[sqlite3.Connection] = []
         self._waits: dict[sqlite3.Connection, int] = {}  # milliseconds that a writer waits for other processes
-        self.read_only: str | None = None  # why nothing can be written
-        self._unchanged: State | None = None  # of a file that is read as if nobody wrote it
+        self.read_only: str | None = None  # the reason why nothing can be written; None if writing is possible
+        self._unchanged: State | None = None  # of a file that is opened as immutable
         self._next_try = 0.0
-        self._openings = 0  # how often: a reader of before is not used any more
+        self._openings = 0  # number of openings: readers from earlier openings are not used any more
         forking.let_go_of_inherited(self.place())
         forking.watch(self)
         with self._lock:
@@ -74,14 +75,14 @@ class Connections:
 
     def _open_writers(self) -> None:
         if self.path is not None and self.path.exists():
-            for place in (self.path, self.path.parent):  # SQLite would open it all the same, and refuse every write
+            for place in (self.path, self.path.parent):  # SQLite would open it anyway, and then refuse every write
                 if not os.access(place, os.W_OK):
                     raise StoreUnwritable(f"{place} cannot be written; check its permissions and its disk")
         with explained(self.path):
             self._writers += self._two_writers()
 
     def _two_writers(self) -> list[sqlite3.Connection]:
-        """Return the two that write. Of a file that changes meanwhile nobody knows which one they have: once more, then."""
+        """Open the two writers. If the file is replaced meanwhile, it is unclear which one they have open: then try again."""
         for _ in range(_ATTEMPTS):
             before = self.belonging.before_opening()
             with contextlib.ExitStack() as opened:
@@ -93,7 +94,7 @@ class Connections:
         raise StoreReplaced(f"{self.path} is being replaced at this moment; open it again when that is done")
 
     def _fall_back(self, path: Path, error: Exception) -> None:
-        """Read what cannot be written. That is tried again at the next write, and when somebody else has written."""
+        """Open the file for reading only. Writing is tried again at the next write, and when another process has written."""
         with explained(path):
             connection, untouched = opened_for_reading(path)
             try:
@@ -109,7 +110,7 @@ class Connections:
         self.read_only, self._next_try = str(error), time.monotonic() + _TRY_AGAIN
 
     def _start_over(self) -> None:
-        """Let go of all readers; of those at work, when they are done."""
+        """Close all readers; those in use, when they are done."""
         self._openings += 1
         while self._idle:
             with contextlib.suppress(IndexError):
@@ -121,7 +122,7 @@ class Connections:
             reader.close()
 
     def _try_to_write(self) -> None:
-        """See whether the file can be written again; raise if not."""
+        """Check whether the file can be written again; raise if not."""
         assert self.read_only is not None
         if time.monotonic() >= self._next_try:
             self._next_try = time.monotonic() + _TRY_AGAIN
@@ -139,7 +140,7 @@ class Connections:
         raise StoreUnwritable(f"the memory can only be read at the moment: {self.read_only}")
 
     def _look_again(self, path: Path) -> None:
-        """Somebody has written a file that was read as if nobody did: read it anew."""
+        """Open a file again that was opened as immutable, because another process has written to it."""
         with self._lock:
             if self._unchanged is None or self._unchanged == state_of(path):
                 return
@@ -153,7 +154,7 @@ class Connections:
         return opened(self.path, self.belonging.path, synchronous, first=first)
 
     def _enter(self) -> None:
-        """Refuse to work in a forked child, as SQLite connections do not survive a fork; let a thread fork that is about to."""
+        """Refuse to work in a forked child, as SQLite connections do not survive a fork; give way to a thread about to fork."""
         if os.getpid() != self._pid:
             raise MemoryForked(
                 "this memory was opened before fork() and cannot be used in the child; "
@@ -193,11 +194,11 @@ class Connections:
     def _reader(self, path: Path) -> sqlite3.Connection:
         with self._joining:
             with contextlib.suppress(IndexError):
-                return self._idle.pop()  # a fork had it
+                return self._idle.pop()  # a fork was using it
             if self.read_only is not None:
                 connection, _ = opened_for_reading(path)
             else:
-                self.belonging.check()  # another file may stand there by now, or none, and SQLite would make one
+                self.belonging.check()  # the file may have been replaced or deleted, and SQLite would create a new one
                 connection = self._connect("NORMAL")
                 try:
                     self.belonging.check()
@@ -211,8 +212,9 @@ class Connections:
     def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection inside a transaction: committed at the end, rolled back on any error.
 
-        A quick commit survives a killed process; a durable one also a power cut. Neither is acknowledged unless the ledger is
-        still the folder's. With ``brings_vectors`` the embedder is noted, if it was not: vectors of another one do not compare.
+        A quick commit survives a killed process; a durable one also a power cut. Neither is acknowledged if the file is no
+        longer the folder's. With ``brings_vectors`` the embedder is recorded if it was not: vectors of different embedders do
+        not compare.
         """
         self._enter()
         until = patience_ends()
@@ -237,16 +239,16 @@ class Connections:
 
     @contextlib.contextmanager
     def _alone(self, until: float | None) -> Generator[None, None, None]:
-        """Wait for this process's other writers, for as long as the running code may."""
+        """Wait for this process's other writers, for no longer than the caller may wait."""
         if not self._lock.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
-            raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which takes its time")
+            raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
         try:
             yield
         finally:
             self._lock.release()
 
     def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
-        # In steps: SQLite is told anew only when somebody with another patience comes.
+        # The timeout is set again only if a caller with a different patience comes.
         wait = BUSY_MS
         if until is not None:
             wait = min(wait, -(-int(1000 * max(0.0, until - time.monotonic())) // _STEP_MS) * _STEP_MS)
@@ -255,7 +257,7 @@ class Connections:
             self._waits[connection] = wait
 
     def vacuum(self) -> bool:
-        """Write the file anew, without the pages that are free, and empty the write-ahead log; say if that could be done."""
+        """Rewrite the file without its free pages, and empty the write-ahead log; return whether that succeeded."""
         self._enter()
         with self._alone(patience_ends()), explained(self.path):
             if self.read_only is not None:
@@ -264,7 +266,7 @@ class Connections:
                 self._quick.execute("VACUUM")
                 return True
             vacuum_elsewhere(self.path)
-            self._durable.execute("PRAGMA busy_timeout = 2000")  # whoever reads an old state now may do so for long
+            self._durable.execute("PRAGMA busy_timeout = 2000")  # a reader of an old state may hold it for long
             try:
                 busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
@@ -279,11 +281,11 @@ class Connections:
         return None if self.belonging.path is None else os.path.realpath(self.belonging.path)
 
     def all_connections(self) -> list[sqlite3.Connection]:
-        """Return every connection that is open."""
+        """Return all open connections."""
         return [] if self._closed else [*self._writers, *self._readers]
 
     def pause(self, deadline: float) -> bool:
-        """Keep everybody out of SQLite; return False if somebody is still inside by then."""
+        """Keep all threads out of SQLite; return False if one is still inside at the deadline."""
         for lock in (self._lock, self._joining):
             if not lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 return False
@@ -297,17 +299,17 @@ class Connections:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.0005)
-        return not any(writer.in_transaction for writer in self._writers)  # of the thread that forks
+        return not any(writer.in_transaction for writer in self._writers)  # the forking thread itself may be in a transaction
 
     def resume(self) -> None:
-        """Let everybody in again."""
+        """Let all threads in again."""
         self._idle.extend(self._paused)
         self._paused.clear()
         while self._entered:
             self._entered.pop().release()
 
     def close(self) -> None:
-        """Close every connection. What was committed stays."""
+        """Close every connection. Everything committed stays."""
         if os.getpid() != self._pid:
             return
         with self._lock:

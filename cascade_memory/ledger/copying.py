@@ -1,4 +1,4 @@
-"""Copies of a ledger file, and whether a file is a sound ledger."""
+"""Restores copies of a ledger file, and checks whether a file is an intact ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome"}
 
 
 def put_copy(source: Path, target: Path) -> None:
-    """Copy a ledger over another one that nobody has open: in one transaction, what its write-ahead log holds included."""
+    """Copy a ledger, its write-ahead log included, over another one that nobody has open, in one transaction."""
     if not target.exists():
         create_file(target)
     with (
@@ -28,7 +28,8 @@ def put_copy(source: Path, target: Path) -> None:
         harden(from_)
         harden(to)
         try:
-            to.execute("PRAGMA locking_mode = EXCLUSIVE")  # until this is closed: somebody may have come since the last look
+            # Until this is closed: another process may have opened it since the check.
+            to.execute("PRAGMA locking_mode = EXCLUSIVE")
             to.execute("BEGIN EXCLUSIVE")
             to.execute("COMMIT")
         except sqlite3.OperationalError as error:
@@ -41,21 +42,21 @@ def put_copy(source: Path, target: Path) -> None:
 
 
 def verified(path: Path) -> dict[str, int]:
-    """Read a ledger file from end to end without changing it; return what it holds, or say what is wrong with it."""
+    """Read a ledger file completely without changing it; return counts of its content, or raise if it is damaged."""
     check_plain(path)
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             harden(connection)
             return _read(connection, path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where SQLite's own message is no text
-        raise StoreCorrupt(f"{path} is no readable ledger ({error}); nothing was changed") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
+        raise StoreCorrupt(f"{path} is not a readable ledger ({error}); nothing was changed") from error
 
 
 def _read(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise StoreCorrupt(f"{path} is no ledger of cascade-memory")
+        raise StoreCorrupt(f"{path} is not a ledger of cascade-memory")
     if version > SCHEMA_VERSION:
         raise SchemaTooNew(f"{path} has schema version {version}, this library reads up to {SCHEMA_VERSION}; upgrade it")
     check_structure(connection, version, str(path))

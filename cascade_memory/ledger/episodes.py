@@ -1,4 +1,4 @@
-"""Episodes: read, finished, and closed without an outcome."""
+"""The part of the ledger that reads episodes, records how runs ended, and closes episodes without an outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
 
-# What the host noted itself comes before what an agent reported.
+# What the host recorded itself takes precedence over an agent's report.
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
   episode.closed_at, outcome.value, episode.source, coalesce(attempt.solution_kind, outcome.solution_kind),
   coalesce(attempt.solution, outcome.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),
@@ -29,7 +29,7 @@ _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, epis
 
 
 class SQLiteEpisodes:
-    """Reads episodes, notes how their runs ended, and closes those that nobody will judge."""
+    """Reads episodes, records how their runs ended, and closes those that nobody will judge."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -60,7 +60,7 @@ class SQLiteEpisodes:
             return _episode(connection, rows[0]) if rows else None
 
     def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
-        """Note how the run of an open episode ended; return False, and change nothing, if it is not open."""
+        """Record how the run of an open episode ended; return False, and change nothing, if the episode is not open."""
         with self._connections.write(durable=False) as connection:
             row = connection.execute(
                 "SELECT key FROM episode WHERE id = ? AND namespace = ? AND status = 'open'", (episode_id, namespace)
@@ -75,7 +75,7 @@ class SQLiteEpisodes:
     def close(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:
         """Close open episodes without a label (``censored`` or ``expired``), durably; return those that were open.
 
-        With ``reported`` also those that have nobody's word but their agent's, which goes.
+        With ``reported``, also close those that only their agent has judged, and withdraw that judgement.
         """
         with self._connections.write(durable=True) as connection:
             closed: list[str] = []
@@ -89,13 +89,13 @@ class SQLiteEpisodes:
                 ).fetchone()
                 if row is not None:
                     connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
-                    shrink(connection, [row[0]])  # nobody will learn from it
+                    shrink(connection, [row[0]])  # nobody will learn from this episode
                     cases.note(connection, row[1], CLOSED, row[0])
                     closed.append(episode_id)
             return closed
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Refuse one more report of an agent where too much waits for somebody's word."""
+        """Raise if too many unconfirmed reports of agents are waiting for one more."""
         with self._connections.read() as connection:
             check_room(connection, namespace, 1, size)
 

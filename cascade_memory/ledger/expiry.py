@@ -1,4 +1,4 @@
-"""Letting go of what was not verified for long, by running time; and bringing it back while there is time for that."""
+"""Expiry: sets aside cases that were not verified for long in running time, and brings them back within a period of grace."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cascade_memory.ledger import cases, running, set_aside
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.rows import solution_of
 
-GRACE = 7 * 24 * 3600.0  # seconds of running time for which an expired case can be brought back, or its ttl if that is less
-_AT_ONCE = 200  # in one transaction: others write in between
-_LOOK_AGAIN = 3600.0  # seconds after which running time is noted at the latest
+GRACE = 7 * 24 * 3600.0  # seconds of running time in which an expired case can be brought back (its ttl if that is shorter)
+_AT_ONCE = 200  # per transaction, so that others can write in between
+_LOOK_AGAIN = 3600.0  # running time is recorded at least this often, in seconds
 _REST = ("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at")
 
 
 class SQLiteExpiry:
-    """Cases that have expired wait in tables of their own."""
+    """Expires cases, and brings them back. Expired cases are stored in separate tables."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def expire(self, namespace: int, ttl: float | None) -> Expiring:
-        """Set aside what was not verified for ``ttl``, delete what was set aside for its time of grace, by running time."""
+        """Set aside cases not verified within ``ttl``, and delete those whose period of grace is over, both by running time."""
         with self._connections.write(durable=False) as connection:
             at, run = time.time(), running.now(connection, note=True)
             old = connection.execute(
@@ -77,7 +77,7 @@ class SQLiteExpiry:
             return {case_id: found[case_id] for case_id in ids if case_id in found}
 
     def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
-        """Make cases of expired ones again, verified now: under their ids, with new keys, as everybody reads in the log."""
+        """Turn expired cases back into cases, verified now: with their old ids and new keys, as the log tells every process."""
         with self._connections.write(durable=True) as connection:
             at, run = time.time(), running.now(connection)
             rows = connection.execute(

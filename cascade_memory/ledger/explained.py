@@ -1,4 +1,4 @@
-"""Errors of SQLite and of the disk as ours, with what to do."""
+"""Turns errors of SQLite and of the disk into the library's own errors, which say what to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NoReturn
 
 from cascade_memory.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
 
-FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)  # the last one where SQLite's own message is no text
+FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)  # the last one if SQLite's own message is not UTF-8
 
 
 def explain(error: Exception, path: Path | None) -> NoReturn:
-    """Raise, for one of the ``FAILURES``, what says what to do; what says so already is raised as it is."""
+    """Raise an error that says what to do, for one of the ``FAILURES``; an error of the library is raised unchanged."""
     if isinstance(error, (StoreError, sqlite3.IntegrityError)):
         raise error
     if isinstance(error, sqlite3.OperationalError):
@@ -25,13 +25,13 @@ def explain(error: Exception, path: Path | None) -> NoReturn:
             raise _no_room(path) from error
         raise StoreUnwritable(f"{path} cannot be written ({error.strerror}); check its permissions and its disk") from error
     raise StoreCorrupt(
-        f"{path} is no readable ledger ({error}); restore it from a backup, or move it away to start afresh"
+        f"{path} is not a readable ledger ({error}); restore it from a backup, or move it away to start with an empty one"
     ) from error
 
 
 @contextlib.contextmanager
 def explained(path: Path | None) -> Generator[None, None, None]:
-    """Turn errors of SQLite and of the disk into ours, with what to do."""
+    """Turn errors of SQLite and of the disk into the library's own errors."""
     try:
         yield
     except FAILURES as error:
@@ -44,7 +44,7 @@ def _of_sqlite(text: str, path: Path | None) -> StoreError:
     if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
         return StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk")
     if "locked" in text:
-        return StoreBusy(f"{path} stayed locked by another process; is one stuck?")
+        return StoreBusy(f"{path} stayed locked by another process; is that process stuck?")
     return StoreError(f"the ledger {path} failed: {text}")
 
 

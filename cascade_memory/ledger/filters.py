@@ -1,4 +1,4 @@
-"""``where={...}`` as SQL over the field table."""
+"""Translates ``where={...}`` into SQL over the field tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXAMPLE = 'for example {"tool": "search"} or {"$and": [{"tool": "search"}, {"st
 
 
 def encode_value(value: object) -> str | int | float | bytes:
-    r"""Return a metadata value as SQLite keeps it; booleans as blobs, so that True is not 1.
+    r"""Return a metadata value as SQLite stores it; booleans become blobs, so that True does not equal 1.
 
     >>> encode_value(True), encode_value(1)
     (b'\x01', 1)
@@ -30,7 +30,7 @@ def encode_value(value: object) -> str | int | float | bytes:
     if isinstance(value, float) and value != value:
         raise InvalidInput("where compares with nan, which equals nothing; leave that condition out")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise InvalidInput("where compares with an integer beyond 64 bits, and no stored one is that large")
+        raise InvalidInput("where compares with an integer beyond 64 bits, and no stored integer is that large")
     if isinstance(value, (int, float)):
         return value
     raise InvalidInput(f"cannot filter by a {type(value).__name__}; compare with str, int, float or bool")
@@ -38,7 +38,7 @@ def encode_value(value: object) -> str | int | float | bytes:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What is filtered: the table of its metadata, the column there that refers to it, and a query for all of it."""
+    """What is filtered: the table of its metadata, the column there that refers to it, and a query for all its keys."""
 
     fields: str
     ref: str
@@ -58,7 +58,7 @@ EPISODES = Filtered("episode_field", "episode", "SELECT DISTINCT episode AS key 
 
 
 def keep_fields(connection: sqlite3.Connection, of: Filtered, namespace: int, ref: int, metadata: Mapping[str, Any]) -> None:
-    """Write metadata down once more, a row per value, so that a filter finds it."""
+    """Store metadata a second time, one row per value, so that filters can find it."""
     for name, value in metadata.items():
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
             connection.execute(
@@ -67,7 +67,7 @@ def keep_fields(connection: sqlite3.Connection, of: Filtered, namespace: int, re
 
 
 def kept_fields(connection: sqlite3.Connection, of: Filtered, ref: int) -> dict[str, Any]:
-    """Return metadata as far as its rows tell: which of several values came first is lost, and lists of one are values."""
+    """Rebuild metadata from its rows: the order of several values is lost, and a list of one value becomes that value."""
     fields: dict[str, list[Any]] = {}
     for name, value in connection.execute(f"SELECT name, value FROM {of.fields} WHERE {of.ref} = ?", (ref,)):
         fields.setdefault(name, []).append(bool(value[0]) if isinstance(value, bytes) else value)
@@ -75,7 +75,7 @@ def kept_fields(connection: sqlite3.Connection, of: Filtered, ref: int) -> dict[
 
 
 def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[str, list[Any]]:
-    """Return a query for the keys of all matching cases (or outcomes), ascending, and its parameters.
+    """Build a query for the keys of all matching rows (by default cases), ascending; return it with its parameters.
 
     Takes Chroma's operators ``$eq $ne $gt $gte $lt $lte $in $nin $and $or``; as there, ``$ne`` and ``$nin`` also match cases
     that lack the key.
@@ -87,7 +87,7 @@ def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[
     first = _first_field(where)
     if first is None:
         return f"SELECT key FROM ({of.every}) WHERE {condition} ORDER BY key", [namespace, *values]
-    # Begin with the rows of one field, which stand together in the order of their keys, and check the rest for each.
+    # Begin with the rows of one field, which are stored together in the order of their keys, and check the rest for each row.
     name, operator, operand = first
     sql, some = _operation(operator, operand)
     query = f"SELECT DISTINCT {of.ref} AS key FROM {of.fields} WHERE namespace = ? AND name = ? AND {sql}"
@@ -99,7 +99,7 @@ def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[
 
 
 def _first_field(where: object) -> tuple[str, str, object] | None:
-    """Return a positive condition on a field that every match must meet, if one stands at the top."""
+    """Find a positive condition on a field that every match must meet, if there is one at the top level."""
     for key, wanted in cast("Mapping[str, object]", where).items():
         if not key.startswith("$"):
             operations = cast("Mapping[str, object]", wanted) if isinstance(wanted, Mapping) else {"$eq": wanted}
@@ -110,7 +110,7 @@ def _first_field(where: object) -> tuple[str, str, object] | None:
 
 
 def _without_field(where: object, name: str, operator: str) -> dict[str, object]:
-    """Return the filter without the condition that was taken out of it."""
+    """Return the filter without the condition that ``_first_field`` found."""
     rest = dict(cast("Mapping[str, object]", where))
     wanted = rest.pop(name)
     if isinstance(wanted, Mapping):
@@ -159,7 +159,7 @@ def _on_field(name: str, wanted: object, namespace: int, column: str, of: Filter
         parts.append(f"{column} {'NOT ' if operator in ('$ne', '$nin') else ''}IN ({inner})")
         values += [namespace, name, *some]
     if not parts:
-        raise InvalidInput(f"where says nothing about {name!r}; {_EXAMPLE}")
+        raise InvalidInput(f"where has no condition for {name!r}; {_EXAMPLE}")
     return "(" + " AND ".join(parts) + ")", values
 
 

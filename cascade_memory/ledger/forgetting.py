@@ -1,4 +1,4 @@
-"""Forgetting: whoever is named goes wholly, and takes nobody else along."""
+"""Forgetting: deletes everything that is named, and nothing that other sources still vouch for."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CA
 from cascade_memory.ledger.recalls import count_use
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
-_AT_ONCE = 2_000  # recalls that are looked at in one go
-_PART = 50  # recalls that are written in one transaction
-_FREE = 0.001  # seconds in which others may write
+_AT_ONCE = 2_000  # recalls examined at a time
+_PART = 50  # recalls changed per transaction
+_FREE = 0.001  # seconds of pause, so that others can write
 
 Naming = Callable[[sqlite3.Connection], "Named"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What is to be forgotten, by key. Of ``told`` the metadata says so; they go, or are told as somebody else's word."""
+    """Keys of what is to be forgotten. ``told`` are cases whose metadata match: each is deleted, or gets another source."""
 
     cases: frozenset[int] = frozenset()
     told: frozenset[int] = frozenset()
@@ -33,7 +33,7 @@ class Named:
 
 
 def by_ids(connection: sqlite3.Connection, keys: Sequence[int]) -> Named:
-    """Name cases, with every episode that ever ended in one of them: their queries say the same."""
+    """Name cases, with every episode that ever ended in one of them: their queries have the same text."""
     episodes = {
         episode for key in keys for (episode,) in connection.execute("SELECT episode FROM outcome WHERE cases_key = ?", (key,))
     }
@@ -41,7 +41,7 @@ def by_ids(connection: sqlite3.Connection, keys: Sequence[int]) -> Named:
 
 
 def by_where(connection: sqlite3.Connection, namespace: int, where: object) -> Named:
-    """Name everything that somebody said with such metadata: episodes, open or not, and additions."""
+    """Name everything with matching metadata: episodes, open or not, and additions by hand."""
 
     def matching(of: Filtered) -> frozenset[int]:
         return frozenset(key for (key,) in connection.execute(*compile_where(where, namespace, of)))
@@ -61,7 +61,7 @@ def by_episode(connection: sqlite3.Connection, episode_id: str) -> Named:
 
 
 def going(connection: sqlite3.Connection, named: Named) -> set[int]:
-    """Return the keys of the cases that nobody will vouch for any more, those that were evicted before among them."""
+    """Return the keys of the cases that no source will vouch for any more, including cases that were evicted before."""
     return set(named.cases) | {key for key in _touched(connection, named) if _is_left_alone(connection, key, named)}
 
 
@@ -81,7 +81,7 @@ def _is_left_alone(connection: sqlite3.Connection, key: int, named: Named) -> bo
 
 
 def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
-    """Delete what is named, and the cases that nobody else vouches for. Their places among logged candidates stay."""
+    """Delete what is named, and the cases that no other source vouches for. Logged candidates are not changed here."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     touched = _touched(connection, named)
     for episode in sorted(named.episodes):
@@ -89,7 +89,7 @@ def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
-    # An expired case goes whoever else vouched for it: nobody tells it anew while it waits.
+    # An expired case is deleted even if another source vouches for it: its source cannot be changed while it is set aside.
     gone["cases"] += sum(cases.delete_expired(connection, key) for key in sorted(named.cases | touched))
     for key in sorted(named.cases):
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
@@ -101,7 +101,7 @@ def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
 
 
 def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
-    """Delete an episode with all that belongs to it, and take back what it counted. The case it made is not looked at."""
+    """Delete an episode with everything that belongs to it, and subtract it from the counts. Its case is not touched."""
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
     standing = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
     if standing is not None:
@@ -117,27 +117,27 @@ def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str,
 
 
 class SQLiteForgetting:
-    """Deletes what somebody wants gone. Others write while it looks through what was logged."""
+    """Deletes data on request. Others can write while it searches the logged recalls."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
-        """Delete cases, and every episode that ended in one of them; return how many rows went."""
+        """Delete cases, and every episode that ended in one of them; return how many rows were deleted."""
         return self._forget(namespace, lambda connection: by_ids(connection, keys))
 
     def forget_where(self, namespace: int, where: object) -> dict[str, int]:
-        """Delete what was said with such metadata; a case goes when nobody else vouches for it."""
+        """Delete everything with matching metadata; a case is deleted if no other source vouches for it."""
         return self._forget(namespace, lambda connection: by_where(connection, namespace, where))
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
-        """Delete an episode, and the case it made unless somebody else vouches for it."""
+        """Delete an episode, and its case unless another source vouches for that case."""
         with self._connections.read() as connection:
             row = connection.execute("SELECT namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
         return self._forget(0 if row is None else row[0], lambda connection: by_episode(connection, episode_id))
 
     def forget_namespace(self, namespace: int) -> dict[str, int]:
-        """Delete everything of a namespace except its name, which recall may be using at this moment."""
+        """Delete everything in a namespace except its name, which a recall may be using right now."""
         with self._connections.write(durable=True) as connection:
             gone: dict[str, int] = {}
             for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
@@ -160,11 +160,11 @@ class SQLiteForgetting:
             return gone
 
     def scrub(self, namespace: int) -> tuple[int, bool]:
-        """Leave no byte of what was deleted in the file; return the line of the log about it, and whether the file is clean.
+        """Remove every byte of deleted data from the file; return the log line of the purge, and whether the file is clean.
 
-        It is not while another process reads an older state of the write-ahead log.
+        The file is not clean while another process reads an older state from the write-ahead log.
 
-        The namespace's log of searches goes as well: their queries belong to no episode by which they could be found.
+        The namespace's log of searches is deleted as well: their queries belong to no episode by which one could find them.
         """
         with self._connections.write(durable=True) as connection:
             connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
@@ -180,7 +180,7 @@ class SQLiteForgetting:
             named = naming(connection)
             keys = sorted(going(connection, named))
             gone = forget(connection, named)
-            # What came in the meantime is little, unless somebody ceased to vouch in the meantime as well.
+            # If all these cases were handled early, only recalls added since need a search; otherwise all recalls do.
             after = until if early.issuperset(keys) else 0
             while keys and (found := offering(connection, namespace, keys, after, _AT_ONCE)).looked_at:
                 take_out(connection, found.recalls, keys)
@@ -188,9 +188,9 @@ class SQLiteForgetting:
         return gone
 
     def _take_out_early(self, namespace: int, naming: Naming) -> tuple[set[int], int]:
-        """Take cases that are about to go out of what was logged, a few recalls a transaction: others need not wait for it.
+        """Remove cases that will be deleted from the logged recalls, a few recalls per transaction, so that others can write.
 
-        Return them, and the key of the last recall that was looked at. Whoever dies here has forgotten nothing yet.
+        Return the cases, and the key of the last recall examined. If the process dies here, nothing is forgotten yet.
         """
         with self._connections.read() as connection:
             keys = going(connection, naming(connection))

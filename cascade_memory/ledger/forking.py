@@ -1,8 +1,8 @@
-"""What becomes of open ledgers when the process forks.
+"""Makes forks safe for open ledgers.
 
-SQLite keeps a list of the locks that a process holds, and mutexes around it. A forked child gets a copy: a lock that a thread
-was holding at that moment is never let go of there. So nobody is inside SQLite while we fork, and a child that opens a ledger
-first closes what it has inherited: a lock that SQLite believes to hold already it does not ask the system for.
+SQLite keeps a list of the locks that a process holds, guarded by mutexes. A forked child gets a copy: a mutex that another
+thread was holding at that moment is never released in the child. So no thread may be inside SQLite during a fork. A child
+that opens a ledger first closes inherited connections: SQLite would not request a lock that it believes it holds already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Protocol
 from cascade_memory.domain import calculating
 from cascade_memory.errors import MemoryForked
 
-_PATIENCE = 1.0  # seconds that a fork waits at most: for a writer that hangs it does not wait
+_PATIENCE = 1.0  # greatest number of seconds that a fork waits for a writer
 
 
 class Pausable(Protocol):
@@ -28,11 +28,11 @@ class Pausable(Protocol):
     born: int
 
     def pause(self, deadline: float) -> bool:
-        """Keep everybody out of SQLite; return False if somebody is still inside by then."""
+        """Keep all threads out of SQLite; return False if one is still inside at the deadline."""
         ...
 
     def resume(self) -> None:
-        """Let everybody in again."""
+        """Let all threads in again."""
         ...
 
     def place(self) -> str | None:
@@ -40,7 +40,7 @@ class Pausable(Protocol):
         ...
 
     def all_connections(self) -> list[sqlite3.Connection]:
-        """Return every connection that is open."""
+        """Return all open connections."""
         ...
 
 
@@ -48,9 +48,10 @@ _births = itertools.count()
 _live: weakref.WeakSet[Pausable] = weakref.WeakSet()
 _registry = threading.Lock()  # held throughout a fork: one at a time
 _paused: list[tuple[Pausable, bool]] = []
-_inherited: list[tuple[str | None, list[sqlite3.Connection], bool]] = []  # kept: to be collected would close them at any time
+# Kept alive: garbage collection would close them at an arbitrary time.
+_inherited: list[tuple[str | None, list[sqlite3.Connection], bool]] = []
 _stuck: list[tuple[str | None, list[sqlite3.Connection]]] = []
-under_way = False  # a thread is about to fork: whoever wants to enter asks ``give_way``
+under_way = False  # True if a thread is about to fork: other threads then call ``give_way``
 _nobody_forks = threading.Event()
 _nobody_forks.set()
 
@@ -63,12 +64,12 @@ def watch(connections: Pausable) -> None:
 
 
 def give_way() -> None:
-    """Wait for a thread that is about to fork; else writers that come one after the other could keep it waiting."""
+    """Wait for a thread that is about to fork; otherwise a series of writers could keep it waiting."""
     _nobody_forks.wait(_PATIENCE)
 
 
 def let_go_of_inherited(path: str | None) -> None:
-    """Close what a parent left open in this process, before the first ledger is opened here."""
+    """Close what the parent process left open here, before the first ledger is opened in this process."""
     while _inherited:
         place, connections, quiet = _inherited.pop()
         if not quiet:
@@ -87,7 +88,7 @@ def let_go_of_inherited(path: str | None) -> None:
 def _before() -> None:
     global under_way  # noqa: PLW0603 - of the process, as a fork is
     _registry.acquire()
-    calculating.pause(time.monotonic() + _PATIENCE)  # first: whoever calculates may be about to ask the ledger
+    calculating.pause(time.monotonic() + _PATIENCE)  # first: a calculating thread may be about to use the ledger
     _nobody_forks.clear()
     under_way = True
     deadline = time.monotonic() + _PATIENCE
@@ -114,7 +115,7 @@ def _after_in_child() -> None:
     _paused.clear()
     calculating.start_anew()
     under_way = False
-    globals()["_nobody_forks"] = threading.Event()  # a thread that is not here may have been looking at the old one
+    globals()["_nobody_forks"] = threading.Event()  # a thread that does not exist in the child may have held the old one
     _nobody_forks.set()
     _registry.release()
 

@@ -1,4 +1,4 @@
-"""What a ledger holds, and what came of it."""
+"""The part of the ledger with statistics about its content and the outcomes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SQLiteInsight:
         self._connections = connections
 
     def counts(self, namespace: int | None) -> dict[str, float]:
-        """Return how many of everything there are, and the mean reward."""
+        """Return counts by name, and the mean reward."""
         with self._connections.read() as connection:
             found: dict[str, float] = {}
             where, values = ("WHERE namespace = ?", (namespace,)) if namespace is not None else ("", ())
@@ -62,7 +62,7 @@ class SQLiteInsight:
             return int(connection.execute("SELECT count(*) FROM recall WHERE namespace = ?", (namespace,)).fetchone()[0])
 
     def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
-        """Return (value, whether a case was shown) of every standing outcome, oldest first."""
+        """Return (value, whether a case was shown) for every current outcome, oldest first."""
         with self._connections.read() as connection:
             rows = connection.execute(
                 """SELECT outcome.value, (SELECT coalesce(max(shown AND length(chosen) > 0), 0) FROM recall
@@ -73,7 +73,7 @@ class SQLiteInsight:
             return [(row[0], bool(row[1])) for row in rows]
 
     def judged(self, namespace: int | None) -> Iterator[Judged]:
-        """Yield what somebody other than the agent has judged, oldest first; a proposal recalled nothing, and is left out."""
+        """Yield the episodes judged by anybody but the agent, oldest first; proposals had no recall and are left out."""
         with self._connections.read() as connection:
             kept: dict[int, int] = {}
             for row in connection.execute(_SELECT, (namespace,)):
@@ -83,7 +83,7 @@ class SQLiteInsight:
                 yield _judged(row[:_LESSON], row[_LESSON:], kept[number])
 
     def arms(self, namespace: int | None) -> dict[str, int]:
-        """Return how many episodes each arm has, of those in which chance decided."""
+        """Return the number of episodes in each arm; only episodes whose arm was drawn at random count."""
         with self._connections.read() as connection:
             rows = connection.execute(
                 "SELECT arm, count(*) FROM episode WHERE holdout > 0 AND (?1 IS NULL OR namespace = ?1) GROUP BY arm",

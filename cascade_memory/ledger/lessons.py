@@ -1,4 +1,4 @@
-"""What outcomes teach, and letting go of what nobody learns from any more."""
+"""The part of the ledger from which policies learn, and the compaction of recalls that are no longer learned from."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from cascade_memory.ports.policy import Feedback
 
 
 class SQLiteLessons:
-    """Outcomes that are learned from, with the recalls that share their credit."""
+    """Returns outcomes that are learned from, with the recalls that share their credit."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
-        """Return what an outcome teaches: one entry per recall of its episode. Empty if it was withdrawn or forgotten."""
+        """Return the lessons of one outcome: one per recall of its episode. Empty if it was withdrawn or forgotten."""
         with self._connections.read() as connection:
             return _of_outcome(connection, outcome, shadow)
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
-        """Return what the last ``limit`` outcomes of a namespace, or of all, teach, oldest first."""
+        """Return the lessons of the last ``limit`` outcomes in a namespace, or in all, oldest first."""
         with self._connections.read() as connection:
             keys = connection.execute(*_last(namespace, limit, until)).fetchall()
             return [entry for key, _ in reversed(keys) for entry in _of_outcome(connection, key, shadow)]
 
     def last_outcome(self) -> int:
-        """Return the key of the newest outcome there ever was: one that was forgotten counts."""
+        """Return the key of the newest outcome ever recorded, even if it was forgotten since."""
         ever = "SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'outcome'"
         query = f"SELECT coalesce(max(key), 0), ({ever}) FROM outcome"
         with self._connections.read() as connection:
             return max(int(key or 0) for key in connection.execute(query).fetchone())
 
     def asked(self, recall: int) -> tuple[str, NDArray[np.int64]] | None:
-        """Return the query of a recall and the keys of its candidates; None when it is gone."""
+        """Return the query of a recall and the keys of its candidates; None if the recall was deleted."""
         with self._connections.read() as connection:
             row = connection.execute(
                 """SELECT coalesce(recall.query, episode.query), candidates
@@ -56,14 +56,14 @@ class SQLiteLessons:
         return [row[0] for row in rows]
 
     def took_back(self, namespace: int, since: int) -> bool:
-        """Say whether anything of a namespace was taken back, forgotten or purged after a line of the log."""
+        """Tell whether anything in a namespace was withdrawn, forgotten or purged after a log line."""
         kinds = (WITHDRAWN, FORGOTTEN, PURGED)
         query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?) LIMIT 1"
         with self._connections.read() as connection:
             return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
 
     def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
-        """Return (case keys, similarity, agreement) of the recalls of the last outcomes in which something was verified."""
+        """Return (case keys, similarity, agreement) for the recalls of the last outcomes that had a verified solution."""
         with self._connections.read() as connection:
             last, values = _last(namespace, limit)
             rows = connection.execute(
@@ -74,9 +74,9 @@ class SQLiteLessons:
             return usable(rows, _vote)
 
     def compact(self, namespace: int, keep: int, limit: int) -> int:
-        """Shrink the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
+        """Compact the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
 
-        Return how many episodes were looked at; fewer than ``limit`` means that there are no more for now.
+        Return how many episodes were examined; fewer than ``limit`` means that no more are left for now.
         """
         with self._connections.write(durable=False) as connection:
             done = compacted_until(connection, namespace)
@@ -88,7 +88,7 @@ class SQLiteLessons:
                    WHERE namespace = ? AND key > ? AND key <= ? ORDER BY key LIMIT ?""",
                 (namespace, done, boundary, limit),
             ).fetchall()
-            # An episode whose outcome was replaced has a later one, and its turn comes with that.
+            # An episode whose outcome was replaced has a later outcome, and is compacted with that one.
             shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (COMPACTED.format(namespace), str(outcomes[-1][0])))
             return len(outcomes)
@@ -97,7 +97,7 @@ class SQLiteLessons:
 def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None) -> list[Feedback]:
     """Return one entry per recall of the episode; its recalls share the credit.
 
-    With ``shadow``, as the shadow policy of this name saw them, of those recalls that it saw.
+    With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
     """
     row = connection.execute(
         "SELECT episode, value FROM outcome WHERE key = ? AND learns = 1 AND withdrawn_at IS NULL", (outcome,)
@@ -113,7 +113,7 @@ def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None
 
 
 def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, tuple[int, ...]]:
-    """Return a query for (key, episode) of the last outcomes that are learned from, newest first, and its parameters."""
+    """Build a query for (key, episode) of the last outcomes that are learned from, newest first, with its parameters."""
     where, values = ("namespace = ? AND", (namespace,)) if namespace is not None else ("", ())
     learned = f"{where} learns = 1 AND withdrawn_at IS NULL AND key <= ?"
     return f"SELECT key, episode FROM outcome WHERE {learned} ORDER BY key DESC LIMIT ?", (*values, until, limit)
@@ -127,7 +127,7 @@ def _vote(row: tuple[bytes, bytes, bytes]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
-    """Return the key of the last outcome that is older than the last ``keep``, and than all that are learned from."""
+    """Return the key of the last outcome that is older than the last ``keep`` outcomes and than all that are learned from."""
     last = connection.execute(
         "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
         (namespace, keep),

@@ -1,7 +1,7 @@
-"""Whether a ledger is sound, putting it right, and moving it to another embedder.
+"""The part of the ledger that checks it for damage, repairs it, and moves it to another embedder.
 
-Rows that nothing leads to, rows that cannot be used, and times that lie ahead are what a torn or a tampered file, or a clock
-that was set back, leave.
+A torn file, tampering, or a clock that was set back can leave orphaned rows, rows that cannot be used, and times in the
+future.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _ORPHANS = {
     "cases": "key NOT IN (SELECT key FROM case_text) OR key NOT IN (SELECT key FROM case_vector)",
 }
 
-_WHOLE = ("cases", "expired")  # first: what they leave belongs to nothing then
-_AT_ONCE = 1_000  # rows that are looked for before any of them is mended
-_ROUNDS = 100  # what is removed may leave something that belongs to nothing
+_WHOLE = ("cases", "expired")  # first: removing them orphans other rows
+_AT_ONCE = 1_000  # faulty rows that are collected before any of them is repaired
+_ROUNDS = 100  # rounds are repeated, since removing rows may orphan others
 
 # Table of the texts, table of their vectors.
 _PLACES = (("cases", "case_vector"), ("episode", "episode_vector"), ("expired", "expired_vector"))
@@ -58,7 +58,7 @@ _TEXTS = " UNION ".join(f"SELECT query FROM {table} JOIN {target} USING (key)" f
 
 
 class SQLiteMaintenance:
-    """What the doctor asks and does."""
+    """The checks and repairs of the doctor."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -69,7 +69,7 @@ class SQLiteMaintenance:
             return str(connection.execute("PRAGMA quick_check").fetchone()[0])
 
     def orphans(self) -> dict[str, int]:
-        """Return how many rows of which table belong to nothing."""
+        """Return the number of orphaned rows by table."""
         with self._connections.read() as connection:
             counts = {
                 table: int(connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
@@ -78,20 +78,20 @@ class SQLiteMaintenance:
             return {table: count for table, count in counts.items() if count}
 
     def remove_orphans(self) -> None:
-        """Delete what belongs to nothing, a case without its text or its vector included."""
+        """Delete orphaned rows, including cases without a text or a vector."""
         with self._connections.write(durable=True) as connection:
             _remove_orphans(connection)
 
     def faults(self, limit: int) -> list[str]:
-        """Return up to ``limit`` rows that cannot be used, in words."""
+        """Describe up to ``limit`` rows that cannot be used."""
         with self._connections.read() as connection:
             return [str(fault) for fault in faults(connection, limit)]
 
     def mend(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> str:
-        """Put rows right, or remove them; say how many of which were mended and removed. Never removes a case that is whole.
+        """Repair rows or remove them; describe how many of which kind. An intact case is never removed.
 
-        What is derived (vectors, digests, the head of a solution) is made again; counts begin anew; a case goes if its query,
-        its solution or its id is lost.
+        Derived values (vectors, digests, the head of a solution) are computed again, and counts start again; a case is removed
+        if its query, its solution or its id is lost.
         """
         with self._connections.write(durable=True) as connection:
             connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
@@ -108,7 +108,7 @@ class SQLiteMaintenance:
             return summary(done)
 
     def ahead_of(self, now: float) -> int:
-        """Return how many times lie in the future."""
+        """Return how many stored times are in the future."""
         with self._connections.read() as connection:
             return sum(
                 int(connection.execute(f"SELECT count(*) FROM {table} WHERE {column} > ?", (now,)).fetchone()[0])
@@ -116,33 +116,33 @@ class SQLiteMaintenance:
             )
 
     def bring_back(self, now: float) -> None:
-        """Set times that lie in the future to the present: else what is dated so would never grow old."""
+        """Set times in the future to the present; otherwise rows with such dates would never grow old."""
         with self._connections.write(durable=True) as connection:
             for table, column in _TIMES:
                 connection.execute(f"UPDATE {table} SET {column} = ?1 WHERE {column} > ?1", (now,))
 
     def open_before(self, moment: float) -> int:
-        """Return how many open episodes began earlier."""
+        """Return how many open episodes began before ``moment``."""
         query = "SELECT count(*) FROM episode WHERE status = 'open' AND opened_at < ?"
         with self._connections.read() as connection:
             return int(connection.execute(query, (moment,)).fetchone()[0])
 
     def odd_vectors(self, dimension: int) -> int:
-        """Return how many vectors have another length than those of the embedder."""
+        """Return how many vectors have another length than the embedder's."""
         with self._connections.read() as connection:
             lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for _, target in _PLACES)
             return sum(int(connection.execute(query, (4 * dimension,)).fetchone()[0]) for query in lengths)
 
     def query_texts(self) -> list[str]:
-        """Return the distinct queries of which there is a vector."""
+        """Return the distinct queries that have a vector."""
         with self._connections.read() as connection:
             return [row[0] for row in connection.execute(_TEXTS)]
 
     def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
-        """Give every query its new vector, note the embedder, forget how far the mirror was fed: all, or none.
+        """Give every query its new vector, store the embedder's name, and delete the facts about mirrors: all or nothing.
 
-        What others wrote meanwhile is embedded here, while they wait; they are refused from then on. Return the number of
-        cases.
+        Queries that other processes add meanwhile are embedded here while they wait; after that those processes are refused.
+        Return the number of cases.
         """
         with self._connections.write(durable=True) as connection:
             vectors = embed([row[0] for row in connection.execute(_TEXTS)])
@@ -158,6 +158,6 @@ class SQLiteMaintenance:
 def _remove_orphans(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
     for (key,) in connection.execute(f"SELECT key FROM cases WHERE {_ORPHANS['cases']}").fetchall():
-        cases.delete(connection, key)  # which tells the log: it may be in an index
+        cases.delete(connection, key)  # this is logged, since the case may be in an index
     for table in (*_WHOLE, *(table for table in _ORPHANS if table not in _WHOLE)):
         connection.execute(f"DELETE FROM {table} WHERE {_ORPHANS[table]}")

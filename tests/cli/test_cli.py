@@ -126,7 +126,7 @@ def test_bad_arguments_on_a_real_folder(folder: str, capsys):
         assert words in capsys.readouterr().err
     (Path(folder) / "ledger.sqlite3").write_bytes(b"garbage" * 1000)
     assert main(["stats", folder]) == 1
-    assert "no readable ledger" in capsys.readouterr().err
+    assert "not a readable ledger" in capsys.readouterr().err
 
 
 def test_every_command_is_described():

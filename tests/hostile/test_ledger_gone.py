@@ -159,7 +159,7 @@ def test_whoever_has_a_ledger_open_that_is_restored_all_the_same_is_refused(tmp_
     with closing(sqlite3.connect(tmp_path / "memory" / "ledger.sqlite3")) as connection:
         begin_generation(connection)
         connection.commit()
-    with pytest.raises(StoreReplaced, match="restored or embedded anew"):
+    with pytest.raises(StoreReplaced, match="restored or reindexed"):
         memory.add("q", "s")
     assert not memory.health().ok
     memory.close()

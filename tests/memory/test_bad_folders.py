@@ -40,7 +40,7 @@ def test_a_truncated_ledger_is_refused_and_left_alone(on_disk, tmp_path: Path):
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\x00" * 4096])
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes):
     (tmp_path / "ledger.sqlite3").write_bytes(content)
-    with pytest.raises(StoreCorrupt, match="no readable ledger"):
+    with pytest.raises(StoreCorrupt, match="not a readable ledger"):
         CascadeMemory(tmp_path, embedder="hashing")
     assert (tmp_path / "ledger.sqlite3").read_bytes() == content
 
@@ -51,7 +51,7 @@ def test_somebody_else_s_database_is_refused_and_left_alone(tmp_path: Path):
     other.commit()
     other.close()
     before = (tmp_path / "ledger.sqlite3").read_bytes()
-    with pytest.raises(StoreCorrupt, match="no ledger of cascade-memory"):
+    with pytest.raises(StoreCorrupt, match="not a ledger of cascade-memory"):
         CascadeMemory(tmp_path, embedder="hashing")
     assert (tmp_path / "ledger.sqlite3").read_bytes() == before
 
