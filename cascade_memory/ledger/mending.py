@@ -1,4 +1,4 @@
-"""Rows that cannot be used, put right where what they lost can be had again, and removed where it cannot."""
+"""Repairs rows that cannot be used, if their lost values can be found or computed again; otherwise removes them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _PLAIN = {
     "expired_vector": "key",
     "expired_field": "expired",
     "outcome_field": "outcome",
-}  # deleted as they are
+}  # rows of these tables are deleted
 
 
 def summary(done: Mapping[str, int]) -> str:
-    """Say in words what was done.
+    """Describe in words what was done.
 
     >>> summary(Counter({"cases mended": 2, "recall removed": 1}))
     '2 cases mended, 1 recall removed'
@@ -49,7 +49,7 @@ def summary(done: Mapping[str, int]) -> str:
 
 
 def cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
-    """Put one row right, or remove it; return what was done."""
+    """Repair one row, or remove it; return what was done."""
     table, key = fault.table, fault.key
     if table in _PLAIN:
         connection.execute(f"DELETE FROM {table} WHERE {_PLAIN[table]} IS ?", (key,))
@@ -59,12 +59,12 @@ def cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
         return "left"
     try:
         return cure(connection, key, embed)
-    except LookupError:  # it went with another one
+    except LookupError:  # it was removed together with another row
         return "left"
 
 
 def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
-    """Make a case whole again from its query and its solution; without them it goes."""
+    """Rebuild a case from its query and its solution; remove it if either is lost."""
     try:
         with as_stored(connection):
             row = _row(connection, "SELECT * FROM cases WHERE key = ?", key)
@@ -76,12 +76,13 @@ def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
         fixed = {**row, **_counts(row), "head": gist(solution, cases.HEAD_CHARS), "pair": pair_key(row["query"], solution)}
         rules.whole(key, "key", 1)
         rules.case(fixed)
-        known = None if type(row["query"]) is Undecodable else vector  # that of another text
+        # If the query is lost, the vector belongs to another text.
+        known = None if type(row["query"]) is Undecodable else vector
         good = pack_floats(_vector(connection, known, row["query"], embed))
         assignments = ", ".join(f"{name} = ?" for name in fixed)
         connection.execute(f"UPDATE OR IGNORE cases SET {assignments} WHERE key = ?", [*fixed.values(), key])
         if connection.execute("SELECT pair FROM cases WHERE key = ?", (key,)).fetchone()[0] != fixed["pair"]:
-            raise InvalidInput("the same case is there twice")
+            raise InvalidInput("the same case is stored twice")
         connection.execute("UPDATE case_vector SET vector = ? WHERE key = ?", (good, key))
         _metadata(connection, row["namespace"], key, text["metadata"])
     except (CascadeError, LookupError, TypeError, ValueError, sqlite3.IntegrityError):
@@ -100,7 +101,7 @@ def _row(connection: sqlite3.Connection, query: str, key: Any) -> dict[str, Any]
 
 
 def _belonging(connection: sqlite3.Connection, key: int, row: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the namespace of a case, as the log knows it, and the number of its solution; a new one where that is lost."""
+    """Return the namespace of a case, as logged, and the id of its solution; a new id if the old one is lost."""
     namespace, solution = row["namespace"], row["solution"]
     if connection.execute("SELECT 1 FROM namespace WHERE id IS ?", (namespace,)).fetchone() is None:
         logged = (
@@ -116,7 +117,7 @@ def _belonging(connection: sqlite3.Connection, key: int, row: Mapping[str, Any])
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is to stand in place of counts and times that cannot be: those of a case that is new."""
+    """Return replacements for impossible counts and times: the values of a new case."""
     fixed: dict[str, Any] = {}
     try:
         rules.counts(row)
@@ -130,7 +131,7 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
     try:
         rules.one_of(row["source"], rules.SOURCES, "source")
     except InvalidInput:
-        fixed["source"] = "agent"  # who is trusted least
+        fixed["source"] = "agent"  # the least trusted source
     return fixed
 
 
@@ -144,7 +145,7 @@ def _vector(connection: sqlite3.Connection, stored: Any, query: str, embed: Embe
 
 
 def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: Any) -> None:
-    """Let a case's metadata be what its text says, row for row; nothing where that cannot be read."""
+    """Rebuild the rows of a case's metadata from its text; remove them if the text cannot be read."""
     try:
         metadata = rules.metadata_of(text)
     except InvalidInput:
@@ -155,7 +156,7 @@ def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: An
 
 
 def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
-    """Let the status of an episode be what its outcomes say; one that cannot be read goes, the case it made stays."""
+    """Set an episode's status to what its outcomes say; remove an unreadable episode, but keep its case."""
     del embed
     standing = "SELECT key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL ORDER BY key DESC"
     outcomes = [one for (one,) in connection.execute(standing, (key,)).fetchall()]
@@ -164,7 +165,7 @@ def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     for name in (name for name, value in row.items() if isinstance(value, Undecodable)):
         connection.execute(
             f"UPDATE OR IGNORE episode SET {name} = ? WHERE key = ?", (str(row[name]), key)
-        )  # as it can be shown
+        )  # decoded as far as possible
     try:
         rules.whole(key, "key", 1)
         rules.whole(row["namespace"], "namespace", 1)
@@ -222,7 +223,7 @@ def _field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 
 def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
-    """Give a solution a digest that no other has: which cases share it stays known."""
+    """Give a solution a new, unique digest: which cases share the solution stays known."""
     del embed
     whose = connection.execute("SELECT namespace FROM cases WHERE solution = ? LIMIT 1", (key,)).fetchone()
     if whose is None:
@@ -235,7 +236,7 @@ def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 def _namespace(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     del embed
-    if not is_namespace(key):  # what refers to it has a fault of its own
+    if not is_namespace(key):  # the rows that refer to it are faulty and are handled themselves
         connection.execute("DELETE FROM namespace WHERE id IS ?", (key,))
         return "namespaces removed"
     connection.execute("INSERT OR REPLACE INTO namespace (id, name) VALUES (?, ?)", (key, f"recovered-{key}"))
@@ -251,7 +252,7 @@ def _meta(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 
 def _sequence(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
-    """Let the next row of a table get the key after its last one."""
+    """Let the next row of a table get the key after the last one."""
     del embed
     if key in sequences.KEYS:
         sequences.follow_last(connection, key)
@@ -261,7 +262,7 @@ def _sequence(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 
 def _raw(key: Any) -> Any:
-    """Return the bytes of a text as they stand in the file."""
+    """Return the bytes of a text as stored in the file."""
     return key.raw if isinstance(key, Undecodable) else key.encode() if isinstance(key, str) else key
 
 

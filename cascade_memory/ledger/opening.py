@@ -1,4 +1,4 @@
-"""Opening the SQLite file of a ledger, which is made, or brought up to date, where that is needed."""
+"""Opens the SQLite file of a ledger; creates or upgrades it if necessary."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BUSY_MS = 30_000
 
 
 def check_sqlite() -> None:
-    """Refuse a version of SQLite that is too old."""
+    """Raise if SQLite is too old."""
     if sqlite3.sqlite_version_info < (3, 35):
         raise StoreError(f"this Python comes with SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed (RETURNING)")
 
 
 def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool) -> sqlite3.Connection:
-    """Return a connection to a ledger, or to one in RAM. The ``first`` one of a process makes sure that it is one of ours.
+    """Open a ledger, in a file or in RAM. The ``first`` connection of a process checks that the file is a ledger.
 
     ``name`` is the path as it was when the ledger was opened: the working directory may have changed since.
     """
@@ -40,7 +40,7 @@ def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool
     try:
         harden(connection)
         if first:
-            _prepare(connection, str(path))  # before anything is changed: the file may be somebody else's
+            _prepare(connection, str(path))  # before any change: the file may belong to another program
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -55,7 +55,7 @@ def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool
 
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
-    # Another process may be creating the file at this moment. Where there is nothing to do nobody is waited for.
+    # Another process may be creating the file right now. If there is nothing to do, do not wait for it.
     connection.execute("BEGIN" if _is_ready(connection) else "BEGIN IMMEDIATE")
     try:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

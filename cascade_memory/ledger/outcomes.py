@@ -1,4 +1,4 @@
-"""Settling an episode once."""
+"""Settles episodes: records their outcomes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _NONE = np.zeros(0, np.float32)
 
 
 class Settling:
-    """The part of the core that records outcomes."""
+    """The methods of the ledger that record outcomes."""
 
     connections: Connections
 
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
-        """Return an episode that is about to be settled; refuse an unknown or a foreign one."""
+        """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
         with self.connections.read() as connection:
             row = connection.execute(
                 """SELECT episode.key, episode.namespace, query, episode_vector.vector,
@@ -74,12 +74,12 @@ class Settling:
         with self.connections.write(durable=True, brings_vectors=True) as connection:
             found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
             if found is None:
-                raise UnknownEpisode(f"episode {new.episode_id!r} was forgotten a moment ago")
+                raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
             episode, status, told = found
             _check_confirmed(connection, new)
             standing = _standing(connection, episode) if status == "settled" else None
             if standing is None and status != "open":
-                raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and takes no reward any more")
+                raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
             if standing is not None and not _may_replace(standing, new):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
             reported = _reported(connection, new, episode)
@@ -116,7 +116,7 @@ class Settling:
             assert outcome is not None
             keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
             for recall, labels in new.agreement.items():
-                # A candidate may have been forgotten since the labels were made: then they belong to no one any more.
+                # A candidate may have been forgotten since the labels were made: such labels are dropped.
                 connection.execute(
                     "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
                     (pack_floats(labels), recall, 8 * len(labels)),
@@ -126,14 +126,14 @@ class Settling:
                 "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
                 (new.at, new.source, reported, episode),
             )
-            if not by_agent:  # what the host noted stands beside what an agent says, until somebody has judged it
+            if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
                 connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
             cases.note(connection, new.namespace, SETTLED, outcome)
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
 def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
-    """Refuse to confirm what is not on record any more."""
+    """Refuse to confirm a report that is no longer stored."""
     if new.confirms is None:
         return
     found = read_episode(connection, new.episode_id)
@@ -142,9 +142,9 @@ def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
 
 
 def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> int | None:
-    """Return how much an agent has reported of an episode that waits for somebody else's word; None where it does not.
+    """Return the size of an agent's report if it waits for confirmation; None if it does not.
 
-    Refuse what is more than a namespace may hold of that.
+    Raise if the namespace holds too many such reports.
     """
     if not new.waits:
         return None
@@ -155,7 +155,7 @@ def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> 
 
 
 def _metadata(connection: sqlite3.Connection, new: Settlement, told: str | None, withdrawn: int | None) -> Mapping[str, Any]:
-    """Return what is kept with an outcome: what it says itself, else what the one said that it replaces, and its episode's."""
+    """Return the metadata to store: the outcome's own, else those of the outcome it replaces, and the episode's."""
     said = dict(new.metadata)
     if not said and withdrawn is not None:
         said = said_of(connection, withdrawn)
@@ -172,7 +172,7 @@ def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
 
 
 def _may_replace(standing: dict[str, Any], new: Settlement) -> bool:
-    """Say whether an outcome takes the place of the standing one; False if it says the same, and an error if it may not."""
+    """Tell whether an outcome replaces the current one; False if both are the same; raise if it may not replace it."""
     if new.overwrite and not _is_less(standing, new):
         return True
     if _adds_to(standing, new):
@@ -181,17 +181,17 @@ def _may_replace(standing: dict[str, Any], new: Settlement) -> bool:
         return False
     said = f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before"
     if _is_less(standing, new):
-        raise AlreadyRewarded(f"{said}, and not by its agent: an agent's own report does not take the place of that")
+        raise AlreadyRewarded(f"{said}, and not by its agent: an agent's own report cannot replace that")
     raise AlreadyRewarded(f"{said}; pass overwrite=True to replace that by {new.value:g}")
 
 
 def _is_less(standing: dict[str, Any], new: Settlement) -> bool:
-    """Say whether an agent has something to say to what somebody else has said before."""
+    """Tell whether this is an agent's report on an episode that a trusted source has already judged."""
     return standing["source"] in TRUSTED_SOURCES and new.source not in TRUSTED_SOURCES
 
 
 def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
-    """Say whether an outcome may take the place of another unasked: it brings the solution, or a word that counts more."""
+    """Tell whether an outcome may replace another one without ``overwrite``: it adds the solution or a better source."""
     if _is_less(standing, new):
         return False
     trusted, was_trusted = new.source in TRUSTED_SOURCES, standing["source"] in TRUSTED_SOURCES

@@ -1,4 +1,4 @@
-"""Reading a ledger that cannot be written: on a full disk, in a folder without permission."""
+"""Opens a ledger for reading only if it cannot be written: on a full disk, or without permission."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ State = tuple[int, ...]
 
 
 def opened_for_reading(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """Return a connection that only reads, and whether it takes for granted that nobody writes.
+    """Open a read-only connection; return it, and whether it was opened as immutable (SQLite assumes that nobody writes).
 
-    The write-ahead log needs a ``-shm`` file beside the ledger. Where there is none and none can be made, the ledger can be
-    read without its log, if that is empty: as everybody leaves it who closes the folder.
+    The write-ahead log needs a ``-shm`` file beside the ledger. If that does not exist and cannot be created, the ledger can
+    only be read without its log, and only if the log is empty, as it is after every clean close.
     """
     check_plain(path)
     failure: sqlite3.Error | None = None
@@ -48,8 +48,8 @@ def opened_for_reading(path: Path) -> tuple[sqlite3.Connection, bool]:
         else:
             return connection, option != "mode=ro"
     raise StoreUnwritable(
-        f"{path} can neither be written nor read ({failure}): what was written last stands in {path.name}-wal, and reading "
-        "that needs room for a small file beside it; free some space, or check its permissions: nothing is lost"
+        f"{path} can neither be written nor read ({failure}): the newest writes are in {path.name}-wal, and reading that file "
+        "needs space for a small file beside it; free some space, or check its permissions: nothing is lost"
     ) from failure
 
 
@@ -59,7 +59,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     check_version(application, version, str(path))
     if version != SCHEMA_VERSION:
         raise StoreUnwritable(
-            f"{path} has schema version {version} and would have to be brought to {SCHEMA_VERSION}, but cannot be written; "
+            f"{path} has schema version {version} and must be upgraded to {SCHEMA_VERSION}, but cannot be written; "
             "check its permissions and its disk"
         )
     check_structure(connection, version, str(path))
@@ -71,7 +71,7 @@ def _has_log(path: Path) -> bool:
 
 
 def state_of(path: Path) -> State:
-    """Return what changes when somebody writes the ledger."""
+    """Return values that change whenever the ledger is written."""
     found: list[int] = []
     for name in (path, f"{path}-wal"):
         try:

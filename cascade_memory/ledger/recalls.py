@@ -1,4 +1,4 @@
-"""Rows of recalls and of the episodes they belong to."""
+"""Rows of recalls, and of the episodes that they belong to."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from cascade_memory.ledger.rows import (
 )
 from cascade_memory.ports.policy import Feedback, Slate
 
-SEARCHES_KEPT = 2_048  # of a folder
+SEARCHES_KEPT = 2_048  # per folder
 
 
 class Recalling:
-    """The part of the core that writes recalls down."""
+    """The methods of the ledger that record recalls."""
 
     connections: Connections
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
-        """Store a recall, opening its episode if that is new; refuse it if something was forgotten after a line of the log."""
+        """Store a recall, and open its episode if that is new; raise if data in it was forgotten after this log line."""
         with self.connections.write(durable=False, brings_vectors=True) as connection:
             if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
                 raise UnknownEpisode(
@@ -74,7 +74,7 @@ class Recalling:
 
 
 def _forgotten(connection: sqlite3.Connection, entry: RecallRecord, since: int) -> bool:
-    """Say whether what was forgotten since may have meant this recall: by its metadata, its episode, a candidate, or wholly."""
+    """Tell whether data forgotten since may be part of this recall: its metadata, its episode, a candidate, or everything."""
     query = "SELECT kind, ref FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?)"
     lines = connection.execute(query, (since, entry.namespace, CASE_REMOVED, FORGOTTEN, PURGED)).fetchall()
     candidates = set(entry.candidates.tolist()) if lines else set[int]()
@@ -90,13 +90,13 @@ def _packed(shadow: Opinion | None) -> tuple[str | None, bytes | None, bytes | N
 
 
 def _drop_old_searches(connection: sqlite3.Connection) -> None:
-    """Keep the last searches only: nothing is ever learned from them."""
+    """Keep only the newest searches: nothing is ever learned from searches."""
     oldest = "SELECT key FROM recall WHERE episode IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?"
     connection.execute(f"DELETE FROM recall WHERE episode IS NULL AND key <= ({oldest})", (SEARCHES_KEPT,))
 
 
 def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, str]:
-    """Return the key and the query of the recall's episode, which is opened if it is new."""
+    """Return the key and the query of the recall's episode; open the episode if it is new."""
     opened = connection.execute(
         """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
            VALUES (?, ?, ?, ?, ?, ?, 'open', ?) ON CONFLICT DO NOTHING RETURNING key""",
@@ -118,7 +118,7 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
 
 
 def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, metadata: Mapping[str, Any]) -> None:
-    """Keep whose episode this is; what was said earlier is kept where this says nothing else."""
+    """Store metadata of an episode; earlier values stay unless a new value replaces them."""
     if metadata:
         both = {**metadata_of(connection, episode), **metadata}
         connection.execute("UPDATE episode SET metadata = ? WHERE key = ?", (pack_metadata(both), episode))
@@ -126,12 +126,12 @@ def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, 
 
 
 def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, Any]:
-    """Return what an episode's recalls were told of it."""
+    """Return the metadata that an episode's recalls were given."""
     (packed,) = connection.execute("SELECT metadata FROM episode WHERE key = ?", (episode,)).fetchone()
     return metadata_if_readable(packed) if packed else {}
 
 
-# The vector of a recall's query, where that is its episode's.
+# The vector of a recall's query, if that is also its episode's query.
 _VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.episode AND recall.query IS NULL)"
 FEEDBACK_COLUMNS = f"recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement, {_VECTOR}"
 SHADOW_COLUMNS = f"recall.key, candidates, groups, chosen, numbers, shadow_numbers, shadow_context, shown, agreement, {_VECTOR}"
@@ -139,7 +139,7 @@ _OPINION = 2  # columns of shadow_numbers before the features
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
-    """Build what a policy learns from out of a row of ``FEEDBACK_COLUMNS``."""
+    """Build a policy's lesson from a row of ``FEEDBACK_COLUMNS``."""
     key, candidates, groups, chosen, numbers, features, context, shown, agreement, query = row
     n = len(candidates) // 8
     of_solutions, places = int_arrays(groups, chosen)
@@ -166,20 +166,20 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
 
 
 def shadow_feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
-    """Build what the shadow learns from out of a row of ``SHADOW_COLUMNS``: what was shown, as its own encoder saw it."""
+    """Build the shadow's lesson from a row of ``SHADOW_COLUMNS``: what was shown, with the features of its own encoder."""
     n = len(row[1]) // 8
     numbers = unpack_floats(row[5]).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
     return feedback((*row[:5], pack_floats(numbers[:, _OPINION:]), *row[6:]), reward, weight)
 
 
 def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return (places, propensity) of what a shadow would have shown of n candidates."""
+    """Return (places, propensity) of what a shadow would have shown, for n candidates."""
     table = unpack_floats(numbers).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
     return table[:, 0], table[:, 1]
 
 
 def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
-    """Return the keys of the cases that an episode was shown, in order, without repeats."""
+    """Return the keys of the cases that an episode was shown, in order, without duplicates."""
     keys: dict[int, None] = {}
     rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
     for shown in usable(rows, picked):
@@ -189,7 +189,7 @@ def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
 
 
 def count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:
-    """Count an outcome for the cases that its episode was shown; with ``sign=-1`` take that back."""
+    """Count an outcome for the cases that its episode was shown; ``sign=-1`` undoes this."""
     for key in shown_cases(connection, episode):
         connection.execute(
             "UPDATE cases SET shown = max(0, shown + ?), succeeded = max(0.0, succeeded + ?) WHERE key = ?",

@@ -1,4 +1,4 @@
-"""Taking an outcome back, and what agents have reported of their episodes while nobody else has said how they went."""
+"""Withdraws outcomes, and limits how many unconfirmed reports of agents may wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cascade_memory.ledger.verifications import reconsider, said_of
 
 
 def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: int) -> None:
-    """Refuse more than a namespace may hold of what has nobody's word but an agent's."""
+    """Raise if a namespace would hold too many unconfirmed reports of agents."""
     count, held = connection.execute(
         "SELECT count(*), coalesce(sum(reported), 0) FROM episode WHERE namespace = ? AND reported IS NOT NULL", (namespace,)
     ).fetchone()
@@ -26,11 +26,11 @@ def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: 
 
 
 def withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome: int) -> None:
-    """Take back what the standing outcome did: its case, its labels, its counts."""
+    """Undo what the current outcome did: its case, its labels, its counts."""
     episode, value, case_key = connection.execute(
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
-    # Nobody would find again what it said, to forget it.
+    # A withdrawn outcome cannot be found by its content any more, so that content must not stay.
     gone = "withdrawn_at = ?, metadata = NULL, solution_kind = NULL, solution = NULL"
     connection.execute(f"UPDATE outcome SET {gone} WHERE key = ?", (at, outcome))
     connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
@@ -42,7 +42,7 @@ def withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome:
 
 
 def take_back_report(connection: sqlite3.Connection, episode_id: str, at: float) -> None:
-    """Open an episode again of which only its agent has said how it went. Whose it is stays known."""
+    """Withdraw an agent's own report and open the episode again. The episode's metadata stay."""
     row = connection.execute(
         """SELECT episode.key, episode.namespace, outcome.key FROM episode JOIN outcome ON outcome.episode = episode.key
            WHERE episode.id = ? AND episode.status = 'settled' AND episode.source = 'agent' AND withdrawn_at IS NULL""",

@@ -1,6 +1,6 @@
-"""What stands in rows: values as SQLite keeps them, and rows as they can be used.
+"""Converts values and rows between SQLite's form and ours.
 
-A file that somebody has edited may hold texts that are none, and numbers where texts belong: recall must not fail for one.
+A file that was edited may hold invalid texts, and numbers where texts belong: a recall must not fail because of one row.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from cascade_memory.domain.trajectory import Solution, Trajectory
 
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
-_CHUNK = 500  # host parameters a statement
-_NORM_TOLERANCE = 4e-3  # of the square
+_CHUNK = 500  # SQL parameters per statement
+_NORM_TOLERANCE = 4e-3  # of the squared norm
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def pack_floats(array: NDArray[np.floating]) -> bytes:
-    """Return little-endian float32 bytes.
+    """Pack an array as little-endian float32 bytes.
 
     >>> unpack_floats(pack_floats(np.array([0.5, 1.0])))
     array([0.5, 1. ], dtype=float32)
@@ -43,7 +43,7 @@ def unpack_floats(blob: bytes, columns: int | None = None) -> NDArray[np.float32
 
 
 def pack_ints(array: NDArray[np.integer]) -> bytes:
-    """Return little-endian int64 bytes."""
+    """Pack an array as little-endian int64 bytes."""
     return np.ascontiguousarray(array, "<i8").tobytes()
 
 
@@ -53,28 +53,28 @@ def unpack_ints(blob: bytes) -> NDArray[np.int64]:
 
 
 def int_blobs(*arrays: NDArray[np.integer]) -> tuple[bytes, ...]:
-    """Return ``pack_ints`` of each."""
+    """Apply ``pack_ints`` to each array."""
     return tuple(np.ascontiguousarray(array, "<i8").tobytes() for array in arrays)
 
 
 def float_blobs(*arrays: NDArray[np.floating]) -> tuple[bytes, ...]:
-    """Return ``pack_floats`` of each."""
+    """Apply ``pack_floats`` to each array."""
     return tuple(np.ascontiguousarray(array, "<f4").tobytes() for array in arrays)
 
 
 def int_arrays(*blobs: bytes) -> tuple[NDArray[np.int64], ...]:
-    """Return ``unpack_ints`` of each."""
+    """Apply ``unpack_ints`` to each blob."""
     return tuple(np.frombuffer(blob, "<i8").astype(np.int64) for blob in blobs)
 
 
 def picked(row: tuple[bytes, bytes]) -> NDArray[np.int64]:
-    """Return those of some numbers that stand at the places that the second blob names."""
+    """Return the numbers in the first blob at the positions in the second."""
     numbers, places = int_arrays(*row)
     return numbers[places]
 
 
 def float_arrays(*blobs: bytes) -> tuple[NDArray[np.float32], ...]:
-    """Return ``unpack_floats`` of each."""
+    """Apply ``unpack_floats`` to each blob."""
     return tuple(np.frombuffer(blob, "<f4").astype(np.float32) for blob in blobs)
 
 
@@ -108,7 +108,7 @@ def unpack_solution(kind: str | None, text: str | None) -> Solution | None:
 
 
 def solution_of(kind: str, text: str) -> Solution:
-    """Read a solution that is certainly there."""
+    """Read a solution that is known to exist."""
     return cast("Solution", unpack_solution(kind, text))
 
 
@@ -118,7 +118,7 @@ def solution_of(kind: str, text: str) -> Solution:
 def fetched(
     connection: sqlite3.Connection, query: str, values: Sequence[Any], enough: Callable[[list[Any]], bool] | None = None
 ) -> list[Any]:
-    """Return all rows of a query, or those until there are enough; in texts that are not UTF-8, what is not is replaced."""
+    """Return all rows of a query, or rows until ``enough`` says so; bytes that are not UTF-8 are replaced."""
     try:
         return _until(enough, connection.execute(query, values))
     except sqlite3.OperationalError as error:
@@ -132,7 +132,7 @@ def fetched(
 
 
 def fetched_for(connection: sqlite3.Connection, query: str, keys: Sequence[Any], *values: Any) -> list[Any]:
-    """Return the rows of a query ``... IN (<keys>) ...``, as many keys at a time as one statement takes; more values follow."""
+    """Run a query ``... IN (<keys>) ...`` for many keys, in chunks of what one statement takes; ``values`` follow the keys."""
     rows: list[Any] = []
     for start in range(0, len(keys), _CHUNK):
         part = keys[start : start + _CHUNK]
@@ -157,7 +157,7 @@ def _replaced(raw: bytes) -> str:
 
 
 def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
-    """Return what is made of rows, without those of which nothing can be made; the doctor says which they are."""
+    """Convert rows, and leave out those that cannot be read; the doctor reports which they are."""
     found: list[_T] = []
     for row in rows:
         try:
@@ -168,20 +168,20 @@ def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
 
 
 def solution_if_readable(kind: str | None, text: str | None) -> Solution | None:
-    """Return a solution, or None where it cannot be read."""
+    """Return a solution, or None if it cannot be read."""
     if text is None:
         return None
     return next(iter(usable([(kind, text)], lambda both: unpack_solution(*both))), None)
 
 
 def metadata_if_readable(text: str | None) -> dict[str, Any]:
-    """Return metadata that was stored as JSON, or none where it cannot be read."""
+    """Parse metadata that were stored as JSON; empty if they cannot be read."""
     found = next(iter(usable([text or "{}"], json.loads)), None)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
-    """Return the rows that end with a vector of the usual length and of norm one, and these vectors."""
+    """Split off the vectors at the end of rows; rows whose vector has another length or a norm other than one are left out."""
     sizes = Counter([len(row[-1]) for row in rows]) if len(rows) > 1 else {len(row[-1]): 1 for row in rows}
     size = max(sizes, key=sizes.__getitem__, default=0)
     if not size or size % 4:
@@ -189,7 +189,7 @@ def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
     if len(sizes) > 1:
         rows = [row for row in rows if len(row[-1]) == size]
     vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
-    with np.errstate(all="ignore"):  # one bad number makes a bad square
+    with np.errstate(all="ignore"):  # a bad number shows in the squared norm
         squares = np.einsum("nd,nd->n", vectors, vectors) if len(rows) > 1 else np.dot(vectors[0], vectors[0])[None]
     good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
     return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])

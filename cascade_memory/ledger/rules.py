@@ -1,4 +1,4 @@
-"""What a row of the ledger, or a record of an export, must be like. Strict: a bool is no number, and nothing is converted."""
+"""Rules for rows of the ledger and records of an export. They are strict: a bool is not a number, nothing is converted."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_soluti
 
 Row: TypeAlias = Mapping[str, Any]
 
-GREATEST = 2**53  # of a key or a count
+GREATEST = 2**53  # greatest key or count
 _LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
-_LARGEST = 1e12  # of a feature
-_TOLERANCE = 1e-3  # of what was added up in floating point
-_NAME_CHARS = 10_000  # of a policy or an encoder: somebody else's may be called anything
-_SURROGATE = re.compile("[\ud800-\udfff]")  # which no file can hold
+_LARGEST = 1e12  # greatest absolute value of a feature
+_TOLERANCE = 1e-3  # for sums of floating-point numbers
+_NAME_CHARS = 10_000  # of a policy or an encoder: users may choose any name
+_SURROGATE = re.compile("[\ud800-\udfff]")  # surrogates cannot be encoded as UTF-8
 _HEX = re.compile("[0-9a-f]{32}")
 _ENDED = ("ok", "error", "interrupted")
 _SOLUTION_KINDS = ("text", "trajectory")
@@ -47,7 +47,7 @@ _NO_FLOATS = np.zeros(0, np.float32)
 
 
 def whole(value: object, name: str, low: int = 0, high: int = GREATEST) -> int:
-    """Return a whole number within bounds.
+    """Check a whole number within bounds.
 
     >>> whole(True, "copies")
     Traceback (most recent call last):
@@ -59,7 +59,7 @@ def whole(value: object, name: str, low: int = 0, high: int = GREATEST) -> int:
 
 
 def number(value: object, name: str, low: float, high: float) -> float:
-    """Return a number within bounds, which nan is not.
+    """Check a number within bounds; nan is refused.
 
     >>> number(1e300, "novelty", 0.0, 1.0)
     Traceback (most recent call last):
@@ -71,33 +71,33 @@ def number(value: object, name: str, low: float, high: float) -> float:
 
 
 def moment(value: object, name: str) -> float:
-    """Return a time: seconds since 1970."""
+    """Check a time: seconds since 1970."""
     return number(value, name, 0.0, _LAST_MOMENT)
 
 
 def one_of(value: object, allowed: tuple[str, ...], name: str) -> str:
-    """Return one of some words."""
+    """Check that a value is one of the allowed words."""
     if type(value) is not str or value not in allowed:
         raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {_said(value)}")
     return value
 
 
 def name_of(value: object, name: str) -> str:
-    """Return what somebody calls a policy or an encoder."""
+    """Check the name of a policy or an encoder."""
     if type(value) is not str or len(value) > _NAME_CHARS or _SURROGATE.search(value):
         raise InvalidInput(f"{name} must be a text of at most {_NAME_CHARS:,} characters, not {_said(value)}")
     return value
 
 
 def hex_of(value: object, name: str) -> str:
-    """Return a digest."""
+    """Check a digest."""
     if type(value) is not str or not _HEX.fullmatch(value):
         raise InvalidInput(f"{name} must be 32 hexadecimal digits, not {_said(value)}")
     return value
 
 
 def blob(value: object, name: str, item: int) -> bytes:
-    """Return bytes that hold whole items."""
+    """Check bytes that hold a whole number of items."""
     if type(value) is not bytes or len(value) % item:
         raise InvalidInput(f"{name} must be bytes, {item} for each number")
     return value
@@ -111,19 +111,19 @@ def _said(value: object) -> str:
 
 
 def unit_vector(value: object, dimension: int | None) -> NDArray[np.float32]:
-    """Return a vector if it has its length and norm one."""
+    """Check a vector's length and that its norm is one; return it."""
     vector = unpack_floats(blob(value, "the vector", 4))
     if not len(vector) or (dimension is not None and len(vector) != dimension):
         raise InvalidInput(f"the vector has {len(vector)} numbers, not {dimension}")
     with np.errstate(all="ignore"):
-        norm = float(np.sqrt(np.dot(vector, vector)))  # one bad number makes it one
+        norm = float(np.sqrt(np.dot(vector, vector)))  # a nan or infinity makes the norm one too
     if not abs(norm - 1.0) <= _TOLERANCE:
         raise InvalidInput("the vector must be finite numbers of norm 1")
     return vector
 
 
 def solution(kind: object, text: object, *, needed: bool = False) -> Solution | None:
-    """Return a solution as it was stored: its kind and its text."""
+    """Parse a solution from its stored kind and text."""
     if kind is None and text is None and not needed:
         return None
     if type(text) is not str:
@@ -133,22 +133,22 @@ def solution(kind: object, text: object, *, needed: bool = False) -> Solution | 
     except CascadeError:
         raise
     except Exception as error:
-        raise InvalidInput(f"the solution is no trajectory ({type(error).__name__})") from error
+        raise InvalidInput(f"the solution is not a trajectory ({type(error).__name__})") from error
 
 
 def json_object(text: object, name: str) -> dict[str, Any]:
-    """Return an object that was stored as JSON."""
+    """Parse an object that was stored as JSON."""
     try:
         found = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} is not JSON") from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"{name} is no JSON object")
+        raise InvalidInput(f"{name} is not a JSON object")
     return cast("dict[str, Any]", found)
 
 
 def metadata_of(text: object) -> dict[str, MetadataValue]:
-    """Return metadata that was stored as JSON."""
+    """Parse metadata that were stored as JSON."""
     return check_metadata(json_object(text, "the metadata"))
 
 
@@ -156,7 +156,7 @@ def metadata_of(text: object) -> dict[str, MetadataValue]:
 
 
 def episode(row: Row) -> None:
-    """Refuse an episode that cannot be one."""
+    """Reject an invalid episode."""
     check_id(row["id"], "id")
     check_query(row["query"])
     if row["thread"] is not None:
@@ -172,14 +172,14 @@ def episode(row: Row) -> None:
 
 
 def attempt(row: Row) -> None:
-    """Refuse what cannot be the end of a run."""
+    """Reject an invalid end of a run."""
     one_of(row["status"], _ENDED, "status")
     solution(row["solution_kind"], row["solution"])
     moment(row["at"], "at")
 
 
 def case(row: Row) -> None:
-    """Refuse a case that cannot be one; its text and its vector have rules of their own."""
+    """Reject an invalid case; its text and its vector have their own rules."""
     check_id(row["id"], "id")
     check_query(row["query"])
     one_of(row["source"], SOURCES, "source")
@@ -191,7 +191,7 @@ def case(row: Row) -> None:
 
 
 def counts(row: Row) -> None:
-    """Refuse numbers that would make a case outlive every other, or go before."""
+    """Reject counts that would make a case evicted never, or always first."""
     whole(row["copies"], "copies", 1)
     shown = whole(row["shown"], "shown")
     number(row["succeeded"], "succeeded", -_TOLERANCE, shown + _TOLERANCE * (shown + 1))
@@ -204,7 +204,7 @@ def k_and_forgot(k: object) -> tuple[object, int]:
 
 
 def recall(row: Row) -> None:
-    """Refuse a recall whose arrays do not belong together: every later look at them would fail."""
+    """Reject a recall whose arrays do not fit together: every later read would fail."""
     check_id(row["id"], "id")
     if row["query"] is not None:
         check_query(row["query"])
@@ -226,7 +226,7 @@ def recall(row: Row) -> None:
 def _arrays(row: Row, n: int) -> None:
     chosen = unpack_ints(blob(row["chosen"], "chosen", 8))
     if len(blob(row["groups"], "groups", 8)) != 8 * n or (len(chosen) and (chosen.min() < 0 or chosen.max() >= n)):
-        raise InvalidInput("its groups, or what was chosen, are not those of its candidates")
+        raise InvalidInput("its groups or its chosen places do not fit its candidates")
     if len(np.unique(chosen)) != len(chosen):
         raise InvalidInput("a candidate was chosen twice")
     numbers = _floats(row, "numbers")
@@ -269,7 +269,7 @@ def _shares(array: NDArray[np.float32]) -> bool:
 
 
 def outcome(row: Row) -> None:
-    """Refuse an outcome that cannot be one."""
+    """Reject an invalid outcome."""
     number(row["value"], "value", 0.0, 1.0)
     one_of(row["source"], SOURCES, "source")
     moment(row["at"], "at")
@@ -283,7 +283,7 @@ def outcome(row: Row) -> None:
 
 
 def addition(row: Row) -> None:
-    """Refuse what cannot be the word of somebody who put a case in by hand; its metadata has rules of its own."""
+    """Reject an invalid record of an addition by hand; its metadata have their own rules."""
     one_of(row["source"], SOURCES, "source")
     moment(row["at"], "at")
     if row["solution"] is not None and type(row["solution"]) is not str:
@@ -291,10 +291,10 @@ def addition(row: Row) -> None:
 
 
 def field(row: Row) -> None:
-    """Refuse a value of metadata that cannot be one."""
+    """Reject an invalid metadata value."""
     value = row["value"]
     if type(row["name"]) is not str or not row["name"] or len(row["name"]) > MAX_ID_CHARS:
         raise InvalidInput("the name of a field must be a text")
     known = value in (b"\x00", b"\x01") if type(value) is bytes else type(value) in (str, int, float)
     if not known or (type(value) is float and not math.isfinite(value)):
-        raise InvalidInput(f"{row['name'][:80]!r} has a value that is no metadata")
+        raise InvalidInput(f"{row['name'][:80]!r} has a value that metadata cannot have")

@@ -1,8 +1,8 @@
-"""Running time: for how long a folder has certainly been there. No wall clock can push it.
+"""Running time: for how long a folder has certainly existed, independent of any wall clock.
 
-It is counted by the clock that a system starts at its boot, which nobody sets, and all processes share. The folder notes how
-much was counted, and when by the clock of which boot. Under the clock of another boot (or of another machine, whose boot was
-long ago) nothing is known of the time in between, and nothing is counted: running time never exceeds what has really passed.
+It is counted by the clock that starts when the system boots, which nobody sets and all processes share. The folder notes how
+much was counted, until when, and on the clock of which boot. After another boot (or on another machine) the time in between
+is unknown and not counted: running time never exceeds the time that has really passed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import uuid
 from pathlib import Path
 
 _NOTE = "running"
-_EVERY = 60.0  # seconds: so much is lost at most when the machine is switched off
+_EVERY = 60.0  # seconds: the most that is lost when the machine is switched off
 
 
 def clock() -> float:
-    """Return the seconds since the boot, those asleep included where the system counts them."""
+    """Return the seconds since the boot, including time asleep if the system counts that."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def boot() -> str:
-    """Return which clock that is; where the system does not tell, each process has its own."""
+    """Identify the boot; if the system does not tell, each process counts as its own boot."""
     return _boot_of(os.getpid())
 
 
@@ -42,11 +42,11 @@ def _boot_of(pid: int) -> str:
 
 
 def now(connection: sqlite3.Connection, *, note: bool = False) -> float:
-    """Return the running time, inside a transaction that writes; with ``note``, write down what was counted so far."""
+    """Return the running time, inside a transaction that writes; with ``note``, record it."""
     counted, at, where = _noted(connection)
     moment, here = clock(), boot()
     if where != here:
-        _write(connection, counted, moment, here)  # what is verified now has no part in what was counted elsewhere
+        _write(connection, counted, moment, here)  # a new boot: counting goes on from the recorded time
         return counted
     passed = max(0.0, moment - at)
     if passed > _EVERY or (note and passed):
@@ -71,7 +71,7 @@ def _read(note: object) -> tuple[float, float, str]:
         counted, at, where = json.loads(note)  # type: ignore[arg-type] - of an edited file it may be anything
         return max(0.0, float(counted)), float(at), str(where)
     except (ValueError, TypeError, RecursionError, OverflowError):
-        return 0.0, 0.0, ""  # somebody has edited it: running time begins anew, and nothing goes too early
+        return 0.0, 0.0, ""  # the note was edited: running time starts again, so nothing expires too early
 
 
 def _write(connection: sqlite3.Connection, counted: float, at: float, where: str) -> None:

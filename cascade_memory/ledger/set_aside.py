@@ -1,4 +1,4 @@
-"""Cases that have expired, as rows: they wait for a while in tables of their own, and can be forgotten there like any other."""
+"""The rows of expired cases: they are kept for some days in separate tables, and can be forgotten there like any other case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> list[tuple[int, str]]:
-    """Delete expired cases for good; return (key, id) of those that were there."""
+    """Delete expired cases for good; return (key, id) of those that existed."""
     gone: list[tuple[int, str]] = []
     for key in keys:
         if connection.execute("SELECT 1 FROM expired WHERE key = ?", (key,)).fetchone() is None:

@@ -57,5 +57,5 @@ def test_it_is_served_mended_and_opened_again(tmp_path: Path, what: str):
 def test_a_row_after_which_no_other_can_come_is_refused_and_not_taken_for_a_full_disk(tmp_path: Path):
     filled(tmp_path / "memory")
     _edit(tmp_path / "memory", "UPDATE recall SET key = 9223372036854775807 WHERE key = 2")
-    with pytest.raises(StoreCorrupt, match="a row of recall with the number 9223372036854775807"):
+    with pytest.raises(StoreCorrupt, match="a row of recall with the impossible key 9223372036854775807"):
         opened(tmp_path / "memory")
