@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.cli import main
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench import stages
 from cascade_memory.evaluation.bench.methods import KNOWN, METHODS
 from cascade_memory.evaluation.bench.plan import SUITES, Run, Suite
@@ -239,6 +240,16 @@ def test_a_run_that_breaks_ends_the_benchmark_and_costs_no_row(streams, tmp_path
     kept = Rows(tmp_path / "rows.jsonl").rows
     assert 2 <= len(kept) < 199
     assert 2 not in {row["seed"] for row in kept}
+
+
+def test_a_ranker_that_fails_is_not_measured_as_similarity(streams, tmp_path, monkeypatch):
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("a policy with a mistake")
+
+    monkeypatch.setattr(LightPolicy, "select", broken)
+    with pytest.raises(CascadeError, match=r"'CASCADE' was not measured.*rank \d+ times.*a policy with a mistake"):
+        run([Run("rca", "CASCADE", 0, 20)], streams, tmp_path / "rows.jsonl", jobs=1, progress=False)
+    assert Rows(tmp_path / "rows.jsonl").rows == []
 
 
 @pytest.mark.parametrize("wrong", [["--limit", "-5"], ["--limit", "0"], ["--seeds", "0"], ["--jobs", "0"]])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wrong_cases
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
@@ -42,6 +42,8 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         rewards = Rewards(run.rewards, len(stage.queries), run.seed)
         wrong = _wrong_cases(run, stage)
         steps, spent = _steps(stage, memory, wrong, helped or partial(_played, stage, memory, rewards))
+        if memory is not None:
+            _check_nothing_failed(memory, run.method)
         success, right = [step.attempt.success for step in steps], stage.solutions
         return {
             **asdict(run),
@@ -67,6 +69,15 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         if memory is not None:
             memory.close()
         stage.close()
+
+
+def _check_nothing_failed(memory: Memory, method: str) -> None:
+    """Raise an error if the memory failed open: its row would be that of another method, such as plain similarity."""
+    health = memory.health()
+    if health.failures:
+        counts = ", ".join(f"{step} {count} times" for step, count in sorted(health.failures.items()))
+        why = f"the memory failed on the way ({counts}); last: {health.last_error}"
+        raise CascadeError(f"{method!r} was not measured, since {why}")
 
 
 def _wrong_cases(run: Run, stage: Stage) -> WrongCases:
