@@ -66,6 +66,8 @@ class LightPolicy:
         start: Floats | None = None,
     ) -> None:
         prior = np.append(COSINE_WEIGHT, np.zeros(dimension - 1)) if start is None else np.array(start, np.float64)
+        if prior.shape != (dimension,) or not np.isfinite(prior).all():
+            raise ValueError(f"start must be {dimension} finite numbers, one for each signal; it has the shape {prior.shape}")
         self._prior, self._precision = prior, precision
         self._hindsight, self._credit = hindsight, credit
         self._lean_on = lean_on  # shared weights as the mean of the prior, instead of ``start``

@@ -1,4 +1,4 @@
-"""From text to numbers: embedders, pair encoders, and the judgement whether two solutions agree."""
+"""From text to numbers: embedders, pair encoders, and matchers, which judge whether two solutions agree."""
 
 from __future__ import annotations
 

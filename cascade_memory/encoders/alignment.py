@@ -1,4 +1,4 @@
-"""Do cases that are alike in one paragraph have alike solutions? Found out from the stored cases alone, before any reward."""
+"""Do cases with a similar paragraph have similar solutions? The stored cases alone answer this, before any reward."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from cascade_memory.encoders.lexical import Rarity, shared_letters
 from cascade_memory.ports.pair_encoder import Candidates
 
-TEXT_CHARS = 1_000  # of each text that are compared
+TEXT_CHARS = 1_000  # characters of each text that are compared
 _BETWEEN = re.compile(r"\r?\n[ \t]*\r?\n\s*")
-_EARLIER = 16  # cases that a new one is compared with
-_CLOSELY = 1_024  # cases after which one in _EARLIER is compared: what paragraphs say rarely changes
+_EARLIER = 16  # a new case is compared with this many earlier ones
+_CLOSELY = 1_024  # cases; after them only one case in _EARLIER is compared, since the answer rarely changes
 
 
 def has_ends(text: str) -> bool:
@@ -28,7 +28,7 @@ def has_ends(text: str) -> bool:
 
 
 def ends_of(text: str) -> tuple[str, str]:
-    r"""Return the first and the last paragraph; nothing for a last one that lies beyond what is compared.
+    r"""Return the first and the last paragraph; the last one is empty if it lies beyond the compared part of the text.
 
     >>> ends_of("A kitchen.\n\nA fridge.\n\nPut the cup away.")
     ('A kitchen.', 'Put the cup away.')
@@ -48,22 +48,25 @@ class _Earlier:
 
 
 class Alignment:
-    """How much the first and the last paragraph say of the solution, beside what the embedding of the whole text says.
+    """How much the first and the last paragraph say about the solution, compared with the embedding of the whole text.
 
-    Each new case is compared with the sixteen before it. The correlation of a paragraph's likeness with the likeness of the
-    solutions, less one standard error, over the best one: 1 where it says as much as the whole text, 0 for greetings.
+    Each new case is compared with the sixteen cases before it. A paragraph's weight is the correlation between the similarity
+    of the paragraphs and the similarity of the solutions, minus one standard error, divided by the best such correlation. It is
+    1 for a paragraph that says as much as the whole text, and 0 for a greeting.
     """
 
     def __init__(self) -> None:
         self._earlier: deque[_Earlier] = deque(maxlen=_EARLIER)
         self._cases = 0
-        self.pairs = 0.0  # of cases that were compared
-        self._sums = np.zeros(4)  # of the likeness of whole texts, openings, closings, solutions
+        self.pairs = 0.0  # pairs of cases that were compared
+        self._sums = np.zeros(4)  # of the similarity of whole texts, first paragraphs, last paragraphs, solutions
         self._products = np.zeros((4, 4))
-        self.weights: NDArray[np.float32] = np.zeros(2, np.float32)  # replaced as a whole: others read it meanwhile
+        self.weights: NDArray[np.float32] = np.zeros(
+            2, np.float32
+        )  # replaced as a whole, since other threads read it meanwhile
 
     def retain(self, cases: Candidates, rarity: Rarity) -> None:
-        """Compare those of the new cases that have several paragraphs with the ones before them."""
+        """Compare the new cases that have several paragraphs with the cases before them."""
         counted = self._cases
         for place, text in enumerate(cases.texts):
             if not has_ends(text):
@@ -100,5 +103,5 @@ class Alignment:
         covariance = self._products / self.pairs - np.outer(mean, mean)
         deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
         says = covariance[:3, 3] / (deviation[:3] * deviation[3])
-        surely = says - 1.0 / np.sqrt(self._cases)  # pairs share cases: only these are independent
+        surely = says - 1.0 / np.sqrt(self._cases)  # pairs share cases, so only the cases count as independent
         return np.clip(surely[1:] / max(says.max(), 1e-9), 0.0, 1.0).astype(np.float32)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 
 class BorrowedEmbedder:
-    """Wraps a function that embeds documents. Its identity is stored with the vectors; another model will be refused.
+    """Wraps a function that embeds documents. Its identity is stored with the vectors, and another model is refused later.
 
-    Cases and tasks are the same kind of text: never wrap one that embeds queries, which some models prefix differently.
+    Cases and tasks are the same kind of text. Do not wrap a function that embeds queries: some models add another prefix there.
 
     >>> BorrowedEmbedder(lambda texts: [[1.0, 0.0]] * len(texts), "constant").dimension
     2
@@ -25,7 +25,7 @@ class BorrowedEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors; asks the model once if nothing was embedded yet."""
+        """The length of the vectors; if nothing was embedded yet, the model is asked once."""
         if self._dimension is None:
             self.embed(["dimension"])
         assert self._dimension is not None

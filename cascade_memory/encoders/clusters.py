@@ -1,4 +1,4 @@
-"""Queries that had the same solution form a cluster; how far is a new query from each?"""
+"""Queries with the same solution form a cluster; how far is a new query from each cluster?"""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cascade_memory.bandit.products import inverse_cholesky, product
 Vectors = NDArray[np.float32]
 Lookup = Callable[[NDArray[np.int64]], Vectors]  # vectors of case keys
 
-_REFRESH_EVERY = 64  # retained cases between two looks at the covariance
-_ENOUGH = 50  # deviations from a cluster's mean before the covariance says anything
+_REFRESH_EVERY = 64  # retained cases between two updates of the covariance
+_ENOUGH = 50  # deviations from cluster means that a first covariance needs
 
 
 class SolutionClusters:
     """A linear discriminant that grows with the stream.
 
-    Each solution has the mean of its queries; all share one within-cluster covariance, shrunk towards a sphere by the oracle
-    approximating rule (Chen et al. 2010). A candidate scores minus half the Mahalanobis distance from the query to the mean of
-    its solution, shrunk by n / (n + 1) because a mean of one is no mean.
+    Each solution has the mean of its queries. All solutions share one within-cluster covariance, shrunk towards a sphere by
+    oracle approximating shrinkage (Chen et al. 2010). The score of a candidate is minus half the squared Mahalanobis distance
+    from the query to the mean of its solution, multiplied by n / (n + 1), since the mean of few queries is uncertain.
 
-    A solution with a single case costs two integers: its vector is looked up when needed.
+    A solution with a single case needs two integers only: its vector is looked up when it is needed.
     """
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
@@ -31,13 +31,13 @@ class SolutionClusters:
         self.single: dict[int, int] = {}  # solution -> the key of its only case
         self.several: dict[int, tuple[Vectors, int]] = {}  # solution -> (sum of vectors, number of cases)
         self.scatter = np.zeros((dimension, dimension))
-        self.deviations: list[NDArray[np.float64]] = []  # not yet in ``scatter``
-        self._count = 0  # deviations in ``scatter``
+        self.deviations: list[NDArray[np.float64]] = []  # those that are not in ``scatter`` yet
+        self._count = 0  # of deviations in ``scatter``
         self._retained = 0
         self._whitening: Vectors | None = None
 
     def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
-        """Add cases to the clusters of their solutions; look at the covariance once, however many they are."""
+        """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
         before = self._retained // _REFRESH_EVERY
         for key, group, vector in zip(keys.tolist(), groups.tolist(), vectors, strict=True):
             self._add(key, group, vector)
@@ -49,7 +49,7 @@ class SolutionClusters:
         known = self.several.get(group)
         if known is None and group in self.single:
             first = self._lookup(np.array([self.single.pop(group)]))[0]
-            known = (first, 1) if first.any() else None  # else it was evicted meanwhile
+            known = (first, 1) if first.any() else None  # else that case was evicted meanwhile
         if known is None:
             self.single[group] = key
         else:
@@ -86,7 +86,7 @@ class SolutionClusters:
 
 
 def whitening(covariance: NDArray[np.float64], n: int) -> Vectors:
-    """Return W with ``|xW|^2`` the squared Mahalanobis distance, at the scale of the plain one.
+    """Return W such that ``|xW|^2`` is the squared Mahalanobis distance, on the scale of the squared Euclidean one.
 
     >>> w = whitening(np.diag([4.0, 1.0]), n=1000)
     >>> bool(abs(w[0, 0]) < abs(w[1, 1]))     # the wide direction counts less

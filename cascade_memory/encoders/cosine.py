@@ -1,4 +1,4 @@
-"""The least that a pair encoder can say: how similar the two are."""
+"""The simplest pair encoder: the similarity of query and case is the only feature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cascade_memory.ports.pair_encoder import Candidates, Query
 
 
 class CosineEncoder:
-    """One feature: the cosine that recall has computed already. Keeps nothing of any case."""
+    """One feature: the cosine that the recall has computed already. It stores nothing about the cases."""
 
     identity = "cosine-1"
 
@@ -19,8 +19,8 @@ class CosineEncoder:
         return np.asarray(similarity, np.float32)[:, None]
 
     def retain(self, cases: Candidates) -> None:
-        """Keep nothing."""
+        """Do nothing: this encoder stores nothing about the cases."""
 
     def emptied(self) -> CosineEncoder:
-        """Return this one."""
+        """Return this encoder, which stores nothing."""
         return self

@@ -1,7 +1,7 @@
-"""Which words and letters two texts share, weighted by how rare they are among the stored cases.
+"""Which words and letter sequences two texts share, weighted by how rare these are among the stored cases.
 
-Everything is vectorised over bytes: 64 short texts cost a fraction of a millisecond, and no vocabulary (no text) is kept,
-only counts per hash bucket.
+All computations are vectorised over bytes: 64 short texts take a fraction of a millisecond. No vocabulary and no text is
+stored, only a count for each hash bucket.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 _BITS = 16
 BUCKETS = 1 << _BITS
-MAX_TEXTS = 1 << 15  # in one call: owner and bucket share 31 bits
+MAX_TEXTS = 1 << 15  # in one call, since the number of the text and the bucket share 31 bits
 _SEPARATOR = 0  # a byte that no stored text contains
 _PRIME = np.uint32(0x9E3779B1)
 _SHIFT = np.uint32(16)
@@ -27,10 +27,10 @@ _NOTHING: Terms = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 def letter_terms(texts: Sequence[str]) -> Terms:
-    """Return the hashed runs of four bytes that occur in each text.
+    """Return the hashed sequences of four bytes that occur in each text.
 
     >>> owners, buckets = letter_terms(["abcd", "abcd"])
-    >>> len(buckets) == len(set(buckets)) * 2     # the same runs, once for each text
+    >>> len(buckets) == len(set(buckets)) * 2     # the same sequences, once for each text
     True
     """
     data, owners = _bytes(texts)
@@ -54,7 +54,7 @@ def word_terms(texts: Sequence[str]) -> Terms:
     starts = np.flatnonzero(is_word[1:] > is_word[:-1]) + 1  # the first byte is a blank
     if not len(starts):
         return _NOTHING
-    start = np.zeros(len(data), np.int64)  # of each byte's word
+    start = np.zeros(len(data), np.int64)  # where the word of each byte begins
     start[starts] = starts
     positions = np.arange(len(data)) - np.maximum.accumulate(start, out=start)
     values = (data + np.uint32(1)) * _POWERS.take(positions, mode="clip") * is_word
@@ -78,7 +78,7 @@ def _unique(owners: NDArray[np.int32], codes: NDArray[np.uint32]) -> Terms:
 
 
 class Rarity:
-    """Document frequencies, counted as the stream goes.
+    """Document frequencies, which are counted as cases arrive.
 
     >>> rarity = Rarity()
     >>> rarity.add(word_terms(["the cup", "the lamp", "the desk"]), texts=3)
@@ -88,12 +88,12 @@ class Rarity:
     """
 
     def __init__(self) -> None:
-        self.counts = np.zeros(BUCKETS, np.float32)  # of the texts that have a term in each bucket
-        self.texts = 0  # counted so far
+        self.counts = np.zeros(BUCKETS, np.float32)  # of texts with a term in each bucket
+        self.texts = 0  # the number of texts so far
 
     def add(self, terms: Terms, texts: int) -> None:
-        """Count the terms of so many new texts."""
-        if texts == 1:  # each term once, in a thousandth of the buckets
+        """Count the terms of new texts, of which there are ``texts``."""
+        if texts == 1:  # each term occurs once, and few of the buckets change
             self.counts[terms[1]] += np.float32(1.0)
         else:
             self.counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
@@ -105,7 +105,7 @@ class Rarity:
         return (rarity * rarity).astype(np.float32)
 
     def overlap(self, terms: Terms, n: int, query: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the cosine between a query's buckets and each of n texts, in the space of rarity-weighted terms."""
+        """Return the cosine between a query and each of n texts, as vectors of terms that are weighted by their rarity."""
         owners, buckets = terms
         if not (len(buckets) and len(query)):
             return np.zeros(n, np.float32)
@@ -118,7 +118,7 @@ class Rarity:
 
 
 def shared_letters(asked: str, texts: Sequence[str], rarity: Rarity) -> NDArray[np.float32]:
-    """Return how much of its rare letter runs one text has in common with each of some others."""
+    """Return how many of its rare letter sequences one text shares with each of some other texts."""
     owners, buckets = letter_terms([asked, *texts])
     first = np.searchsorted(owners, 1)
     return rarity.overlap((owners[first:] - 1, buckets[first:]), len(texts), buckets[:first])

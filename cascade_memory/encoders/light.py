@@ -1,8 +1,8 @@
-"""The light pair encoder: seven numbers a pair, in about a millisecond a recall, without a second model."""
+"""The light pair encoder: seven features for each pair, in about a millisecond for a recall, without a second model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,19 @@ from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, shared_
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 ENDS = ("opening", "closing")
-# A new signal goes to the end: in the rows of earlier versions, which lack it, it is taken for 0.
+# A new signal goes to the end. Rows of earlier versions lack it; there it counts as 0.
 FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS)
 _BATCH = 4_096
+_LARGEST, _NUMBERS = 1e9, "fiub"  # of a signal: its values, and their kinds in numpy
 
 
 class LightEncoder:
-    """Describes a candidate by how it stands among the candidates of its recall.
+    """Describes a candidate in comparison with the other candidates of its recall.
 
-    Cosine; distance to the cluster of its solution; shared words; shared letter runs; words that the query shares with the
-    stored *solution*; where the query has several paragraphs, shared letter runs of the first ones and of the last ones. Each
-    is standardised over the candidates, so that no scale has to be learned. Opening and closing count as much as stored cases
-    with alike paragraphs have alike solutions.
+    The signals are: the cosine; the distance to the cluster of its solution; shared words; shared letter sequences; words that
+    the query shares with the stored *solution*; and, if the query has several paragraphs, shared letter sequences of the first
+    paragraphs and of the last paragraphs. Each signal is standardised over the candidates, so that no scale has to be learned.
+    The last two are multiplied by a weight: how far stored cases with similar paragraphs have similar solutions.
     """
 
     identity = "light-3"
@@ -36,7 +37,7 @@ class LightEncoder:
         self.words, self.letters, self.alignment = Rarity(), Rarity(), Alignment()
 
     def emptied(self) -> LightEncoder:
-        """Return an encoder that knows no case."""
+        """Return an encoder that has seen no case."""
         return type(self)(self._dimension, self._lookup)
 
     def retain(self, cases: Candidates) -> None:
@@ -51,15 +52,13 @@ class LightEncoder:
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 7) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
-        if signals.keys() != set(self.features):
-            raise ValueError(f"{type(self).__name__} names {', '.join(self.features)}, and computes {', '.join(signals)}")
-        features = standardised(np.stack([signals[name] for name in self.features], axis=1))
+        features = standardised(_table(signals, self.features, len(candidates)))
         for name, weight in zip(ENDS, self.alignment.weights, strict=True):
             features[:, self.features.index(name)] *= weight
         return features
 
     def signals(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
-        """Return each signal of each candidate, on whatever scale it has."""
+        """Return each signal of each candidate, on a scale of its own."""
         n = len(candidates)
         texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
         asked, words, heads = _parts(word_terms([*texts, *candidates.heads]), n)
@@ -75,15 +74,51 @@ class LightEncoder:
         }
 
     def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Compare first and last paragraphs: what is to be done stands there, and how things stand fills the rest."""
+        """Compare the first and the last paragraphs: they often name the task, while the rest describes the situation."""
         if not self.alignment.weights.any() or not has_ends(asked):
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)
         return [shared_letters(end, there, self.letters) for end, there in zip(ends_of(asked), others, strict=True)]
 
 
+def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:
+    """Return the signals as columns, in the order of their names. Refuse what would teach the ranker nothing, or nonsense."""
+    if set(signals) != set(names) or len(set(names)) < len(names):
+        raise ValueError(_wrong_names(signals, names))
+    columns = [signals[name] for name in names]
+    try:
+        table = np.stack(columns, axis=1)
+        if table.shape == (n, len(names)) and table.dtype.kind in _NUMBERS and np.abs(table).max(initial=0.0) < _LARGEST:
+            return table
+    except (TypeError, ValueError):
+        pass
+    wrong = [_wrong_column(name, column, n) for name, column in zip(names, columns, strict=True)]
+    raise ValueError("; ".join(filter(None, wrong)))
+
+
+def _wrong_names(signals: Iterable[str], names: Sequence[str]) -> str:
+    found, twice = set(signals), {name for name in names if names.count(name) > 1}
+    wrong = (
+        ("without a column", set(names) - found),
+        ("without a name in ``features``", found - set(names)),
+        ("named twice", twice),
+    )
+    return "signals are wrong: " + "; ".join(f"{', '.join(sorted(which))} {how}" for how, which in wrong if which)
+
+
+def _wrong_column(name: str, values: object, n: int) -> str | None:
+    column = np.asarray(values)
+    if column.shape != (n,):
+        return f"the signal {name!r} has the shape {column.shape}, not ({n},): it needs one number for each candidate"
+    if column.dtype.kind not in _NUMBERS:
+        return f"the signal {name!r} has values of the type {column.dtype}, which are no numbers"
+    if not np.abs(column).max(initial=0.0) < _LARGEST:
+        return f"the signal {name!r} has values that are nan, infinite, or beyond {_LARGEST:g}"
+    return None
+
+
 def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:
-    """Part the terms of the query from those of n candidates and those of n solutions."""
+    """Separate the terms of the query, of the n candidates and of the n solutions."""
     owners, buckets = terms
     first, second = np.searchsorted(owners, [1, n + 1])
     candidates = (owners[first:second] - 1, buckets[first:second])
@@ -91,7 +126,7 @@ def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:
 
 
 def standardised(columns: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Bring each column to mean 0 and deviation 1; a constant column says nothing and becomes 0.
+    """Scale each column to mean 0 and standard deviation 1; a constant column becomes 0.
 
     >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32))
     array([[-1.,  0.],
@@ -99,6 +134,6 @@ def standardised(columns: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     centred = columns - columns.mean(axis=0)
     deviation = centred.std(axis=0)
-    # Below float32's own noise there is no order to be found.
+    # Differences below the precision of float32 mean nothing.
     flat = deviation < 1e-6 * np.maximum(np.abs(columns).max(axis=0), 1e-6)
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""When do two solutions agree? The answers that ship."""
+"""Matchers: they judge whether two solutions agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 
 def normalised(solution: Solution) -> str:
-    r"""Return what counts of a solution: its text without case and extra space; of a trajectory, its actions.
+    r"""Return a solution in the form in which it is compared: a text without case and extra space, of a trajectory its actions.
 
     >>> normalised("  Visa or\nMastercard ")
     'visa or mastercard'
@@ -27,7 +27,7 @@ def _plain(text: str) -> str:
 
 
 class ExactMatcher:
-    """Equal after normalisation. Two trajectories that differ are not called different: who knows which step mattered?
+    """Solutions agree if they are equal after normalisation. For two trajectories that differ the answer is unknown.
 
     >>> ExactMatcher().agreement("Paris", ["paris ", "Lyon"])
     [1.0, 0.0]
@@ -38,7 +38,7 @@ class ExactMatcher:
         return normalised(solution)
 
     def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
-        """Return 1 where equal, 0 where different texts, nan where different trajectories."""
+        """Return 1 for equal solutions, 0 for different texts, and nan (unknown) for different trajectories."""
         wanted = self.key(verified)
         return [
             self.by_key(verified, "trajectory" if isinstance(one, Trajectory) else "text", equal=self.key(one) == wanted)
@@ -46,20 +46,20 @@ class ExactMatcher:
         ]
 
     def by_key(self, verified: Solution, kind: str, *, equal: bool) -> float:
-        """Return the same of a stored solution of which only its kind is known, and whether its key is equal."""
+        """Return the same for a stored solution of which only the kind is known, and whether its key is equal."""
         if equal:
             return 1.0
         return float("nan") if kind == "trajectory" or isinstance(verified, Trajectory) else 0.0
 
 
 class EmbeddingMatcher:
-    """Close enough in meaning: a soft label that rises from 0 at cosine ``low`` to 1 at ``high``."""
+    """Solutions agree if their meanings are close: a label that rises from 0 at the cosine ``low`` to 1 at ``high``."""
 
     def __init__(self, embedder: Embedder, *, low: float = 0.6, high: float = 0.9) -> None:
         self._embedder, self._low, self._high = embedder, low, high
 
     def key(self, solution: Solution) -> str:
-        """Return the normalised text: what is equal certainly agrees."""
+        """Return the normalised text: equal solutions certainly agree."""
         return normalised(solution)
 
     def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
@@ -73,7 +73,7 @@ class EmbeddingMatcher:
 
 
 class FunctionMatcher:
-    """The user's own judgement: ``function(verified, stored)`` returns a bool or a number in [0, 1]; None means unknown.
+    """The user's own function: ``function(verified, stored)`` returns a bool or a number in [0, 1]; None means unknown.
 
     >>> FunctionMatcher(lambda a, b: str(a)[0] == str(b)[0]).agreement("yes", ["yeah", "no"])
     [1.0, 0.0]
@@ -83,7 +83,7 @@ class FunctionMatcher:
         self._function = function
 
     def key(self, solution: Solution) -> str:
-        """Return the normalised text: what is equal certainly agrees."""
+        """Return the normalised text: equal solutions certainly agree."""
         return normalised(solution)
 
     def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
@@ -93,7 +93,7 @@ class FunctionMatcher:
 
 
 class CarefulMatcher:
-    """Somebody else's matcher, kept from doing harm: what it cannot judge is unknown, and the failure is reported.
+    """Wraps a user's matcher: if it fails, the answer is unknown (nan), and the failure is reported.
 
     >>> failures = []
     >>> careful = CarefulMatcher(FunctionMatcher(lambda a, b: float(a) == float(b)), lambda step, error: failures.append(step))
@@ -106,7 +106,7 @@ class CarefulMatcher:
 
     @property
     def by_key(self) -> Callable[..., float] | None:
-        """How to judge by keys alone, where that is all that the matcher does."""
+        """The function that judges by keys alone, if the matcher has one."""
         exact, kind = ExactMatcher, type(self._matcher)
         if isinstance(self._matcher, exact) and (kind.key, kind.agreement) == (exact.key, exact.agreement):
             return self._matcher.by_key
@@ -116,12 +116,12 @@ class CarefulMatcher:
         """Return the matcher's key, or the normalised text."""
         try:
             return str(self._matcher.key(solution))
-        except Exception as error:  # noqa: BLE001 - the outcome must be stored whatever the matcher does
+        except Exception as error:  # noqa: BLE001 - the outcome must be stored also if the matcher fails
             self._report("matcher", error)
             return normalised(solution)
 
     def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
-        """Return the matcher's judgement within [0, 1], or nan throughout."""
+        """Return the matcher's judgements within [0, 1], or nan for all if it fails."""
         try:
             judged = zip(stored, self._matcher.agreement(verified, stored), strict=True)
             found = [float(value) for _, value in judged]

@@ -22,7 +22,7 @@ _SHA256_OF = {  # the official files
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 _BATCH = 64
-_FEW = 4  # texts that one thread embeds as fast as several
+_FEW = 4  # texts; up to this number one thread is as fast as several
 
 
 class MiniLMEmbedder(LoadsModel):
@@ -39,10 +39,12 @@ class MiniLMEmbedder(LoadsModel):
         self._network: Network | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors; texts beyond 256 tokens are cut."""
+        """Return unit vectors; a text is cut after 256 tokens."""
         network = self._network or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        by_length: list[int] = np.argsort([len(text) for text in texts]).tolist()  # batches of like lengths waste no padding
+        by_length: list[int] = np.argsort(
+            [len(text) for text in texts]
+        ).tolist()  # batches of similar lengths need little padding
         with calm(network.torch, short=len(texts) <= _FEW):
             for start in range(0, len(texts), _BATCH):
                 rows = by_length[start : start + _BATCH]
@@ -50,7 +52,7 @@ class MiniLMEmbedder(LoadsModel):
         return vectors
 
     def prepare(self) -> None:
-        """Load the model now, rather than at the first use."""
+        """Load the model now instead of at the first use."""
         if self._network is None:
             self._load()
 
@@ -68,7 +70,7 @@ class MiniLMEmbedder(LoadsModel):
 
 
 def is_installed() -> bool:
-    """Say whether the package with the weights is there, without importing it."""
+    """Whether the package with the weights is installed; this does not import it."""
     return importlib.util.find_spec(PACKAGE) is not None
 
 

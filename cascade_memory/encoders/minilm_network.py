@@ -1,6 +1,6 @@
-"""The network of all-MiniLM-L6-v2, and its tokenizer: the numbers are those of transformers.
+"""The network of all-MiniLM-L6-v2, and its tokenizer. The vectors are those that the library transformers computes.
 
-That library takes seconds to import, and spends a fifth of the time of a single query in Python.
+That library takes seconds to import, and for a single query it spends a fifth of the time in Python code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_TOKENS = 256
 
 class _Linear(NamedTuple):
     bias: Any
-    weight: Any  # laid out as it is read when it is multiplied: a single query takes a tenth less time
+    weight: Any  # stored in the order in which a product reads it, which saves a tenth of the time of a single query
 
     def __call__(self, torch: Any, x: Any) -> Any:
         return torch.addmm(self.bias, x, self.weight)
@@ -42,7 +42,7 @@ class _Layer(NamedTuple):
 
 
 class Network:
-    """BERT with six layers, and the mean of its tokens as the text's vector."""
+    """A BERT network with six layers; the vector of a text is the mean over its tokens."""
 
     def __init__(self, folder: Path) -> None:
         import torch
@@ -80,7 +80,7 @@ class Network:
         ]
 
     def vectors(self, texts: Sequence[str]) -> Any:
-        """Return one unit vector per text; texts beyond 256 tokens are cut."""
+        """Return one unit vector for each text; a text is cut after 256 tokens."""
         torch, functional = self.torch, self.torch.nn.functional
         read = self._tokenizer.encode_batch(list(texts))
         tokens = torch.tensor([text.ids for text in read], device="cpu")
@@ -88,7 +88,7 @@ class Network:
         attends = None if bool(mask.all()) else mask.bool()[:, None, None, :]
         with torch.inference_mode():
             words = self._words[tokens] + self._token_type + self._positions[: tokens.shape[1]]
-            x = self._norm(torch, words).view(-1, _WIDTH)  # flattened: one row per token
+            x = self._norm(torch, words).view(-1, _WIDTH)  # one row for each token
             for layer in self._layers:
                 heads = (
                     one(torch, x).view(*tokens.shape, _HEADS, -1).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""One thread for one short calculation: more of them wait for each other, on a busy machine ten times as long as they work."""
+"""One thread for one short calculation: several wait for each other, on a busy machine ten times as long as they calculate."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Any
 
 
 def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
-    """Return ``one_thread`` for a short calculation, and for every one in a forked child.
+    """Return ``one_thread`` for a short calculation, and for every calculation in a forked child.
 
-    OpenMP's threads do not survive a fork: a child whose parent has calculated with several would wait for them for ever.
+    The threads of OpenMP do not survive a fork: if the parent has calculated with several, the child would wait for them for
+    ever.
     """
     return one_thread(torch) if short or _forked else contextlib.nullcontext()
 
 
 def _note_fork() -> None:
-    global _forked  # noqa: PLW0603 - a fact about this process
+    global _forked  # noqa: PLW0603 - it belongs to the process
     _forked = True
 
 
@@ -31,15 +32,15 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def one_thread(torch: Any) -> Generator[None, None, None]:
-    """Let torch work on the calling thread alone inside the block. What other threads and the host have set stays as it is.
+    """Let torch use only the calling thread inside the block. The settings of other threads and of the host stay as they are.
 
-    ``torch.set_num_threads`` would change it for all of them; OpenMP keeps the number for each thread by itself.
+    ``torch.set_num_threads`` would change all of them; OpenMP has a separate number for each thread.
     """
     openmp = _openmp(torch.__file__)
     if openmp is None:
         yield
         return
-    before = torch.get_num_threads()  # which also lets torch do what it does at the first call on a thread: setting it
+    before = torch.get_num_threads()  # the first call on a thread also makes torch set the number, before we do
     openmp.omp_set_num_threads(1)
     try:
         yield
@@ -49,10 +50,12 @@ def one_thread(torch: Any) -> Generator[None, None, None]:
 
 @functools.cache
 def _openmp(torch_file: str) -> Any:
-    """Return the OpenMP that torch itself works with, of several that a process may have; None where it cannot be told."""
+    """Return the OpenMP library that torch uses, since a process may have several; None if it cannot be found."""
     for library in sorted((Path(torch_file).parent / "lib").glob("libtorch_cpu.*")):
         with contextlib.suppress(OSError, AttributeError):
-            found = ctypes.CDLL(str(library))  # is loaded already; looks in what it was linked with, too
+            found = ctypes.CDLL(
+                str(library)
+            )  # it is loaded already; ctypes also finds the names of the libraries that it is linked with
             _ = found.omp_set_num_threads
             return found
     return None

@@ -1,4 +1,4 @@
-"""Loading a model from disk without a progress bar for it."""
+"""Load a model from disk without a progress bar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_loading() -> Generator[None, None, None]:
-    """Keep transformers from drawing bars inside the block; what the host has set is put back."""
+    """Let transformers draw no progress bars inside the block; afterwards the host's setting is restored."""
     from transformers.utils import logging
 
     bars = logging.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""How new a case is among the candidates: all that in-context reinforcement learning looks at."""
+"""How new a case is among the candidates, which is all that in-context reinforcement learning looks at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cascade_memory.ports.pair_encoder import Candidates, Query
 
 
 class RecencyEncoder:
-    """One feature: the place in the order of age, the newest last. Keeps nothing of any case."""
+    """One feature: the position in the order of age, the newest last. It stores nothing about the cases."""
 
     identity = "recency-1"
 
@@ -19,8 +19,8 @@ class RecencyEncoder:
         return np.argsort(np.argsort(candidates.keys)).astype(np.float32)[:, None]
 
     def retain(self, cases: Candidates) -> None:
-        """Keep nothing."""
+        """Do nothing: this encoder stores nothing about the cases."""
 
     def emptied(self) -> RecencyEncoder:
-        """Return this one."""
+        """Return this encoder, which stores nothing."""
         return self

@@ -1,4 +1,4 @@
-"""HTTP for somebody who is not trusted: an answer has so many bytes at most, and so many seconds, however it comes."""
+"""HTTP to a server that is not trusted: an answer has a limit of bytes and a limit of time, however the server sends it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CONNECTING = 5.0  # seconds
 
 
 def bounded_client(headers: Any, seconds: float, *, tls: bool) -> tuple[httpx.Client, BoundedTransport]:
-    """Return a client that follows nothing and waits for nobody, and its transport, whose ``seconds`` may be changed."""
+    """Return a client that follows no redirect, and its transport, whose ``seconds`` are the only time limit."""
     transport = BoundedTransport(seconds, tls=tls)
     return httpx.Client(transport=transport, headers=headers, follow_redirects=False), transport
 
 
 class BoundedTransport(httpx.BaseTransport):
-    """Reads an answer whole, and passes on its status and its bytes.
+    """Reads a whole answer, and passes on its status and its bytes.
 
-    Nothing of its headers: no redirect, no cookie, no compression that unfolds, no charset. ``seconds`` is for everything
-    together, from connecting to the last byte: httpx's own timeouts begin anew with every byte that comes.
+    It ignores the headers of an answer: redirects, cookies, compression and charset. ``seconds`` limits the whole exchange,
+    from connecting to the last byte. The time-outs of httpx do not: they start again with every byte that arrives.
     """
 
     def __init__(self, seconds: float, *, tls: bool) -> None:
@@ -59,7 +59,7 @@ class BoundedTransport(httpx.BaseTransport):
 
 
 class _Clock(threading.local):
-    """When the request of this thread must be over."""
+    """The moment at which the request of this thread must be finished."""
 
     _end = 0.0
 
@@ -74,9 +74,10 @@ class _Clock(threading.local):
 
 
 class _InTime(httpcore.NetworkBackend):
-    """Connections that keep to the clock, whatever timeouts they are given.
+    """Connections that keep to the clock and ignore the time-outs that they are given.
 
-    A name is looked up once, by whoever connects first: nothing limits how long that takes, and a recall only connects again.
+    A host name is looked up once, at the first connection, because nothing can limit how long a lookup takes. A recall never
+    makes the first connection.
     """
 
     def __init__(self, clock: _Clock) -> None:
@@ -120,7 +121,7 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.read(max_bytes, self._clock.left())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        for start in range(0, len(buffer), 2**16):  # each part has the time that is left
+        for start in range(0, len(buffer), 2**16):  # each part may take the time that is left
             self._stream.write(buffer[start : start + 2**16], self._clock.left())
 
     def close(self) -> None:

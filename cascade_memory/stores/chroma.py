@@ -1,4 +1,4 @@
-"""Chroma holds every case, for its HNSW index and for everybody else's tools. The ledger stays the truth."""
+"""Chroma holds a copy of every case, for its HNSW index and for other tools. The ledger stays the system of record."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from cascade_memory.stores.folder_files import is_sealed, make_private, remove, 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"
 BATCH = 1_000
-_SHARE = 20  # one part of this many of the time of writing goes into looking at the files of a thousand namespaces
+_SHARE = 20  # 1/20 of the time for writing may be spent on making the files of a thousand namespaces private
 EF_SEARCH = 130  # recall@32 at 100,000 MiniLM vectors: 0.993, against 0.990 with Chroma's 100, for 0.3 ms
 
 
 def collection_name(namespace: str) -> str:
-    """Return the name of a namespace's collection: itself where Chroma allows that, else a slug and a digest.
+    """Return the name of a namespace's collection: the namespace's own name if Chroma allows it, else a slug and a digest.
 
     >>> collection_name("default")
     'default'
@@ -50,12 +50,12 @@ def collection_name(namespace: str) -> str:
     if _PLAIN_NAME.fullmatch(namespace) and not namespace.startswith(_ENCODED_PREFIX):
         return namespace
     slug = re.sub(r"[^a-zA-Z0-9]+", "-", namespace).strip("-")[:24].strip("-") or "x"
-    # 128 bits: with 48 somebody who may choose a namespace finds another with the same name within a minute.
+    # 128 bits: with 48 bits, a user who may choose a namespace finds one with the collection name of another within a minute.
     return f"{_ENCODED_PREFIX}{slug}-{hashlib.blake2b(namespace.encode(), digest_size=16).hexdigest()}"
 
 
 def chroma_metadata(case: Case) -> dict[str, Any]:
-    """Return the user's metadata and, under reserved keys, what else is needed to use a case without this library."""
+    """Return the user's metadata and, under reserved keys, the fields with which other programs can use the case."""
     return {
         **case.metadata,
         f"{RESERVED_PREFIX}solution": solution_text(case.solution),
@@ -66,10 +66,10 @@ def chroma_metadata(case: Case) -> dict[str, Any]:
 
 
 class Collections:
-    """The collections of a memory in Chroma, one a namespace, and a connection to it.
+    """The collections of a memory in Chroma, one for each namespace, and the connection to them.
 
-    Below Chroma's own client and collections: those build what a collection names as its embedding function. Here vectors go
-    in, ids come out, and what is said of a collection is compared with what we make.
+    This class calls the layer below Chroma's client and collection objects, because those objects build any embedding function
+    that a collection names. Here vectors go in and ids come out, and the description of a collection must be one that we wrote.
     """
 
     def __init__(self) -> None:
@@ -80,12 +80,12 @@ class Collections:
 
     @property
     def place(self) -> str:
-        """Where it stands; empty for the folder's own."""
+        """The address of the server; empty for the Chroma in the memory's own folder."""
         return ""
 
     @property
     def answers(self) -> bool:
-        """False when the last question failed."""
+        """False if the last query failed."""
         return not self.trouble
 
     def _connect(self) -> Any:
@@ -111,7 +111,7 @@ class Collections:
                     self._api = self._connect()
 
     def collection(self, namespace: str) -> UUID:
-        """Return the id of a namespace's collection; made if it is not there, refused if it is not as we make it."""
+        """Return the id of a namespace's collection. Create a missing one; refuse one that we would not create like this."""
         with self._lock:
             self.open()
             if namespace not in self._collections:
@@ -123,12 +123,12 @@ class Collections:
                         metadata={NAMESPACE: namespace},
                     )
                     found = checked_collection(model, name, namespace)
-                    self._api._count(found)  # which makes the index files, if they are not there
+                    self._api._count(found)  # this creates the index files if they are missing
                 self._collections[namespace] = found
             return self._collections[namespace]
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
-        """Store cases."""
+        """Store cases, or replace them."""
         collection = self.collection(namespace)
         for start in range(0, len(cases), BATCH):
             part = cases[start : start + BATCH]
@@ -169,12 +169,12 @@ class Collections:
             return checked_count(self._api._count(collection))
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
-        """Load what is needed to be asked."""
+        """Load what a query needs, so that the first query does not wait for it."""
         self._ask(self.collection(namespace), vector, 1)
         self.trouble = ""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
-        """Return the ids of about the k nearest."""
+        """Return the ids of the (approximately) k nearest cases."""
         try:
             return self._ask(self.collection(namespace), vector, k)
         except StoreError as error:
@@ -186,7 +186,7 @@ class Collections:
             return checked_ids(self._api._query(collection, [vector], n_results=k, include=["distances"]), k)
 
     def close(self) -> None:
-        """Let go, with everything saved."""
+        """Save everything and close the connection."""
         with self._lock:
             if self._api is not None:
                 api, self._api, self._collections = self._api, None, {}
@@ -211,7 +211,7 @@ class ChromaFolder(Collections):
         with zeroed_allocations():
             yield
         began = time.monotonic()
-        if began >= self._private_until:  # Chroma makes files as the process's umask says, in a folder that is private already
+        if began >= self._private_until:  # Chroma creates files with the process's umask; their folder is private already
             make_private(self.path)
             self._private_until = time.monotonic() + _SHARE * (time.monotonic() - began)
 
@@ -223,12 +223,12 @@ class ChromaFolder(Collections):
         if self.path.is_symlink():
             raise StoreError(f"{self.path} is a link; Chroma is kept in a folder of the memory's own")
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # No .env of whoever's working directory, and no telemetry even in versions that still had it.
+        # Read no .env file of the working directory, and send no telemetry, also with versions of Chroma that still can.
         settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
         try:
             client: Any = chromadb.PersistentClient(str(self.path), settings=settings)
         except BaseException:
-            # Chroma keeps what failed to start, and would hand it out the next time.
+            # Chroma keeps a system that failed to start, and would return it the next time.
             getattr(SharedSystemClient, "_identifier_to_system", {}).pop(str(self.path), None)
             raise
         make_private(self.path)
@@ -241,26 +241,26 @@ class ChromaFolder(Collections):
         make_private(self.path)
 
     def exists(self) -> bool:
-        """Say whether anything stands where Chroma belongs."""
+        """Whether there is anything in the place of the Chroma folder."""
         return os.path.lexists(self.path)
 
     def seal(self) -> str:
-        """Return what tells whether the folder has changed when it is opened again."""
+        """Return a digest that shows later whether somebody changed the folder while it was closed."""
         return seal(self.path)
 
     def is_sealed(self, before: str) -> bool:
-        """Say whether the folder is as it was when it was sealed, without letting Chroma look at it."""
+        """Whether the folder is unchanged since ``seal``; Chroma itself does not read it for this."""
         return is_sealed(self.path, before)
 
     def recover(self) -> bool:
-        """After a failure nothing in the folder can be relied on, and the client may hang: all is made anew."""
+        """Return False: after a failure the files may be damaged and the client may hang, so the mirror is rebuilt."""
         self.discard()
         return False
 
     def discard(self) -> None:
-        """Delete the folder. Nothing in it is looked at: a damaged one may crash its reader."""
+        """Delete the folder without reading its files: a damaged file may crash its reader."""
         with self._lock:
-            with contextlib.suppress(Exception):  # whatever the state of the client, the folder goes
+            with contextlib.suppress(Exception):  # the folder is deleted whatever the state of the client is
                 self.close()
             remove(self.path)
             remove(unfinished(self.path))
@@ -268,5 +268,5 @@ class ChromaFolder(Collections):
 
 
 def unfinished(path: Path) -> Path:
-    """Return where a Chroma is being built that will stand at ``path``."""
+    """Return the folder in which a new Chroma is built before it replaces the one at ``path``."""
     return path.with_name(path.name + ".building")

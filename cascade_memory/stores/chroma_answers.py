@@ -1,6 +1,7 @@
-"""What Chroma says is not believed: a server, or whoever edited the files, may say anything.
+"""Checks of what Chroma answers: a server, or somebody who edited the files, may answer anything.
 
-Chroma's own collection objects are never made of it: they build the embedding function that a collection names, in our process.
+No collection objects of Chroma are built from an answer, because they would build the embedding function that it names, in our
+process.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from cascade_memory.errors import StoreError
 
 SPACE = "cosine"
 NAMESPACE = f"{RESERVED_PREFIX}namespace"
-_MOST = 2**53  # cases that anybody could hold
-_SHOWN = 200  # characters of what it says that reach a log
-_NO_FUNCTION = ("legacy", "unknown")  # how Chroma writes that a collection has no embedding function
+_MOST = 2**53  # cases: more than any server can hold
+_SHOWN = 200  # characters of an answer that are quoted in a message
+_NO_FUNCTION = ("legacy", "unknown")  # Chroma's words for a collection without an embedding function
 
 
 @contextlib.contextmanager
 def failing_as_one(where: str) -> Generator[None, None, None]:
-    """Let nothing but a ``StoreError`` out, whatever Chroma does; the panics of its Rust code are no ``Exception``."""
+    """Turn every error of Chroma into a ``StoreError``; panics of its Rust code are no ``Exception``."""
     try:
         yield
     except StoreError:
@@ -35,20 +36,20 @@ def failing_as_one(where: str) -> Generator[None, None, None]:
 
 
 def shown(said: object) -> str:
-    r"""Return in one short line, without control characters, what somebody else said.
+    r"""Return a text from outside as one short line without control characters.
 
     >>> shown("\x1b[31mHa!\n" + "ha" * 200)[:8]
     '?[31mHa!'
     """
     try:
         text = str(said)[: 4 * _SHOWN]
-    except Exception:  # noqa: BLE001 - lists in lists in lists, more than Python writes
+    except Exception:  # noqa: BLE001 - lists that are nested deeper than Python can write
         text = "more than can be written"
     return shorten("".join(c if c.isprintable() or c.isspace() else "?" for c in text), _SHOWN)
 
 
 def checked_collection(model: Any, name: str, namespace: str) -> UUID:
-    """Return the id of a collection, or refuse one that is not as we make it: it may name code for others to run."""
+    """Return the id of a collection. Refuse one that differs from those that we create: it may name code to run."""
     wrong = _wrong(model, name, namespace)
     if wrong:
         raise StoreError(
@@ -77,7 +78,7 @@ def _space(configuration: Mapping[str, Any]) -> object:
 
 
 def _names_function(value: object) -> bool:
-    """Say whether anything in JSON is an embedding function that could be built."""
+    """Whether a JSON value contains an embedding function that could be built."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -87,7 +88,7 @@ def _names_function(value: object) -> bool:
             for key, inner in cast("Mapping[object, object]", one).items():
                 if key == "embedding_function" and inner is not None and not _is_none(inner):
                     return True
-                # Below "keys" of a schema stand names of the user's metadata, which may be any.
+                # The names below "keys" in a schema are those of the user's metadata, which may be any text.
                 waiting += [*inner.values()] if key == "keys" and isinstance(inner, Mapping) else [inner]
         elif isinstance(one, list):
             waiting += cast("list[object]", one)
@@ -99,7 +100,7 @@ def _is_none(function: object) -> bool:
 
 
 def checked_count(said: object) -> int:
-    """Return a number of cases.
+    """Return a number of cases, or refuse what is none.
 
     >>> checked_count(3)
     3
@@ -110,7 +111,7 @@ def checked_count(said: object) -> int:
 
 
 def checked_ids(said: object, k: int) -> list[str]:
-    """Return the ids in the answer to a query, of which there may be ``k``.
+    """Return the ids in the answer to a query, or refuse an answer that has not up to ``k`` ids.
 
     >>> checked_ids({"ids": [["a", "b"]], "distances": [[0.1, 0.2]]}, k=2)
     ['a', 'b']

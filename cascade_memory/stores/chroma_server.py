@@ -1,4 +1,4 @@
-"""A Chroma server instead of a folder: it may be shared, it outlives us, and it may be away for a while."""
+"""A Chroma server instead of a folder: others may use it too, it outlives this process, and it may be down for a while."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.stores.chroma import Collections, collection_name
 from cascade_memory.stores.chroma_answers import shown
 
-ASKING = 1.0  # seconds that a recall waits for an answer before it scans by itself
+ASKING = 1.0  # seconds that a recall waits for an answer before it scans its own vectors instead
 _FEEDING = 60.0
 _KNOCKING = 5.0
-_PAGE, _MOST_PAGES = 100, 1_000  # of a server's list of collections
+_PAGE, _MOST_PAGES = 100, 1_000  # of the list of collections
 _HINT = ", with nothing behind the port, and no user or password before the host"
 _DEFAULT_PORT = {"http": 8000, "https": 443}
 
 
 def parsed(url: str) -> tuple[str, int, bool]:
-    """Return (host, port, whether by TLS).
+    """Return the host, the port, and whether the connection uses TLS.
 
     >>> parsed("http://localhost:8000")
     ('localhost', 8000, False)
@@ -34,13 +34,13 @@ def parsed(url: str) -> tuple[str, int, bool]:
     except ValueError:
         raise InvalidInput(f'chroma is no address; it must look like "http://host:port"{_HINT}') from None
     if port is None or not parts.hostname or parts.path not in ("", "/") or "@" in url or "?" in url or "#" in url:
-        # It is not repeated: what does not belong there may be a password.
+        # The message does not quote the address, since a wrong part of it may be a password.
         raise InvalidInput(f'chroma must look like "http://host:port"{_HINT}')
     return parts.hostname, port, parts.scheme == "https"
 
 
 class ChromaServer(Collections):
-    """The collections of one memory on a server. ``owner`` tells them from those of other memories there."""
+    """The collections of one memory on a server. ``owner`` distinguishes them from those of other memories on it."""
 
     shared = True
 
@@ -52,19 +52,19 @@ class ChromaServer(Collections):
 
     @property
     def place(self) -> str:
-        """The address."""
+        """The address of the server."""
         return f":{self.url}"
 
     @property
     def residue(self) -> str:
-        """Say where something may be left after ``discard``."""
+        """Where the server may keep data after ``discard``, in words."""
         return f"the files of the Chroma server at {self.url}: it was told to delete, when its bytes go is up to it"
 
     def _name(self, namespace: str) -> str:
         return f"{collection_name(namespace)}-{self._owner}"
 
     def _connect(self) -> Any:
-        """Make Chroma's client by hand: the one that it makes itself waits for ever, while it is made and afterwards."""
+        """Build Chroma's client with our own transport: the one that Chroma builds can wait for ever."""
         from chromadb.api import ServerAPI
         from chromadb.config import Settings, System
 
@@ -93,35 +93,35 @@ class ChromaServer(Collections):
         api._system.stop()
 
     def exists(self) -> bool:
-        """True: whether the server has what was fed is found out when it is reached."""
+        """True: whether the server still has the cases is checked when it is reached."""
         return True
 
     def seal(self) -> str:
-        """Nothing: what a server has cannot be looked at as a whole."""
+        """Empty: the data of a server cannot be digested as a whole."""
         return ""
 
     def is_sealed(self, before: str) -> bool:  # noqa: ARG002
-        """False: others may write there at any time."""
+        """False: others may write to the server at any time."""
         return False
 
     def recover(self) -> bool:
-        """Connect anew the next time; what was fed is still there, or is found missing then."""
-        with contextlib.suppress(Exception):  # whatever state it is in
+        """Connect again the next time; then the counts show whether the server still has the cases."""
+        with contextlib.suppress(Exception):  # whatever state the client is in
             Collections.close(self)
         return True
 
     @property
     def answers(self) -> bool:
-        """True once it was prepared, until an answer fails to come."""
+        """True from ``prepare`` on, until a query fails."""
         return bool(self._asking._collections)
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
-        """Connect, with the short patience that recalls have."""
+        """Connect for queries, with the short time limit of a recall."""
         self._asking._ask(self._asking.collection(namespace), vector, 1)
         self.trouble = ""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
-        """Return the ids of about the k nearest. Never connects, and never waits for anybody who does."""
+        """Return the ids of the (approximately) k nearest cases, on the connection that ``prepare`` made."""
         collection = self._asking._collections.get(namespace)
         if collection is None:
             raise StoreError(f"the Chroma server at {self.url} is not connected")
@@ -129,7 +129,7 @@ class ChromaServer(Collections):
             return self._asking._ask(collection, vector, k)
         except StoreError as error:
             self.trouble = str(error)
-            self._asking._collections = {}  # nobody asks before it is prepared again
+            self._asking._collections = {}  # no query before it is prepared again
             raise
 
     def discard(self) -> None:
@@ -143,7 +143,7 @@ class ChromaServer(Collections):
                     self._delete_collection(name)
 
     def _named(self) -> list[str]:
-        """Return the names of this memory's collections, however they were named before."""
+        """Return the names of this memory's collections, those in the format of older versions included."""
         found: dict[str, None] = {}
         for page in range(_MOST_PAGES):
             names = [model.name for model in self._api.list_collections(limit=_PAGE, offset=page * _PAGE)]
@@ -154,7 +154,7 @@ class ChromaServer(Collections):
         return [name for name in found if ours.fullmatch(name)]
 
     def close(self) -> None:
-        """Let go of the connections; the server keeps everything."""
+        """Close the connections; the server keeps its data."""
         super().close()
         if self._asking is not self:
             self._asking.close()

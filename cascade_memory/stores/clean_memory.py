@@ -1,4 +1,4 @@
-"""Chroma writes memory that it did not initialise into the unused part of its index files. Here that memory is made zeros."""
+"""Chroma writes uninitialised memory into the unused part of its index files. Here that memory is set to zeros."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _inside = 0
 
 @contextlib.contextmanager
 def zeroed_allocations() -> Generator[None, None, None]:
-    """Let everything that is allocated meanwhile be zeros, where the C library can do that.
+    """Fill all memory that is allocated inside the block with zeros, if the C library can do that.
 
-    What has been freed may be anything this process has ever held: after a purge, texts and vectors that were purged (seen in
-    Chroma's ``data_level0.bin`` and ``length.bin``, about once in four purges). With other C libraries than glibc this does
+    Freed memory may still hold anything that this process has ever read, such as purged texts and vectors: these were seen in
+    Chroma's ``data_level0.bin`` and ``length.bin`` after about one purge in four. With C libraries other than glibc this does
     nothing; most of them return zeros for large blocks anyway.
     """
-    global _inside  # noqa: PLW0603 - the setting is the process's
+    global _inside  # noqa: PLW0603 - the setting belongs to the process
     with _lock:
         _inside += 1
         if _inside == 1:

@@ -1,4 +1,4 @@
-"""An exact scan: as fast as any index up to some ten thousand cases, and never wrong."""
+"""An exact scan: as fast as an approximate index up to about ten thousand cases, and always exact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GATHER = 512  # rows: 768 KiB at 384 dimensions
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What a reader sees: the first ``n`` rows of arrays that only ever grow beyond them."""
+    """What a reader sees: the first ``n`` rows of the arrays. Writers add rows after them only."""
 
     keys: NDArray[np.int64]  # ascending
     vectors: NDArray[np.float32]
@@ -26,7 +26,7 @@ class _Table:
 
 
 class ExactIndex:
-    """All vectors in one matrix. Readers take no lock: they see a table that was complete at some moment.
+    """All vectors in one matrix. Readers take no lock: each reads a table that was complete at one moment.
 
     >>> index = ExactIndex(2)
     >>> index.upsert(np.array([1, 2]), np.array([[1.0, 0.0], [0.0, 1.0]], np.float32))
@@ -44,13 +44,13 @@ class ExactIndex:
         return _Table(np.zeros(0, np.int64), np.zeros((0, self._dimension), np.float32), np.zeros(0, bool), n=0, dead=0)
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all vectors."""
         with self._lock:
             self._table = self._nothing()
 
     @property
     def count(self) -> int:
-        """Number of vectors held."""
+        """The number of vectors."""
         return self._table.n - self._table.dead
 
     def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
@@ -88,7 +88,7 @@ class ExactIndex:
     @staticmethod
     def _appended(table: _Table, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> _Table:
         n = table.n + len(keys)
-        if n > len(table.keys):  # grow by half: old arrays stay untouched for whoever reads them
+        if n > len(table.keys):  # grow by half; the old arrays stay unchanged for their readers
             room = max(n, 64, len(table.keys) * 3 // 2)
             grown = (
                 np.zeros(room, np.int64),
@@ -104,7 +104,7 @@ class ExactIndex:
         return _Table(table.keys, table.vectors, table.alive, n=n, dead=table.dead)
 
     def remove(self, keys: Sequence[int]) -> None:
-        """Drop these keys; unknown ones are ignored."""
+        """Remove these keys; unknown keys are ignored."""
         with self._lock:
             table = self._table
             alive = table.alive.copy()
@@ -135,7 +135,7 @@ class ExactIndex:
         return table.keys[places], cosines[found].astype(np.float32)
 
     def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vectors of keys that were found a moment ago; zeros where one has gone since."""
+        """Return the vectors of keys that a search has just found; zeros for a key that was removed since."""
         table = self._table
         places = np.searchsorted(table.keys[: table.n], keys)
         known = places < table.n
@@ -146,7 +146,7 @@ class ExactIndex:
 
 
 def _positions(table: _Table, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where these keys (ascending) stand, without those that are not there."""
+    """Return the positions of these keys (ascending), without those that are not in the table."""
     places = np.searchsorted(table.keys[: table.n], keys)
     inside = places < table.n
     places, keys = places[inside], keys[inside]
@@ -154,7 +154,7 @@ def _positions(table: _Table, keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows_times(vectors: NDArray[np.float32], rows: NDArray[np.int64], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return ``vectors[rows] @ vector``, a few rows at a time: what was copied is multiplied while it is still in the cache."""
+    """Return ``vectors[rows] @ vector``, a few rows at a time, so that each copy is multiplied while it is in the cache."""
     result = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), _GATHER):
         part = rows[start : start + _GATHER]
@@ -163,6 +163,6 @@ def _rows_times(vectors: NDArray[np.float32], rows: NDArray[np.int64], vector: N
 
 
 def _top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Return the positions of the k highest, highest first; equal ones in order of age."""
+    """Return the positions of the k highest values, highest first; equal values in order of age."""
     best = np.argpartition(-scores, k - 1)[:k] if len(scores) > k else np.arange(len(scores))
     return best[np.lexsort((best, -scores[best]))]

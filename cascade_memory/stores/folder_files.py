@@ -1,6 +1,6 @@
-"""The files of a folder that only this memory may write: made private, removed, and recognised when it is opened again.
+"""The files of a folder that only this memory may write: it makes them private, deletes them, and notices changes by others.
 
-Nothing here follows a link: what it points to is somebody else's.
+Nothing here follows a symbolic link, because its target belongs to somebody else.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import shutil
 import stat
 from pathlib import Path
 
-_DEEPEST = 3  # folders inside each other; Chroma makes one level
-_CHUNK = 2**20  # bytes hashed at a time, without Python's lock
+_DEEPEST = 3  # levels of folders; Chroma creates one level
+_CHUNK = 2**20  # bytes that are hashed at a time; meanwhile other threads can run
 
 
 class UnsealedError(OSError):
-    """There is something in the folder that Chroma never makes: a link, a pipe, a file with a second name."""
+    """The folder contains something that Chroma never creates: a link, a pipe, or a file with a second name."""
 
 
 def make_private(folder: Path) -> None:
-    """Let nobody but the owner read or enter a folder and what is in it."""
-    for place, _, files in os.walk(folder):  # which does not follow links
+    """Let only the owner read a folder and what it contains."""
+    for place, _, files in os.walk(folder):  # os.walk does not follow links
         for name in [".", *files]:
             path = os.path.join(place, name)
-            with contextlib.suppress(OSError):  # a journal that has gone meanwhile
+            with contextlib.suppress(OSError):  # a journal that was deleted meanwhile
                 mode = os.lstat(path).st_mode
                 wanted = 0o700 if stat.S_ISDIR(mode) else 0o600
                 if not stat.S_ISLNK(mode) and stat.S_IMODE(mode) != wanted:
@@ -33,8 +33,8 @@ def make_private(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a folder, a file or a link, as far as that is possible. What a link points to stays."""
-    with contextlib.suppress(OSError, RecursionError):  # nested too deep by somebody: it stays, and is not used
+    """Delete a folder, a file or a link, as far as possible. The target of a link stays."""
+    with contextlib.suppress(OSError, RecursionError):  # nested too deeply: the rest stays and is not used
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -42,9 +42,9 @@ def remove(path: Path) -> None:
 
 
 def seal(folder: Path) -> str:
-    """Return what tells whether anything in a folder has changed; empty where it holds what Chroma never makes.
+    """Return a text that shows later whether anything in a folder has changed; empty if it contains what Chroma never creates.
 
-    Two digests: one of names and sizes, which is had at once, and one of every byte.
+    It holds two digests: one of names and sizes, which is quick to compare, and one of every byte.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -64,7 +64,7 @@ def seal(folder: Path) -> str:
 
 
 def is_sealed(folder: Path, before: str) -> bool:
-    """Say whether a folder is, byte for byte, what it was when it was sealed. Nothing is read that had another size then."""
+    """Whether a folder is, byte for byte, what it was at ``seal``. If names or sizes differ, no file is read."""
     try:
         files = _listed(folder)
         names, _, contents = before.partition("-")

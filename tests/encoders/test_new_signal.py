@@ -79,15 +79,73 @@ class WithoutItsColumn(LightEncoder):
     features = WithLength.features
 
 
-@pytest.mark.parametrize("wrong", [WithoutItsName, WithoutItsColumn])
-def test_a_signal_needs_a_name_and_a_column(wrong: type[LightEncoder]):
-    with pytest.raises(ValueError, match=f"{wrong.__name__} names .*, and computes "):
+class NamedTwice(WithLength):
+    features = (*WithLength.features, "words")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (WithoutItsName, "length without a name"),
+        (WithoutItsColumn, "length without a column"),
+        (NamedTwice, "words named twice"),
+    ],
+)
+def test_a_signal_needs_a_name_and_a_column(wrong: type[LightEncoder], why: str):
+    with pytest.raises(ValueError, match=why):
         _features(wrong)
 
 
+COLUMNS = {
+    "too short": (np.zeros(10, np.float32), r"'length' has the shape \(10,\), not \(11,\)"),
+    "a number": (np.float32(1.0), r"'length' has the shape \(\)"),
+    "a table": (np.zeros((11, 1), np.float32), r"'length' has the shape \(11, 1\)"),
+    "nothing": (None, r"'length' has the shape \(\)"),
+    "texts": (np.array(["a"] * 11), "'length' has values of the type <U1"),
+    "complex": (np.zeros(11, np.complex64), "'length' has values of the type complex64"),
+    "objects": (np.array([1.0] * 11, object), "'length' has values of the type object"),
+    "one that is none": (np.array([np.nan] + [0.0] * 10, np.float32), "'length' has values that are nan"),
+    "one that has no end": (np.array([np.inf] + [0.0] * 10, np.float32), "'length' has values that are nan, infinite"),
+    "huge": (np.full(11, 1e30, np.float32), "'length' has values that are nan, infinite, or beyond"),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_that_would_teach_nothing_is_refused_by_its_name(kind: str):
+    column, why = COLUMNS[kind]
+
+    class Wrong(WithLength):
+        def signals(self, query: Query, candidates: Candidates, similarity: np.ndarray) -> dict[str, np.ndarray]:
+            return {**super().signals(query, candidates, similarity), "length": column}  # type: ignore[dict-item]
+
+    with pytest.raises(ValueError, match=why):
+        _features(Wrong)
+
+
+def test_a_memory_whose_signal_is_refused_says_which_one_it_is():
+    class Nan(WithLength):
+        def signals(self, query: Query, candidates: Candidates, similarity: np.ndarray) -> dict[str, np.ndarray]:
+            return {**super().signals(query, candidates, similarity), "length": similarity * np.nan}
+
+    start = np.append(START, 0.0)
+    ranker = Ranker(name="nan", encoder=Nan, policy=lambda: LightPolicy(8, start=start), features=Nan.features)
+    with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline") as memory:
+        memory.add("return order", "refund")
+        recall = memory.recall("return order 7")
+        assert len(recall.cases) == 1  # by similarity
+        assert not memory.health().ok
+        assert "the signal 'length' has values that are nan" in str(memory.health().last_error)
+
+
 def test_signals_are_only_ever_added_at_the_end():
-    first = ("similarity", "cluster", "words", "letters", "solution words", "opening", "closing")
-    assert FEATURES[: len(first)] == first, "a stored row is filled up with zeros on the right: put a new signal last"
+    known = ("similarity", "cluster", "words", "letters", "solution words", "opening", "closing")
+    assert known == FEATURES, "stored rows get zeros on the right: a new signal goes to the end, of this list too"
+
+
+@pytest.mark.parametrize("start", [START, np.append(START, np.nan)])
+def test_every_signal_starts_with_a_weight(start: np.ndarray):
+    with pytest.raises(ValueError, match="start must be 8 finite numbers"):
+        LightPolicy(8, start=start)
 
 
 def test_a_ranker_with_one_signal_more_goes_on_from_what_was_rewarded_before(tmp_path: Path):

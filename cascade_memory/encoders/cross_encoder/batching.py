@@ -1,4 +1,4 @@
-"""Pairs as tokens: each pair tokenised once, batches of like lengths, and less at a time when memory runs out."""
+"""Batches of pairs: each pair is tokenised once, batches have similar lengths, and become smaller if memory runs out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GRAIN = 16  # tokens
 
 
 class Remembered(Generic[Value]):
-    """The last values that were asked for, by key; the lock is held for microseconds."""
+    """A cache of the values that were used last, by key; its lock is held for microseconds."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -24,7 +24,7 @@ class Remembered(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Value | None:
-        """Return what is kept under a key.
+        """Return the value of a key, or None.
 
         >>> kept = Remembered[int](most=1)
         >>> kept.put("a", 1); kept.put("b", 2); kept.get("a"), kept.get("b")
@@ -37,7 +37,7 @@ class Remembered(Generic[Value]):
             return found
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Keep a value, and let go of the one that nobody asked for the longest."""
+        """Store a value; if there are too many, remove the one that was not used for the longest time."""
         with self._lock:
             self._kept[key] = value
             self._kept.move_to_end(key)
@@ -46,13 +46,13 @@ class Remembered(Generic[Value]):
 
 
 class TokenBudget:
-    """How many tokens go through the model at once: halved whenever memory runs out, and never raised again."""
+    """How many tokens the model gets at once: the number is halved whenever memory runs out, and never raised again."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Yield places of sequences of like lengths, shortest first, no more of them than fit: 1, 2, 4, 8, ... at a time.
+        """Yield batches of indices of sequences with similar lengths, shortest first, in batches of 1, 2, 4, 8, ... that fit.
 
         >>> list(TokenBudget(8).batches([4, 1, 9, 3]))
         [[1, 3], [0], [2]]
@@ -66,7 +66,7 @@ class TokenBudget:
         yield from _powers_of_two(batch)
 
     def run(self, lengths: Sequence[int], work: Callable[[list[int]], None], restart: Callable[[], None]) -> None:
-        """Do the work batch by batch; when memory runs out, start again with half as much at a time."""
+        """Do the work batch by batch; if memory runs out, start again with batches of half the size."""
         import torch
 
         lengths = [_rounded(length) for length in lengths]
@@ -78,7 +78,7 @@ class TokenBudget:
                 return
             except torch.cuda.OutOfMemoryError:
                 if self.tokens <= max(lengths):
-                    self.tokens = enough  # one pair alone is too much: smaller batches were no help
+                    self.tokens = enough  # a single pair needs too much memory, so smaller batches did not help
                     raise
                 self.tokens //= 2
             restart()
@@ -86,7 +86,7 @@ class TokenBudget:
 
 
 def _powers_of_two(batch: list[int]) -> Iterator[list[int]]:
-    """Cut a batch, so that few shapes occur: a processor's kernels are compiled, and kept, for every shape that it meets.
+    """Split a batch so that few shapes occur: the CPU's kernels are compiled and stored for every new shape.
 
     >>> [len(part) for part in _powers_of_two(list(range(13)))]
     [8, 4, 1]
@@ -98,7 +98,7 @@ def _powers_of_two(batch: list[int]) -> Iterator[list[int]]:
 
 
 def _rounded(length: int) -> int:
-    """Return the length that a pair is padded to.
+    """Return the length to which a pair is padded.
 
     >>> _rounded(16), _rounded(17)
     (16, 32)
@@ -107,7 +107,7 @@ def _rounded(length: int) -> int:
 
 
 def padded(tokens: Sequence[dict[str, list[int]]], base: Base) -> dict[str, Any]:
-    """Return sequences of tokens as one batch of tensors, whose length is one of few, for the same reason."""
+    """Return sequences of tokens as one batch of tensors, with one of few lengths, for the same reason."""
     longest = max(len(each["input_ids"]) for each in tokens)
     length = max(longest, min(base.max_tokens, _rounded(longest)))
     batch = base.tokenizer.pad(list(tokens), padding="max_length", max_length=length, return_tensors="pt")

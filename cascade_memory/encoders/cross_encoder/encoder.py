@@ -1,4 +1,4 @@
-"""Features of (query, case) pairs from a reranker: the pooled vector before its last layer."""
+"""Features of (query, case) pairs from a reranker: the pooled vector that enters its last layer."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _REMEMBERED = 4_096  # pairs
 
 
 def query_and_case_query(pair: Pair) -> tuple[str, str]:
-    """Return what the paper shows to the reranker: the task, and the task of the case, not its solution."""
+    """Return the texts that the reranker reads in the paper: the task, and the task of the case without its solution."""
     return pair.query, pair.text
 
 
 class CrossEncoder:
-    """A reranker as a ``PairEncoder``: one pass over each pair, features before the last layer.
+    """A reranker as a ``PairEncoder``: it reads each pair once, and its features are the input of the last layer.
 
-    It is never changed: ``trained`` returns another one, so that recalls go on with this one until the other is ready.
+    An encoder never changes: ``trained`` returns another one, so that recalls can use this one until the other is ready.
     """
 
     dimension: int
@@ -41,17 +41,17 @@ class CrossEncoder:
         self._base, self._pair_text = base, pair_text
         self.dimension = len(base.head)
         self.identity = base.identity
-        self.version = 0  # steps of training behind it
+        self.version = 0  # the number of its training steps
         self.fitted_outcomes = 0
-        self.serving = base.serving  # the model that answers
-        self.apprentice = Apprentice(base, learning_rate)  # the one that learns
+        self.serving = base.serving  # the model that scores
+        self.apprentice = Apprentice(base, learning_rate)  # the copy that is trained
         self.budget = TokenBudget(_SCORED_AT_ONCE)
         self._tokens: Remembered[dict[str, list[int]]] = Remembered(_REMEMBERED)
         self._features: Remembered[NDArray[np.float32]] = Remembered(_REMEMBERED)
 
     @property
     def head(self) -> Floats:
-        """The pretrained last layer, which theta starts from."""
+        """The pretrained last layer, with which theta starts."""
         return self._base.head
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -61,7 +61,7 @@ class CrossEncoder:
         return self.encode_pairs([Pair(query=query.text, text=text, head=head) for text, head in texts])
 
     def encode_pairs(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
-        """Return (n, d) features of any pairs; those that were asked for lately are not computed again."""
+        """Return (n, d) features of any pairs; those of recent pairs are not computed again."""
         import torch
 
         features = np.zeros((len(pairs), self.dimension), np.float32)
@@ -86,7 +86,7 @@ class CrossEncoder:
         return features
 
     def tokenised(self, pair: Pair) -> dict[str, list[int]]:
-        """Return the tokens of a pair, as the reranker reads it."""
+        """Return the tokens of a pair as the reranker reads them."""
         found = self._tokens.get(pair)
         if found is None:
             first, second = self._pair_text(pair)
@@ -98,7 +98,7 @@ class CrossEncoder:
     def trained(
         self, pairs: Sequence[Pair], labels: Floats, weights: Floats, theta: Floats, *, joint: bool, loss: str = "logistic"
     ) -> tuple[CrossEncoder, Floats]:
-        """Return an encoder one step of AdamW further, and the head; this one stays as it is."""
+        """Return an encoder after one more step of AdamW, and the new head; this encoder does not change."""
         tokens = [self.tokenised(pair) for pair in pairs]
         theta = self.apprentice.step(tokens, labels, weights, theta, joint=joint, loss=loss)
         return self._with(self.apprentice.model, steps=1, outcomes=len(pairs)), theta
@@ -111,20 +111,20 @@ class CrossEncoder:
         return other
 
     def untrained(self) -> CrossEncoder:
-        """Return the pretrained encoder, with nothing of what this one has learned."""
+        """Return the pretrained encoder, without anything that this one has learned."""
         return CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self.apprentice.learning_rate)
 
     def retain(self, cases: Candidates) -> None:
-        """Keep nothing: what was computed of a pair is found again by its text."""
+        """Do nothing: features of a pair are found again by its text."""
 
     def emptied(self) -> CrossEncoder:
-        """Return one that remembers no pair."""
+        """Return an encoder with an empty cache of pairs."""
         other = copy.copy(self)
         other._tokens, other._features = Remembered(_REMEMBERED), Remembered(_REMEMBERED)
         return other
 
     def save(self, file: Path) -> None:
-        """Write the weights: safetensors, with a manifest in its header."""
+        """Write the weights as safetensors, with a manifest in the header."""
         about = {"encoder": self.identity, "version": self.version, "fitted_outcomes": self.fitted_outcomes}
         write_weights(file, self.apprentice.model if self.version else self._base.model, about)
 

@@ -1,4 +1,4 @@
-"""Loading a reranker, and saying what is wrong with one that cannot be used."""
+"""Load a reranker, or say why it cannot be used."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.ports.policy import Floats
 
-_SAMPLED = 64  # numbers of each weight that go into the identity
+_SAMPLED = 64  # numbers of each weight that are part of the identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Base:
-    """A pretrained reranker without its last layer: it returns the pooled vector that the layer would see.
+    """A pretrained reranker without its last layer: it returns the pooled vector that this layer would get.
 
-    ``head`` is that layer's weight, its bias left out. ``identity`` changes with architecture, tokenizer and weights.
+    ``head`` is the weight of that layer without its bias. ``identity`` changes with architecture, tokenizer and weights.
     """
 
-    model: Any  # in single precision, where it was loaded
-    serving: Any  # what is scored with
+    model: Any  # in single precision, on the device where it was loaded
+    serving: Any  # the copy that scores
     tokenizer: Any
     head: Floats
     device: str
-    inputs: tuple[str, ...]  # that the model takes
-    half: bool  # scored, and trained with autocast, in bfloat16
+    inputs: tuple[str, ...]  # the inputs that the model takes
+    half: bool  # scoring, and training with autocast, use bfloat16
     identity: str
     max_tokens: int
 
 
 def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | None = None) -> Base:
-    """Load a reranker from a folder, or by its name on the Hugging Face hub; only then anything may be downloaded.
+    """Load a reranker from a folder, or by its name on the Hugging Face hub; only a name may cause a download.
 
-    Without being told, it takes CUDA where there is one, and bfloat16 there alone.
+    By default it uses CUDA if there is a device, and bfloat16 only there.
     """
     try:
         import torch
@@ -58,7 +58,7 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
     identity = _identity(model, tokenizer, config, max_tokens)
     inputs = _inputs(model, config)
     parent, _, last = place.rpartition(".")
-    setattr(model.get_submodule(parent), last, torch.nn.Identity())  # what comes out is what the last layer would see
+    setattr(model.get_submodule(parent), last, torch.nn.Identity())  # the output is what the last layer would get
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
     longest = min(max_tokens, _positions(model, config, max_tokens), tokenizer.model_max_length)
     model = model.eval().requires_grad_(requires_grad=False)
@@ -78,12 +78,12 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
 
 
 def served(model: Any, device: str, *, half: bool) -> Any:
-    """Return a copy of a model to score with."""
+    """Return a copy of a model that scores."""
     import torch
 
     copied = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
     copied.to(device)
-    for weight in copied.parameters() if half else ():  # not buffers: angles of positions need their digits
+    for weight in copied.parameters() if half else ():  # not the buffers, since position angles need full precision
         weight.data = weight.data.to(torch.bfloat16)
     return copied
 
@@ -102,8 +102,8 @@ def _config(auto: Any, name: str, *, local: bool) -> Any:
             "Load one that was trained to rank, or save yours with num_labels=1"
         )
     if hasattr(config, "reference_compile"):
-        config.reference_compile = False  # compiling anew after every step would cost more than it saves
-    for option in list(vars(config)):  # nothing is dropped while it is trained: what was chosen must be what is learned from
+        config.reference_compile = False  # compiling again after every step would cost more time than it saves
+    for option in list(vars(config)):  # no dropout while it is trained: it must learn from the scores with which it chose
         if "dropout" in option and isinstance(getattr(config, option), float):
             setattr(config, option, 0.0)
     return config
@@ -139,7 +139,7 @@ def _tokenizer(auto: Any, name: str, *, local: bool) -> Any:
 
 
 def _head(model: Any, torch: Any) -> tuple[str, Any]:
-    """Return the last layer, the one that makes a score of the pooled vector, with its place in the model."""
+    """Return the last layer, which turns the pooled vector into a score, and its name in the model."""
     found = [
         (place, module)
         for place, module in model.named_modules()
@@ -167,7 +167,7 @@ def _identity(model: Any, tokenizer: Any, config: Any, max_tokens: int) -> str:
 
 
 def _positions(model: Any, config: Any, otherwise: int) -> int:
-    """Return how many tokens the model has positions for: RoBERTa and its kin begin to count after their padding."""
+    """Return for how many tokens the model has positions: RoBERTa and similar models begin to count after the padding index."""
     positions = int(getattr(config, "max_position_embeddings", otherwise))
     for place, module in model.named_modules():
         if place.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
@@ -176,7 +176,7 @@ def _positions(model: Any, config: Any, otherwise: int) -> int:
 
 
 def _inputs(model: Any, config: Any) -> tuple[str, ...]:
-    """Return what the model reads of what its tokenizer says."""
+    """Return which outputs of the tokenizer the model reads."""
     taken = set(inspect.signature(model.forward).parameters)
     typed = int(getattr(config, "type_vocab_size", 2) or 0) > 1
     return tuple(

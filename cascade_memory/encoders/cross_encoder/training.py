@@ -13,12 +13,12 @@ from cascade_memory.encoders.cross_encoder.loading import Base
 from cascade_memory.ports.policy import Floats
 
 _TRAINED_AT_ONCE = 4_096  # tokens
-LONG = 512  # tokens of a pair from which on activations are computed twice rather than kept
+LONG = 512  # tokens; for longer pairs activations are computed twice instead of being stored
 _WEIGHT_DECAY = 1e-5
 
 
 class Apprentice:
-    """Weights in single precision, and AdamW's memory of them. Made at the first step, used by one thread at a time."""
+    """Weights in single precision, and the state of AdamW. It is created at the first step and used by one thread at a time."""
 
     def __init__(self, base: Base, learning_rate: float) -> None:
         self._base, self.learning_rate = base, learning_rate
@@ -29,7 +29,7 @@ class Apprentice:
 
     @property
     def model(self) -> Any:
-        """The weights as they are after the last step."""
+        """The model with the weights after the last step."""
         return self._ready()
 
     def _ready(self) -> Any:
@@ -43,7 +43,7 @@ class Apprentice:
         return self._model
 
     def take(self, weights: dict[str, Any]) -> None:
-        """Take over weights; AdamW remembers nothing of how they came about."""
+        """Take over weights; the state of AdamW starts empty."""
         self._ready().load_state_dict(weights)
 
     def step(
@@ -56,7 +56,7 @@ class Apprentice:
         joint: bool,
         loss: str,
     ) -> Floats:
-        """Take one step down the mean loss under a head, which moves with the weights only if ``joint``; return the head."""
+        """Take one gradient step on the mean loss under a head, and return the head; it is trained too only if ``joint``."""
         import torch
 
         model, device = self._ready(), self._base.device
@@ -88,7 +88,7 @@ class Apprentice:
 
 
 def _checkpoint(model: Any, *, on: bool) -> None:
-    """Compute activations twice rather than keep them, or not; Transformers 6 renames this."""
+    """Switch on or off that activations are computed twice instead of being stored; Transformers 6 renames this."""
     switch = "enable" if on else "disable"
     method = getattr(model, f"activation_checkpointing_{switch}", None) or getattr(model, f"gradient_checkpointing_{switch}")
     method()

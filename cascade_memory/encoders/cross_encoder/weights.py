@@ -1,4 +1,4 @@
-"""Weights of a trained encoder in a file: safetensors, with a manifest in its header, complete or not there."""
+"""Weights of a trained encoder in a file: safetensors with a manifest in the header. The file is complete or missing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MANIFEST = "cascade_memory"
 
 
 def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
-    """Write under another name first, so that a death in between leaves nothing half-written under this one."""
+    """Write under another name first, so that a process that dies meanwhile leaves no incomplete file under this name."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     unfinished = file.with_suffix(f".{os.getpid()}.part")
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
     try:
-        create_file(unfinished)  # which safetensors writes over: nobody else may read it
+        create_file(unfinished)  # safetensors overwrites it; only the owner may read it
         save_file(tensors, unfinished, metadata={_MANIFEST: json.dumps(manifest)})
         with unfinished.open("rb+") as written:
             os.fsync(written.fileno())
@@ -33,15 +33,15 @@ def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
 
 
 def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return manifest and weights; refuse those of another model or tokenizer, and what is no finite number."""
+    """Return the manifest and the weights; refuse those of another model or tokenizer, and numbers that are not finite."""
     from safetensors import SafetensorError, safe_open
 
     try:
         if not is_plain(file):
-            raise ValueError("it is no plain file")  # noqa: TRY301 - the sentence is made below
+            raise ValueError("it is no plain file")  # noqa: TRY301 - the message is composed below
         with safe_open(file, framework="pt") as opened:
             manifest = json.loads((opened.metadata() or {})[_MANIFEST])
-            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is no mapping
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is not a mapping
         _check(manifest, weights)
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise StoreCorrupt(f"{file} is no snapshot of an encoder ({error}); delete it, and it is learned again") from error
@@ -54,7 +54,7 @@ def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, A
 
 
 def _check(manifest: Any, weights: dict[str, Any]) -> None:
-    """Refuse a manifest without its counts, and weights that would make every score nan."""
+    """Refuse a manifest without its counts, and weights with which every score would be nan."""
     counts = (manifest["version"], manifest["fitted_outcomes"])
     if any(type(count) is not int or count < 0 for count in counts):
         raise ValueError("its manifest is damaged")
