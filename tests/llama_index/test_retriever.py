@@ -80,7 +80,7 @@ def test_a_shared_engine_is_seen_from_both_sides():
         memory.add("what is 2 + 3?", "5")
         assert engine.stats().cases == 1
         assert CascadeMemory(engine=memory).engine is engine
-        with pytest.raises(InvalidInput, match="open already: namespace"):
+        with pytest.raises(InvalidInput, match="open already: pass namespace"):
             CascadeMemory(engine=engine, namespace="other")
     with pytest.raises(TypeError, match="did you mean 'namespace'"):
         CascadeMemory(namespaces="x")

@@ -296,7 +296,7 @@ def test_chroma_that_fails_is_counted_and_recall_goes_on(on_disk, monkeypatch):
 
     monkeypatch.setattr(engine_of(memory).parts.mirror, "upsert", broken)
     _teach(memory, 5)
-    with pytest.raises(StoreError, match="nothing is lost"):
+    with pytest.raises(StoreError, match="Nothing is lost"):
         memory.sync()
     assert memory.search("task 1 of kind 1").cases
     assert memory.health().failures["chroma"] >= 1

@@ -135,7 +135,7 @@ def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path
             assert memory.search(f"task {i}").cases[0].solution == f"s{i}"
         assert time.perf_counter() - began < 5
         memory.add("while it was away", "kept")
-        with pytest.raises(StoreError, match="nothing is lost"):
+        with pytest.raises(StoreError, match="Nothing is lost"):
             memory.sync()
         assert memory.health().failures["chroma"] >= 1
         server.start()
@@ -228,7 +228,7 @@ def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, mon
             assert worst < 3  # one recall waited for a second, nobody after it
             mirror.recover()
             memory.add("meanwhile", "kept")
-            with pytest.raises(StoreError, match="nothing is lost"):
+            with pytest.raises(StoreError, match="Nothing is lost"):
                 memory.sync()
         finally:
             server.resume()
