@@ -23,7 +23,7 @@ STEPS = [
     *("open", "recall", "add", "reward", "forget", "sync", "lose", "add", "close"),
     *("open", "recall", "reward", "close"),
 ]
-_ADVICE = ("free some space", "check its permissions", "choose a place", "othing is lost", "cannot lock", "cannot write")
+_ADVICE = ("free some space", "check its permissions", "choose a path", "othing is lost", "cannot lock", "cannot write")
 
 
 def prepare(folder: Path, pipe: int) -> None:
