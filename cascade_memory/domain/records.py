@@ -195,7 +195,7 @@ class Change:
 
     @property
     def settles(self) -> bool:
-        """Whether an episode got its outcome; the key of the episode is ``ref``."""
+        """Whether an episode got an outcome; ``ref`` is the key of the outcome."""
         return self.kind == SETTLED
 
     @property
