@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from frameworks import FRAMEWORK_OF
 
 from cascade_memory import CascadeMemory
 
-_FRAMEWORK_OF = {  # by folder, here and in the package; by file among the helpers
-    "langchain": "langchain",
-    "llama_index": "llama_index",
-    "mcp_server": "mcp",
-    "helpers": "langchain",
-    "scripted_llm.py": "llama_index",
-    "docs_llm.py": "llama_index",
-    "llama_agents.py": "llama_index",
-    "mcp_clients.py": "mcp",
-    "any_chat_model.py": "langchain_core",
-}
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # test processes that each use all cores slow each other down
+    os.environ.setdefault(_threads, "1")
+
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -31,7 +24,7 @@ class WithoutExtras:
     """Leaves out what needs a framework that is not installed: the other Pythons are tested without any."""
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        framework = _FRAMEWORK_OF.get(collection_path.name)
+        framework = FRAMEWORK_OF.get(collection_path.name)
         return True if framework and importlib.util.find_spec(framework) is None else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
+from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
@@ -179,8 +179,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
                 run = self._tree.find(run_id)
                 if run is not None and run.tool is None:
                     run.root.interrupted = True
-        thrown_away = isinstance(error, (GeneratorExit, asyncio.CancelledError)) or not isinstance(error, Exception)
-        self._ended(run_id, "cancelled" if thrown_away else "error", None)
+        self._ended(run_id, status_of(error), None)
 
     def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
         with fail_open(self._memory, "callback"):

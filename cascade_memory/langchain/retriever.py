@@ -87,7 +87,7 @@ class CascadeMemory(Adapter, BaseRetriever):
                 (here also any LangChain ``Embeddings``), ...
         """
         engine = engine_for(
-            path, engine, k, options, lambda one: LangChainEmbedder(one) if isinstance(one, Embeddings) else one
+            path, engine, options, k=k, embedder=lambda one: LangChainEmbedder(one) if isinstance(one, Embeddings) else one
         )
         fields: dict[str, Any] = {"k": engine.k if k is None else k, "name": name, "tags": tags, "metadata": metadata}
         super().__init__(**fields)

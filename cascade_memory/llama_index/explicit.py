@@ -8,15 +8,17 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from workflows.errors import WorkflowCancelledByUser
 
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
-from cascade_memory.llama_index.instrumentation import read_solution, status_of
+from cascade_memory.llama_index.instrumentation import read_solution
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.runs.around import ActiveEpisode, within
+from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ async def arun(
             output = await _run(agent, message, options)
         except (Exception, asyncio.CancelledError) as error:
             with fail_open(memory, "reward"):
-                await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error)))
+                await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error, WorkflowCancelledByUser)))
             raise
     with fail_open(memory, "reward"):
         solution, readable = read_solution(memory, output, own_tools)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import Collection
@@ -18,6 +17,7 @@ from workflows.errors import WorkflowCancelledByUser
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.trajectory import is_streamed, solution_in
+from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
 from cascade_memory.runs.run_end_worker import RunEndWorker
 
@@ -73,7 +73,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         **_: Any,
     ) -> BaseSpan | None:
         """End the episode if this was the outermost run: it raised, exceeded its time or steps, or was abandoned."""
-        self._ended(id_, status_of(err), None)
+        self._ended(id_, status_of(err, WorkflowCancelledByUser), None)
         return None
 
     def _ended(self, span_id: str, status: str, result: Any) -> None:
@@ -120,10 +120,3 @@ def read_solution(memory: Memory, result: Any, own_tools: Collection[str]) -> tu
         if not is_streamed(result):
             return solution_in(result, own_tools), True
     return None, False
-
-
-def status_of(error: BaseException | None) -> str:
-    """Return the status of a run by its exception: after an "error" it may be judged; a "cancelled" run may not."""
-    stopped = (asyncio.CancelledError, GeneratorExit, WorkflowCancelledByUser)
-    thrown_away = isinstance(error, stopped) or not isinstance(error, Exception)
-    return "cancelled" if thrown_away else "error"

@@ -67,15 +67,14 @@ class CascadeMemory(Adapter, BaseRetriever):
             path: The folder.
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
             k: The largest number of nodes; by default the engine's ``k``.
-            where: A metadata filter for the cases, with Chroma's operators. It is set here, since LlamaIndex's retrievers do
-            not
-                accept a filter per call.
+            where: A metadata filter for the cases, with Chroma's operators. It is set here, since LlamaIndex's retrievers
+                do not accept a filter per call.
             metadata: Stored with every episode that this adapter opens and with its case, for example the user's name.
             **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
                 (here also any LlamaIndex ``BaseEmbedding``), ...
         """
         self._engine = engine_for(
-            path, engine, k, options, lambda one: LlamaIndexEmbedder(one) if isinstance(one, BaseEmbedding) else one
+            path, engine, options, k=k, embedder=lambda one: LlamaIndexEmbedder(one) if isinstance(one, BaseEmbedding) else one
         )
         self._k = self._engine.k if k is None else check_k(k)
         self._where = None if where is None else dict(where)

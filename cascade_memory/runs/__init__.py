@@ -9,6 +9,7 @@ from cascade_memory.lazy import load
 if TYPE_CHECKING:
     from cascade_memory.runs.adapter import Adapter, engine_for
     from cascade_memory.runs.around import ActiveEpisode, active_episode, join, within
+    from cascade_memory.runs.ending import status_of
     from cascade_memory.runs.failing_open import fail_open
     from cascade_memory.runs.run_end_worker import RunEndWorker
 
@@ -20,6 +21,7 @@ __all__ = [
     "engine_for",
     "fail_open",
     "join",
+    "status_of",
     "within",
 ]
 
@@ -31,6 +33,7 @@ _HOMES = {
     "engine_for": "adapter",
     "fail_open": "failing_open",
     "join": "around",
+    "status_of": "ending",
     "within": "around",
 }
 

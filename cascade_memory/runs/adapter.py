@@ -98,11 +98,16 @@ class Adapter:
 def engine_for(
     path: str | Path | None,
     engine: Engine | Adapter | None,
-    k: int | None,
-    options: dict[str, Any],
-    embedder: Callable[[Any], Any],
+    options: Mapping[str, Any],
+    *,
+    k: int | None = None,
+    embedder: Callable[[Any], Any] | None = None,
 ) -> Engine:
-    """Return the engine to share, or open one; ``embedder`` converts a framework's embedder into ours."""
+    """Return the engine to share, or open one with these options; ``embedder`` converts a framework's embedder into ours.
+
+    ``k`` is the number of cases that an engine opened here shows. It does not change a shared engine: an adapter with a ``k``
+    of its own passes it to each recall.
+    """
     if isinstance(engine, Adapter):
         engine = engine.engine
     if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -113,11 +118,12 @@ def engine_for(
         raise InvalidInput(f"engine= is open already: pass {given} where the engine is opened")
     if engine is not None:
         return engine
-    if "embedder" in options:
-        options["embedder"] = embedder(options["embedder"])
+    opened = dict(options)
+    if "embedder" in opened and embedder is not None:
+        opened["embedder"] = embedder(opened["embedder"])
     if k is not None:
-        options["k"] = k
-    return Engine(path, **options)
+        opened["k"] = k
+    return Engine(path, **opened)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
