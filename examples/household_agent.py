@@ -1,10 +1,10 @@
-"""An agent in a text world, with and without a memory. The world is real, small, and deterministic; the "agent" is SCRIPTED.
+"""An agent in a text world, with and without a memory. The world is small and deterministic; the "agent" is SCRIPTED.
 
     python examples/household_agent.py
 
-The agent copies the plan of the case that it is shown, with the object and the place of its own task put in; without a case it
+The agent copies the plan of the case that it is shown, and puts in the object and the place of its own task. Without a case it
 tries a plan at random. The memory stores trajectories: the actions and what the world answered. The words of a task mislead:
-"put a hot mug in the desk" is closest to "put a cold mug in the desk", and needs another plan.
+"put a hot mug in the desk" is closest to "put a cold mug in the desk", but needs another plan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLANS = {
     "cool": ["take {thing}", "open fridge", "chill {thing}", "put {thing} in {place}"],
     "look at": ["take {thing}", "go to {place}", "switch on lamp"],
 }
-WORDS = {  # many ways to say it: what the agent must get right is the kind of task, not the words
+WORDS = {  # several wordings of each kind of task; the right plan depends only on the kind
     "heat": [
         "heat some {thing} and put it in the {place}",
         "put a hot {thing} in the {place}",
@@ -46,14 +46,14 @@ PLACES = ["cabinet", "drawer", "shelf", "desk", "counter"]
 
 
 class World:
-    """Knows which plan a task needs, and says after every action whether it did something."""
+    """Holds the plan that a task needs, and answers after every action whether it had an effect."""
 
     def __init__(self, kind: str, thing: str, place: str) -> None:
         self.kind = kind
         self._left = [step.format(thing=thing, place=place) for step in PLANS[kind]]
 
     def act(self, action: str) -> str:
-        """Return what the agent sees."""
+        """Carry out an action, and return what the agent sees."""
         if self._left and action == self._left[0]:
             self._left.pop(0)
             return "done" if self._left else "done; the task is solved"
@@ -61,24 +61,24 @@ class World:
 
     @property
     def solved(self) -> bool:
-        """True when the whole plan was carried out."""
+        """True if the whole plan was carried out."""
         return not self._left
 
 
 def scripted_agent(world: World, thing: str, place: str, plan: list[str]) -> Trajectory:
-    """Carry out a plan and write down what happened."""
+    """Carry out a plan, and return the trajectory: what was done and what happened."""
     actions = [step.format(thing=thing, place=place) for step in plan]
     return Trajectory([Step(action=action, observation=world.act(action)) for action in actions])
 
 
 def plan_of(case: Trajectory) -> list[str]:
-    """Read the plan out of a case: its actions, with the object and the place turned into blanks."""
+    """Return the plan of a case: its actions, with blanks in place of the object and the place."""
     blanks = {**dict.fromkeys(THINGS, "{thing}"), **dict.fromkeys(PLACES, "{place}")}
     return [" ".join(blanks.get(word, word) for word in step.action.split()) for step in case.steps]
 
 
 class SamePlan:
-    """Two trajectories agree when their plans do, whatever they were carried out on: so that a success teaches about both."""
+    """A matcher: two trajectories agree if their plans do, even with other objects. So a success teaches about both."""
 
     def key(self, solution: Solution) -> str:
         """Return the plan as text."""
@@ -90,7 +90,7 @@ class SamePlan:
 
 
 def play(tasks: list[Task], memory: CascadeMemory | None) -> list[bool]:
-    """Let the agent do all tasks; return which it solved."""
+    """Let the agent do all tasks; return for each whether it was solved."""
     rng = random.Random(1)
     solved = []
     for kind, thing, place, query in tasks:
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def show(name: str, solved: list[bool]) -> None:
-    """Print one line."""
+    """Print the share of solved tasks in each fifth."""
     fifth = len(solved) // 5
     print(f"  {name:18}", *(f"{100 * sum(solved[i : i + fifth]) // fifth:3d} %" for i in range(0, len(solved), fifth)))
 

@@ -1,14 +1,14 @@
-"""LangChain agents at a help desk, with and without a memory. The model is SCRIPTED, or yours; the rest is real.
+"""LangChain agents at a help desk, with and without a memory. The model is SCRIPTED, or a real one; the rest is real.
 
     python examples/langchain_react_agent.py                          # create_agent, 200 tickets, a scripted model
     python examples/langchain_react_agent.py --agent graph            # or react-text, or rag
-    python examples/langchain_react_agent.py --model gpt-5-mini       # a real one: any server that speaks OpenAI's API
+    python examples/langchain_react_agent.py --model gpt-5-mini       # a real one, on any OpenAI-compatible server
     python examples/langchain_react_agent.py --model qwen3 --base-url http://localhost:11434/v1
 
-A real model needs langchain-openai, and OPENAI_API_KEY where its server asks for one.
+A real model needs langchain-openai, and OPENAI_API_KEY if its server asks for a key.
 
-Success is what the desk says: the device works again, or it does not. The scripted model knows a quarter of the procedures,
-does what a case shows it, and else guesses. Draws ``help_desk.png``.
+The desk decides whether a ticket was solved: the device works again, or it does not. The scripted model follows any case that
+it is shown. Without a case it solves a quarter of the tickets, and guesses for the others. The script draws ``help_desk.png``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STYLES = {"create_agent": "tools", "graph": "tools", "react-text": "react", "rag
 
 
 def play(agent: str, model: BaseChatModel, options: dict[str, object] | None, tasks: int, seed: int) -> list[bool]:
-    """Work through the tickets of one desk and return which of them were solved."""
+    """Work through the tickets of one desk; return for each whether it was solved."""
     desk = Desk.opened(tasks, seed)
     if options is None:
         return worked(AGENTS[agent](model, desk, None), desk, f"{agent}, no memory")
@@ -48,7 +48,7 @@ def play(agent: str, model: BaseChatModel, options: dict[str, object] | None, ta
 
 
 def worked(agent: Callable[[str], None], desk: Desk, name: str) -> list[bool]:
-    """Let an agent work through all tickets."""
+    """Let an agent work through all tickets; return for each whether it was solved."""
     solved = []
     for ticket in tqdm(desk.tickets.values(), desc=name, leave=False):
         agent(ticket.text)
@@ -57,7 +57,7 @@ def worked(agent: Callable[[str], None], desk: Desk, name: str) -> list[bool]:
 
 
 def draw(results: dict[str, np.ndarray], agent: str, label: str, said: str, target: Path) -> None:
-    """Draw success over the last forty tickets; a PNG says itself what it was drawn from."""
+    """Draw the success over the last forty tickets. A PNG gets the printed figures as metadata."""
     figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
     for name, runs in results.items():
         window = min(40, runs.shape[1])
@@ -71,13 +71,13 @@ def draw(results: dict[str, np.ndarray], agent: str, label: str, said: str, targ
 
 
 def main() -> None:
-    """Play, print, draw."""
+    """Work through the tickets with each method, print the table and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agent", choices=list(AGENTS), default="create_agent")
     parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=3, help="desks; a real model plays one")
-    parser.add_argument("--model", help="name of a real chat model; scripted without")
-    parser.add_argument("--base-url", help="of an OpenAI-compatible server")
+    parser.add_argument("--seeds", type=int, default=3, help="number of desks; a real model works at one only")
+    parser.add_argument("--model", help="name of a real chat model; without it the model is scripted")
+    parser.add_argument("--base-url", help="address of an OpenAI-compatible server")
     parser.add_argument("--plot", type=Path, default=Path("help_desk.png"))
     options = parser.parse_args()
     if options.model:

@@ -1,9 +1,9 @@
-"""A LlamaIndex agent that learns which past cases to reuse. The model is SCRIPTED, everything else is real.
+"""A LlamaIndex agent that learns which past cases to reuse. The model is SCRIPTED; everything else is real.
 
     python examples/llamaindex_agent.py
 
-The agent looks after a shop's orders. What the right tool is depends on what a customer means, not on the words; the scripted
-model copies the tool of the case it is shown, and guesses where it is shown none.
+The agent looks after a shop's orders. The right tool depends on what a customer means, not on the words. The scripted model
+copies the tool of the case that it is shown; without a case it guesses.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cancel(order: int) -> str:
 
 
 class Scripted(FunctionCallingLLM):
-    """Calls the tool that the shown case called; guesses without one. Put a real model in its place."""
+    """Calls the tool that the shown case called; without a case it guesses. Put a real model in its place."""
 
     _random: random.Random = PrivateAttr(default_factory=lambda: random.Random(0))
 
@@ -92,7 +92,7 @@ class Scripted(FunctionCallingLLM):
 
 
 async def play(tasks: int, seed: int = 0) -> list[bool]:
-    """Play a stream of tasks; return which of them were solved."""
+    """Play a stream of tasks; return for each whether it was solved."""
     rng = random.Random(seed)
     wanted = {"refund": "paid back", "resend": "sent again", "cancel": "stopped"}
     right = ""
@@ -114,7 +114,7 @@ async def play(tasks: int, seed: int = 0) -> list[bool]:
 
 
 def main() -> None:
-    """Play 90 tasks and print how often each third went well."""
+    """Play 90 tasks, and print the share that was solved in each third."""
     solved = asyncio.run(play(90))
     print("SCRIPTED model, real agent, tools and memory; solved in each third of 90 tasks:")
     print("  ".join(f"{sum(solved[i : i + 30]) / 30:.0%}" for i in (0, 30, 60)))

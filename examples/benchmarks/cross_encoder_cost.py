@@ -1,11 +1,11 @@
-"""What a cross-encoder costs: memory and time of scoring 32 pairs and of training on them, by their length.
+"""Measures a cross-encoder: memory and time to score 32 pairs and to train on them, by the length of the pairs.
 
-    python examples/benchmarks/cross_encoder_cost.py                       # on a GPU: the size of gte-reranker-modernbert-base
-    python examples/benchmarks/cross_encoder_cost.py --tiny --tokens 64    # anywhere: that the script runs
+    python examples/benchmarks/cross_encoder_cost.py                       # on a GPU: as large as gte-reranker-modernbert-base
+    python examples/benchmarks/cross_encoder_cost.py --tiny --tokens 64    # on any machine: only tests that the script runs
 
-Weights are random: time and memory do not depend on what they say. ``update`` is one step of AdamW on 32 pairs and the bounded
-re-encoding after it (64 pairs); ``all history`` is the same step followed by encoding every pair since the beginning afresh, as
-the authors' code does, measured on a part of them and scaled to ``--history`` pairs. The ledger, SQLite and the embedder are
+Weights are random: time and memory do not depend on their values. ``update`` is one step of AdamW on 32 pairs, and the bounded
+re-encoding after it (64 pairs). ``all history`` is the same step, but then every pair since the beginning is encoded again, as
+in the authors' code; this is measured on 64 pairs and scaled to ``--history`` pairs. The ledger, SQLite and the embedder are
 left out: this is the cost of the model alone.
 """
 
@@ -29,7 +29,7 @@ LIMIT_GIB = 4.0
 
 
 def make_model(folder: Path, *, tiny: bool) -> str:
-    """Save a ModernBERT reranker with random weights: that of gte-reranker-modernbert-base in size, or a small one."""
+    """Save a ModernBERT reranker with random weights, as large as gte-reranker-modernbert-base, or a small one."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import ModernBertConfig, ModernBertForSequenceClassification, PreTrainedTokenizerFast
@@ -51,7 +51,7 @@ def make_model(folder: Path, *, tiny: bool) -> str:
 
 
 def some_pairs(n: int, tokens: int, rng: np.random.Generator) -> list[Pair]:
-    """Return pairs of about so many tokens, the longest of them exactly."""
+    """Return pairs of about this number of tokens; the longest pair has exactly this number."""
     pairs: list[Pair] = []
     for i in range(n):
         length = tokens - 3 if i == 0 else int(rng.integers(tokens // 2, tokens - 2))
@@ -61,13 +61,13 @@ def some_pairs(n: int, tokens: int, rng: np.random.Generator) -> list[Pair]:
 
 
 class Meter:
-    """Time of a piece of work, and the most memory that it took."""
+    """Measures the time of a piece of work, and its peak memory."""
 
     def __init__(self, device: str) -> None:
         self._cuda = device.startswith("cuda")
 
     def measure(self, work: Any, times: int) -> tuple[float, float]:
-        """Return the median in milliseconds and the peak in GiB (nan on a CPU)."""
+        """Do the work several times; return the median in milliseconds and the peak in GiB (nan on a CPU)."""
         import torch
 
         taken: list[float] = []
@@ -83,7 +83,7 @@ class Meter:
 
 
 def measured(encoder: CrossEncoder, tokens: int, device: str, history: int, times: int) -> dict[str, Any]:
-    """Return the row of one length."""
+    """Measure pairs of one length, and return the row."""
     rng, meter = np.random.default_rng(tokens), Meter(device)
     labels, weights = rng.integers(0, 2, PAIRS).astype(float), np.ones(PAIRS)
     state = {"encoder": encoder}
@@ -116,7 +116,7 @@ def measured(encoder: CrossEncoder, tokens: int, device: str, history: int, time
 
 
 def main() -> None:
-    """Measure every length; say whether it stays under 4 GB."""
+    """Measure every length, and print whether memory stays under 4 GB."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, nargs="+", default=[128, 512, 2_048])
     parser.add_argument("--history", type=int, default=5_000, help="pairs since the beginning")

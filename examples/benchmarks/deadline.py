@@ -1,7 +1,7 @@
-"""How long a recall takes while something around it hangs, with a deadline of 0.5 s.
+"""Measures how long a recall takes while some other part hangs, with a deadline of 0.5 s.
 
-``python examples/benchmarks/deadline.py`` prints one row a kind: 30 recalls each, and whether they had their cases. A full disk
-and a read-only folder need ``unshare`` (Linux), and are left out elsewhere.
+``python examples/benchmarks/deadline.py`` prints one row for each kind of fault: the times of 30 recalls, and whether these
+returned their cases. A full disk and a read-only folder need ``unshare`` (Linux), and are left out elsewhere.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class Embedder(HashingEmbedder):
-    """Somebody's own: it is called on a thread of the memory's."""
+    """A user's own embedder: the memory calls it on one of its own threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def purging(memory: CascadeMemory) -> None:
 
 
 def on_a_small_disk(place: Path) -> None:
-    """Run in a mount namespace of its own."""
+    """Measure a full disk and a read-only folder. It mounts a disk, so it must run in a mount namespace of its own."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)], check=True)
     opened(place / "m").close()
     ballast = place / "ballast"

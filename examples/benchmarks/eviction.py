@@ -1,18 +1,18 @@
-"""Does a full memory let the right cases go? The library's eviction against no limit, first in, first out, and random.
+"""Does a full memory remove the right cases? The library's eviction against no limit, first in, first out, and random.
 
     CASCADE_DATA=... python examples/benchmarks/eviction.py
     CASCADE_DATA=... python examples/benchmarks/eviction.py --adversities flipped drift
     CASCADE_DATA=... python examples/benchmarks/eviction.py --streams rca sentifin --max-cases 300 --seeds 3
 
-A run plays a stream twice, each pass in an order of its own: Banking77 has 5,000 tasks, so that makes 10,000 episodes. In the
-second pass every query was seen before, which favours the memory without a limit; the first pass is reported alone as well. The
-solver is SIMULATED and draws anew for every episode; the seed shuffles both passes and the solver.
+A run plays a stream twice, and the second pass has another order. Banking77 has 5,000 tasks, so a run has 10,000 episodes. In
+the second pass every query was seen before, which favours the memory without a limit. So the first pass is also reported alone.
+The solver is SIMULATED and draws at random in every episode. The seed decides the order of both passes and the solver's draws.
 
-The rivals differ from the library in which cases go, and in nothing else: how many go, and when, is the same. They take the
-place of the library's own function in the process of the benchmark only. Under "flipped" a fifth of the rewards says the
-opposite. Under "drift" the labels come in four groups, one after the other, and again in the second pass.
+The rivals differ from the library only in which cases they remove; they remove as many, at the same times. They replace the
+library's own function only in the process of this benchmark. Under "flipped" a fifth of the rewards says the opposite. Under
+"drift" the labels come in four groups, one after the other, in both passes.
 
-Rows go to ``results/eviction.jsonl``; a row that is there already is not run again (delete the file to start over).
+Rows go to ``results/eviction.jsonl``. A run that has a row there is not played again (delete the file to start over).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import play as play_task
 
 STREAMS = ("banking77", "ddxplus", "rca", "sentifin")
-GROUPS = 4  # of labels, under drift
-SLACK = 0.05  # of the limit that is cleared at once, as in the library
+GROUPS = 4  # groups of labels, under drift
+SLACK = 0.05  # the share of the limit that is removed at once, as in the library
 UNBOUNDED, WORTH, FIFO, RANDOM = ARMS = ("unbounded", "worth", "first in, first out", "random")
 PARTS = ("success", "first pass", "last fifth")
 ADVERSITIES = ("plain", "flipped", "drift")
@@ -54,7 +54,7 @@ ADVERSITIES = ("plain", "flipped", "drift")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What identifies a row; without a limit for the unbounded memory."""
+    """The fields that identify a row. ``max_cases`` is None for the memory without a limit."""
 
     stream: str
     adversity: str
@@ -66,9 +66,10 @@ class Run:
 
 @contextmanager
 def evicting(arm: str, seed: int) -> Iterator[None]:
-    """Let a rival decide, within the block and in this process, which cases go."""
+    """Let a rival decide which cases are removed: within the block, and in this process only."""
     rng = np.random.default_rng([seed, 13])
-    rivals: dict[str, Callable[[NDArray[np.int64], int], NDArray[np.int64]]] = {  # all keys, oldest first; how many go
+    # (all keys, oldest first; the number to remove) -> the keys to remove
+    rivals: dict[str, Callable[[NDArray[np.int64], int], NDArray[np.int64]]] = {
         FIFO: lambda keys, count: keys[:count],
         RANDOM: lambda keys, count: rng.choice(keys, count, replace=False),
     }
@@ -87,7 +88,7 @@ def evicting(arm: str, seed: int) -> Iterator[None]:
 
 
 def twice(labels: list[str], seed: int, *, drift: bool) -> NDArray[np.int64]:
-    """Return two passes over the tasks, each in an order of its own; under drift one group of labels after the other."""
+    """Return two passes over the tasks, each in its own random order; under drift, one group of labels after the other."""
     rng = np.random.default_rng([seed, 7])
     passes = [rng.permutation(len(labels)) for _ in range(2)]
     if drift:
@@ -114,7 +115,7 @@ def play(run: Run) -> Row:
         seconds = time.perf_counter() - began
         health, cases = memory.health(), memory.stats().cases
     if not health.ok:
-        raise RuntimeError(f"{run}: {health.failures}")  # the memory would go on without evicting, and say so only here
+        raise RuntimeError(f"{run}: {health.failures}")  # the memory would go on without evicting; only ``health()`` says so
     return {
         **asdict(run),
         "simulated": True,
@@ -138,7 +139,7 @@ def planned(options: argparse.Namespace) -> Iterator[Run]:
 
 
 def identity(row: Row) -> Run:
-    """Return what identifies a row."""
+    """Return the run that a row belongs to."""
     return Run(*(row[name] for name in Run.__slots__))
 
 
@@ -152,7 +153,7 @@ class Group:
         return 100 * np.array([row[what] for row in self.of[arm]])
 
     def cells(self, arm: str) -> list[str]:
-        """Return the cells of a table's line: success, and the share of the unbounded one that was kept."""
+        """Return the cells of one line: success, and how much that is of the success without a limit."""
         whole, alone = self.values(UNBOUNDED, "success"), self.values(UNBOUNDED, "alone")
         parts = {what: self.values(arm, what) for what in PARTS}
         kept = interval(100 * parts["success"] / whole)
@@ -168,7 +169,7 @@ class Group:
 
 
 def show(rows: list[Row], max_cases: int, target: Path) -> None:
-    """Print the tables, and draw success over episodes."""
+    """Print the tables, and draw the success over the episodes."""
     keys = list(dict.fromkeys((row["stream"], row["adversity"]) for row in rows))
     groups = {key: Group([row for row in rows if (row["stream"], row["adversity"]) == key]) for key in keys}
     seeds = len({row["seed"] for row in rows})
@@ -215,7 +216,7 @@ def main() -> None:
     parser.add_argument("--adversities", nargs="+", choices=ADVERSITIES, default=["plain"])
     parser.add_argument("--max-cases", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--limit", type=int, default=None, help="first tasks of each stream only: for trying out")
+    parser.add_argument("--limit", type=int, default=None, help="number of tasks of each stream; all if not given")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/eviction.jsonl"))
     options = parser.parse_args()
@@ -223,7 +224,7 @@ def main() -> None:
     rows = [json.loads(line) for line in options.out.open()] if options.out.exists() else []
     wanted = list(planned(options))
     if todo := sorted(set(wanted) - {identity(row) for row in rows}, key=wanted.index):
-        folder_of_data(None)  # fail early, and once, where there is no data
+        folder_of_data(None)  # fail early, and only once, if there is no data
         with ProcessPoolExecutor(options.jobs) as pool, options.out.open("a") as file:
             for finished in tqdm(as_completed([pool.submit(play, run) for run in todo]), total=len(todo), unit="run"):
                 rows.append(finished.result())

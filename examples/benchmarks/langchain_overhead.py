@@ -1,8 +1,8 @@
-"""What do middleware and callback handler cost beside the agent itself? Recall and reward are subtracted, and shown.
+"""How much time do middleware and callback handler add to the agent? Recall and reward are subtracted, and shown.
 
     python examples/benchmarks/langchain_overhead.py
 
-The same ``create_agent`` (a scripted model that calls one tool and answers) with and without them, interleaved, in one run.
+The agent is a ``create_agent`` with a scripted model that calls one tool and answers. Runs with and without the two alternate.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from cascade_memory.langchain import CascadeMemory
 
 
 def double(number: int) -> int:
-    """Double."""
+    """Return twice the number."""
     return 2 * number
 
 
 class Scripted(BaseChatModel):
-    """SCRIPTED: calls the tool, then answers."""
+    """A SCRIPTED model: it calls the tool, then answers."""
 
     @property
     def _llm_type(self) -> str:
@@ -43,7 +43,7 @@ class Scripted(BaseChatModel):
 
 
 class Stopwatch:
-    """Adds up the time spent in the engine's verbs."""
+    """Adds up the time spent in recall and reward."""
 
     def __init__(self, engine: Any) -> None:
         self.spent = 0.0
@@ -64,7 +64,7 @@ class Stopwatch:
 def measure(times: int) -> dict[str, float]:
     """Return medians in milliseconds."""
     rows = []
-    # It learns within the reward: a thread that learns would take its time from whichever of the two runs at that moment.
+    # It learns within the reward: a learning thread would take time from whichever of the two agents runs at that moment.
     with CascadeMemory(embedder="hashing", reward_fn=lambda _: 1.0, learn="inline") as memory:
         engine = Stopwatch(memory.engine)
         plain = create_agent(Scripted(), [double])

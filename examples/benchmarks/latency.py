@@ -1,12 +1,11 @@
-"""What does an episode cost? At 1k, 10k and 100k cases, beside things that everybody knows, in the same run.
+"""How long does an episode take? At 1k, 10k and 100k cases, compared with well-known operations in the same run.
 
     python examples/benchmarks/latency.py                  # 1k, 10k and 100k cases
     python examples/benchmarks/latency.py --sizes 1000     # quick
 
 References: an exact numpy scan over the same vectors; a bare SQLite commit with synchronous=FULL; a search and an add with
-``langchain_chroma`` (asked for with --chroma, on by default up to 10k cases); the MiniLM embedding of a query of 40 tokens.
-Times are wall-clock medians in milliseconds; a shared machine moves them, so look at the ratios. Rows go to
-``results/latency.jsonl``.
+``langchain_chroma`` (for up to 10k cases, or as many as --chroma says); the MiniLM embedding of a query of 40 tokens. Times are
+wall-clock medians in milliseconds. They vary on a shared machine, so compare the ratios. Rows go to ``results/latency.jsonl``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def quantiles_ms(run: Callable[[int], object], times: int) -> tuple[float, float
 
 
 class ClusteredVectors:
-    """Stands in for an embedder whose cost is not to be measured: unit vectors around 200 centres, remembered by text."""
+    """Replaces an embedder, so that its cost is not measured: unit vectors around 200 centres, stored for each text."""
 
     identity, dimension = "benchmark-vectors", DIMENSION
 
@@ -59,7 +58,7 @@ class ClusteredVectors:
         self._known: dict[str, NDArray[np.float32]] = {}
 
     def prepare(self, texts: list[str]) -> NDArray[np.float32]:
-        """Make vectors for texts."""
+        """Make vectors for texts, store them and return them."""
         centre = self._rng.integers(200, size=len(texts))
         vectors = self._centres[centre] + 0.8 * self._rng.normal(size=(len(texts), DIMENSION)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -67,13 +66,13 @@ class ClusteredVectors:
         return vectors
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Look vectors up."""
+        """Return the stored vectors of texts."""
         return np.stack([self._known[text] for text in texts])
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Texts of about 40 tokens and what solves them."""
+    """Texts of about 40 tokens and their solutions."""
 
     cases: list[tuple[str, str, dict[str, str]]]
     queries: list[str]
@@ -88,7 +87,7 @@ class Material:
 
 
 def bare_commit(folder: Path, times: int) -> float:
-    """Return what SQLite alone needs to make one small row survive a power cut."""
+    """Return the time that SQLite alone needs to commit one small row so that it survives a power cut."""
     connection = sqlite3.connect(folder / "bare.sqlite3", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -105,7 +104,7 @@ def bare_commit(folder: Path, times: int) -> float:
 
 
 def numpy_scan(vectors: NDArray[np.float32], queries: NDArray[np.float32], times: int) -> float:
-    """Return what finding the 32 nearest costs in plain numpy."""
+    """Return the time to find the 32 nearest vectors in plain numpy."""
 
     def scan(i: int) -> None:
         cosine = vectors @ queries[i % len(queries)]
@@ -116,7 +115,7 @@ def numpy_scan(vectors: NDArray[np.float32], queries: NDArray[np.float32], times
 
 
 def langchain_chroma(folder: Path, material: Material, embedder: ClusteredVectors, times: int) -> tuple[float, float]:
-    """Return what a search and an add cost with langchain_chroma alone, on the same cases."""
+    """Return the times of a search and of an add with langchain_chroma alone, on the same cases."""
     from langchain_chroma import Chroma
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
@@ -140,7 +139,7 @@ def langchain_chroma(folder: Path, material: Material, embedder: ClusteredVector
 
 
 def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
-    """Return the medians at n cases."""
+    """Measure at n cases, and return the medians."""
     material = Material.of(n, times)
     embedder = ClusteredVectors()
     vectors = embedder.prepare([query for query, _, _ in material.cases])
@@ -179,7 +178,7 @@ def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
 
 
 def with_model(memory: CascadeMemory, material: Material, times: int) -> tuple[float, float]:
-    """Return the cost of embedding a query with MiniLM, and of an episode that embeds its query with it, interleaved."""
+    """Return the times to embed a query with MiniLM, and of an episode that does so; the two are measured in turn."""
     model, parts = minilm.MiniLMEmbedder(), memory._engine.parts
     model.embed(material.queries[:2])
     stand_in = parts.embedder
@@ -191,7 +190,7 @@ def with_model(memory: CascadeMemory, material: Material, times: int) -> tuple[f
         def embed(self, texts: list[str]) -> NDArray[np.float32]:
             return model.embed(texts)
 
-    object.__setattr__(parts, "embedder", Both())  # the folder's vectors stay: only the cost of embedding changes
+    object.__setattr__(parts, "embedder", Both())  # the stored vectors stay as they are: only the cost of embedding changes
     for i in range(times):
         query = material.queries[i]
         began = time.perf_counter()
@@ -206,7 +205,7 @@ def with_model(memory: CascadeMemory, material: Material, times: int) -> tuple[f
 
 
 def show(rows: list[dict[str, float]]) -> None:
-    """Print the table and hold it against the budget."""
+    """Print the table, and compare it with the budget."""
     names = [
         ("numpy_scan", "exact numpy scan, 32 nearest"),
         ("bare_commit", "bare SQLite FULL commit"),
@@ -251,7 +250,7 @@ def show(rows: list[dict[str, float]]) -> None:
 
 
 def main() -> None:
-    """Measure and show."""
+    """Measure at each size, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--times", type=int, default=300)

@@ -1,12 +1,13 @@
-"""What does the memory cost behind MCP? Beside a tool that does nothing, and beside importing what a server needs.
+"""How long does a recall over MCP take, compared with a tool that does nothing, and with the imports of a server?
 
     python examples/benchmarks/mcp_latency.py                             # 10k cases, stdio and HTTP; a fresh process
     python examples/benchmarks/mcp_latency.py --cases 500 --times 20 --processes 1
 
-1. Kept sessions: ``recall_cases`` and a no-op tool of the same server are called in turn; medians, and their difference. The
-   embedder is a table here, so that embedding is not part of it; writing the episode down is.
+1. Sessions that stay open: ``recall_cases`` and a no-op tool of the same server are called in turn; medians, and their
+   difference. The embedder is a table, so the time includes recording the episode, but no embedding.
 2. A fresh stdio process for the first recall, as most clients of stdio start it, with all-MiniLM-L6-v2 and a folder of cases:
-   from starting it to its answer. Beside it, in turn, a process that imports torch and mcp, loads the model and embeds a text.
+   the time from its start to its answer. The reference, run in turn with it, is a process that imports torch and mcp, loads the
+   model and embeds a text.
 
 Rows go to ``results/mcp_latency.jsonl``.
 """
@@ -46,7 +47,7 @@ print("ready", flush=True)
 
 
 class TableOfVectors:
-    """Stands in for an embedder whose cost is not to be measured; the same in every process."""
+    """Replaces an embedder, so that its cost is not measured. Its vectors are the same in every process."""
 
     identity, dimension = "benchmark-table", 384
 
@@ -58,7 +59,7 @@ class TableOfVectors:
 
 
 def serve(folder: Path, port: int | None) -> None:
-    """Serve a folder with one tool more."""
+    """Serve a folder, with one additional tool that does nothing."""
     from cascade_memory.mcp_server import build
 
     with CascadeMemory(folder, embedder=TableOfVectors()) as memory:
@@ -84,7 +85,7 @@ def serve(folder: Path, port: int | None) -> None:
 
 @contextlib.asynccontextmanager
 async def session(transport: str, folder: Path) -> AsyncIterator[ClientSession]:
-    """A session that stays, with a server of its own."""
+    """Start a server, and open one session to it that stays open."""
     command = [str(Path(__file__)), "--serve", str(folder)]
     if transport == "stdio":
         streams = stdio_client(StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ)))
@@ -113,7 +114,7 @@ async def session(transport: str, folder: Path) -> AsyncIterator[ClientSession]:
 
 
 async def kept(transport: str, folder: Path, times: int) -> dict[str, Any]:
-    """Call both tools in turn; return the row."""
+    """Call both tools in turn within one session; return the row."""
     spent: dict[str, list[float]] = {"nothing": [], "recall_cases": []}
     queries = [task.query for task in tickets(times + 10, seed=1)]
     async with session(transport, folder) as client:
@@ -121,7 +122,7 @@ async def kept(transport: str, folder: Path, times: int) -> dict[str, Any]:
             for tool, rows in spent.items():
                 began = time.perf_counter()
                 answer = await client.call_tool(tool, {"query": query})
-                if number >= 10:  # warm
+                if number >= 10:  # the first ten only warm up
                     rows.append(1000 * (time.perf_counter() - began))
                 if tool == "recall_cases":
                     assert "episode_id" in answer.content[0].text, answer  # type: ignore[union-attr]
@@ -143,7 +144,7 @@ async def first_recall(folder: Path) -> float:
 
 
 def imported() -> float:
-    """Return the seconds from starting a process to its word that all is loaded: leaving it is no part of either."""
+    """Return the seconds from starting a process until it says that all is loaded. Its end is not measured, as for a server."""
     began = time.perf_counter()
     with subprocess.Popen([sys.executable, "-c", IMPORTING], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -152,7 +153,7 @@ def imported() -> float:
 
 
 async def fresh(folder: Path, processes: int) -> dict[str, Any]:
-    """Start servers and references in turn; return the row."""
+    """Start servers and reference processes in turn; return the row."""
     servers, references = [], []
     for _ in tqdm(range(processes), desc="fresh processes"):
         servers.append(await first_recall(folder))
@@ -174,7 +175,7 @@ async def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure, print, keep."""
+    """Measure, store the rows and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--times", type=int, default=300, help="calls of each tool")

@@ -1,9 +1,9 @@
-"""Do the intervals of ``memory.report()`` and ``bench replay`` cover the truth? A SIMULATED stream on which it is known.
+"""Do the intervals of ``memory.report()`` and ``bench replay`` cover the truth? A SIMULATED stream with a known truth shows it.
 
     python examples/benchmarks/measuring.py --runs 200 --episodes 200
 
 A ticket is solved with a probability that depends on what was shown: no case, a case with the right solution, or another one.
-So it is known of each episode what memory was really worth there, and what another policy would have earned.
+So the true effect of the memory is known for each episode, and also what another policy would have earned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def chance(solution: str, shown: str | None) -> float:
 def lift_run(
     seed: int, episodes: int, ranker: str, holdout: float, full: tuple[float, ...] = (1.0,)
 ) -> tuple[float, float, float, float]:
-    """Return the true lift, and the reported one with its ends. ``full``: what a solved ticket may be worth, by chance."""
+    """Return the true lift, the reported lift and its interval. A solved ticket earns a random one of the rewards ``full``."""
     stream, rng = tickets(episodes, seed), np.random.default_rng([seed, 1])
     embedder = PrecomputedEmbedder(HashingEmbedder(), [task.query for task in stream])
     memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", holdout=holdout)
@@ -38,7 +38,7 @@ def lift_run(
         recall = memory.recall(task.query, episode_id=rng.bytes(8).hex())
         why = recall.explain()
         best = next((one for one in why.candidates if one.chosen), None)
-        # Of an episode that is held out it is known as well what would have been shown.
+        # For a held-out episode, too, it is known what would have been shown.
         would = None if best is None or why.abstained else str(memory.get(best.id).solution)
         lifts.append(chance(task.solution, would) - ALONE)
         success = rng.random() < (ALONE if recall.arm == "holdout" else ALONE + lifts[-1])
@@ -47,20 +47,20 @@ def lift_run(
     found = memory.report().lift
     memory.close()
     lifts = [lift * float(np.mean(full)) for lift in lifts]
-    if found is None:  # nobody was held out: the report says so, and no interval
+    if found is None:  # no episode was held out: the report says so, and has no interval
         return float(np.mean(lifts)), np.nan, -1.0, 1.0
     return float(np.mean(lifts)), found.estimate, found.low, found.high
 
 
 def replay_run(seed: int, episodes: int, explore: float) -> dict[str, tuple[float, float, float, float]]:
-    """Return what the most similar case would have earned in a run of the light ranker, and what each estimator says."""
+    """Return what always showing the most similar case would earn in a run of the light ranker: the truth and each estimate."""
     stream, rng = tickets(episodes, seed), np.random.default_rng([seed, 2])
     embedder = PrecomputedEmbedder(HashingEmbedder(), [task.query for task in stream])
     memory = CascadeMemory(embedder=embedder, learn="inline", explore=explore, candidates=4)
     truth = []
     state = memory._engine.namespace_state("default")
     for _ in range(episodes * seed):
-        state.seed()  # other draws in every run
+        state.seed()  # so that every run draws other numbers
     for task in stream:
         recall = memory.recall(task.query)
         nearest = max(recall.explain().candidates, key=lambda one: one.similarity, default=None)
@@ -71,7 +71,7 @@ def replay_run(seed: int, episodes: int, explore: float) -> dict[str, tuple[floa
     log = []
     for one in memory._engine.parts.ledger.insight.judged(1):
         nearest_only = np.zeros(len(one.lesson.slate))
-        nearest_only[:1] = 1.0  # candidates are logged best similarity first
+        nearest_only[:1] = 1.0  # candidates are logged with the most similar first
         log.append(logged(one, with_nothing(nearest_only)))
     memory.close()
     found = estimate(log)

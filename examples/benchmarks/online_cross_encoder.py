@@ -1,10 +1,10 @@
-"""Does a cross-encoder learn while it works? MiniLM's weights under a new head, Banking77, a SIMULATED solver, on a CPU.
+"""Does a cross-encoder learn while in use? MiniLM's weights with a new head, Banking77, a SIMULATED solver, on a CPU.
 
     CASCADE_DATA=... python examples/benchmarks/online_cross_encoder.py --seeds 3
 
-A part of the stream is held out: its queries with the most similar held-out texts, labelled by whether both have the same
-solution. How well the encoder under its head tells the two kinds of pairs apart (AUC) is measured before the first reward and
-after each quarter. Nothing of the held-out part is ever recalled or rewarded.
+A part of the stream is held out; none of it is ever recalled or rewarded. Each of its queries is paired with the most similar
+held-out texts, and a pair is labelled by whether both have the same solution. Before the first reward and after each quarter,
+the script measures how well the encoder and its head separate the two kinds of pairs (AUC).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and PyTorch's keep each other waiting
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the threads of OpenBLAS and of PyTorch would wait for each other
 
 import numpy as np
 from tqdm import tqdm
@@ -40,7 +40,7 @@ NEIGHBOURS = 6
 
 
 def reranker_from_minilm(folder: Path, seed: int) -> str:
-    """Save all-MiniLM-L6-v2 as a sequence classifier with one label; its head is drawn at random."""
+    """Save all-MiniLM-L6-v2 as a sequence classifier with one label and a random head; return the folder."""
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
 
@@ -65,7 +65,7 @@ def held_out_pairs(texts: list[str], labels: list[str], embedder: PrecomputedEmb
 
 
 def auc(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Return how often a pair with the same solution scores above one without."""
+    """Return the AUC: how often a pair with the same solution scores above a pair with different ones."""
     order = np.argsort(np.argsort(scores)) + 1.0
     positive = labels.sum()
     return float((order[labels].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
@@ -94,7 +94,7 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             half=options.half,
         )
         memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", abstain=False, candidates=options.candidates)
-        state = memory._engine.namespace_state("default")  # to look at, between the steps
+        state = memory._engine.namespace_state("default")  # read between the steps
 
         def measured() -> float:
             encoder, policy = state.now
@@ -138,10 +138,10 @@ def main() -> None:
     """Play every seed and print what was learned."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=None, help="of the stream; all by default")
-    parser.add_argument("--minutes", type=float, default=120.0, help="after which a seed stops")
-    parser.add_argument("--held-out", type=int, default=500, help="tasks that are never played")
-    parser.add_argument("--learning-rate", type=float, default=1e-4, help="of AdamW: more than for a pretrained reranker")
+    parser.add_argument("--steps", type=int, default=None, help="number of tasks to play; all by default")
+    parser.add_argument("--minutes", type=float, default=120.0, help="a seed stops after this time")
+    parser.add_argument("--held-out", type=int, default=500, help="number of tasks that are never played")
+    parser.add_argument("--learning-rate", type=float, default=1e-4, help="of AdamW; higher than for a pretrained reranker")
     parser.add_argument("--every", type=int, default=8, help="H, rewards between two steps of the encoder; 32 in the paper")
     parser.add_argument("--head", choices=["kept", "reread", "joint"], default="joint", help="see Schedule")
     parser.add_argument("--hindsight", type=int, default=7, help="further candidates per success to learn from; 0 in the paper")
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/online_cross_encoder.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    folder_of_data(None)  # fail early where there is no data
+    folder_of_data(None)  # fail early if there is no data
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(partial(play, options), range(options.seeds)))
     with options.out.open("a") as file:

@@ -1,9 +1,10 @@
-"""Which form of the inverse is the stabler one? Sherman-Morrison against Cholesky, over many rank-one updates.
+"""Which way to compute the inverse is more stable? Sherman-Morrison against Cholesky, over many rank-one updates.
 
     python examples/benchmarks/posterior.py --updates 10000 --dimension 768
 
-Features are like a cross-encoder's: most of them in a few directions. Both forms are compared with each other, and with a
-solution in extended precision by iterative refinement. Without ``--as-shipped``, Sherman-Morrison never inverts afresh.
+The features resemble those of a cross-encoder: most of their variance lies in a few directions. The two are compared with each
+other, and with a solution in extended precision by iterative refinement. With ``--as-shipped``, Sherman-Morrison inverts the
+matrix again every 512 updates; without it, never.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cascade_memory.ports.policy import Floats
 
 
 def refined(precision: Floats, rows: Floats) -> Floats:
-    """Return ``x' A^-1 x`` for each row, the solution refined in extended precision."""
+    """Return ``x' A^-1 x`` for each row, refined in extended precision."""
     exact, solution = precision.astype(np.longdouble), np.linalg.solve(precision, rows.T).astype(np.longdouble)
     for _ in range(3):
         left = rows.T.astype(np.longdouble) - exact @ solution
@@ -28,12 +29,12 @@ def refined(precision: Floats, rows: Floats) -> Floats:
 
 
 def main() -> None:
-    """Update, and compare now and then."""
+    """Make the updates, and compare the two after each quarter of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=10_000)
     parser.add_argument("--dimension", type=int, default=768)
     parser.add_argument("--regularisation", type=float, default=0.1)
-    parser.add_argument("--as-shipped", action="store_true", help="let Sherman-Morrison invert afresh every 512 updates")
+    parser.add_argument("--as-shipped", action="store_true", help="let Sherman-Morrison invert again every 512 updates")
     options = parser.parse_args()
     if not options.as_shipped:
         ShermanMorrison.REFACTOR_EVERY = 2**62

@@ -1,9 +1,10 @@
-"""Real texts, what solves them, and their MiniLM vectors: as many as a benchmark asks for.
+"""Real texts, their solutions and their MiniLM vectors: as many as a benchmark needs.
 
-The tasks of six streams in the folder that CASCADE_DATA names, then windows of 24 words over its encyclopedia paragraphs,
-the stride as wide as the number allows; distinct, shuffled with a seed. Vectors are computed once and kept in ``results/``.
+The texts are the tasks of six streams in the folder that CASCADE_DATA names, and windows of 24 words from the encyclopedia
+paragraphs there. The stride between windows is as wide as the number of texts allows. All texts are distinct, and shuffled with
+a seed. Vectors are computed once and stored in ``results/``.
 
-    python examples/benchmarks/real_texts.py 104000        # compute the vectors of so many texts now
+    python examples/benchmarks/real_texts.py 104000        # compute the vectors of 104,000 texts now
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from cascade_memory.ports.embedder import Embedder
 
 TASKS = ("banking77", "ddxplus", "sentifin", "rca_huawei_module", "bgl_2k", "spider_dev")
 CORPUS = "2wiki_corpus"
-POOL = 104_000  # texts from which fewer are drawn
+POOL = 104_000  # texts in the pool from which a selection is drawn, if it is not larger
 WINDOW = 24  # words: the length of a typical task
-CHUNK = 512  # texts embedded between two steps of the bar
-SLAB = 10_000  # texts embedded between two savings
+CHUNK = 512  # texts embedded between two updates of the progress bar
+SLAB = 10_000  # texts embedded before the vectors are saved again
 
 
 @dataclass(frozen=True, slots=True)
 class RealTexts:
-    """Distinct texts, their solutions and unit vectors, in one shuffled order: a smaller selection begins a larger one."""
+    """Distinct texts, their solutions and unit vectors, shuffled. A larger selection begins with the smaller one."""
 
     texts: list[str]
     solutions: list[str]
     vectors: NDArray[np.float32]  # (n, 384); on disk until it is read
 
     def cases(self, start: int, stop: int) -> list[tuple[str, str, dict[str, str]]]:
-        """Return some as (query, solution, metadata); a tenth of them each has the same user."""
+        """Return some texts as (query, solution, metadata). Ten users have a tenth of them each."""
         return [(self.texts[i], self.solutions[i], {"user": f"u{i % 10}"}) for i in range(start, stop)]
 
 
 class KnownVectors:
-    """An embedder whose cost is not measured: it looks up what MiniLM said."""
+    """Replaces an embedder, so that its cost is not measured: it looks up the vectors that MiniLM computed."""
 
     def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32], identity: str = "minilm-precomputed") -> None:
         self._rows = {text: row for row, text in enumerate(texts)}
@@ -58,12 +59,12 @@ class KnownVectors:
 
 
 def load(n: int, *, seed: int = 0, cache: Path = Path("results")) -> RealTexts:
-    """Return n texts with their vectors, from the cache where they are in it."""
+    """Return n texts with their vectors. Vectors that the cache has are not computed again."""
     folder = Path(os.environ.get("CASCADE_DATA", ""))
     if not os.environ.get("CASCADE_DATA") or not folder.is_dir():
         print("skipped: no data (CASCADE_DATA names no folder of task streams)")
         raise SystemExit(0)
-    # A pool of the same size for all but the largest n: what is computed for few texts is not computed again for many.
+    # The pool has the same size for every n up to POOL, so that vectors computed for few texts are used again for more.
     pairs = list(_with_windows(_tasks(folder), folder, max(n, POOL)).items())
     order = np.random.default_rng([seed, len(pairs)]).permutation(len(pairs))
     texts, solutions = [pairs[i][0] for i in order], [pairs[i][1] for i in order]
@@ -87,7 +88,7 @@ def _tasks(folder: Path) -> dict[str, str]:
 
 
 def _with_windows(tasks: dict[str, str], folder: Path, n: int) -> dict[str, str]:
-    """Add windows of the corpus, their stride as wide as n allows; what solves one is its page's title."""
+    """Add windows of the corpus, with the widest stride that gives n texts. A window's solution is the title of its page."""
     pages = [(row["title"], row["text"].split()) for row in _rows(folder, CORPUS)]
     for stride in range(WINDOW, 0, -1):
         if len(tasks) + sum(1 + max(0, len(words) - WINDOW) // stride for _, words in pages) < n:
@@ -102,7 +103,7 @@ def _with_windows(tasks: dict[str, str], folder: Path, n: int) -> dict[str, str]
 
 
 def _vectors(texts: Sequence[str], path: Path) -> NDArray[np.float32]:
-    """Return the vectors of the first texts of a pool; those that the file does not hold yet are computed and added to it."""
+    """Return the vectors of the first texts of a pool. Vectors that the file does not have yet are computed and added to it."""
     known = np.load(path, mmap_mode="r") if path.exists() else np.zeros((0, 384), np.float32)
     if len(known) < len(texts):
         from cascade_memory.encoders.minilm import MiniLMEmbedder
@@ -111,7 +112,7 @@ def _vectors(texts: Sequence[str], path: Path) -> NDArray[np.float32]:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.npy")
         with tqdm(total=len(texts), initial=len(known), desc="MiniLM", unit="text") as bar:
-            while len(known) < len(texts):  # what is saved after each slab need not be computed again after an interruption
+            while len(known) < len(texts):  # saved after each slab, so that an interruption costs at most one
                 known = np.concatenate([known, _embedded(embedder, texts[len(known) : len(known) + SLAB], bar)])
                 np.save(partial, known)
                 partial.replace(path)
@@ -120,7 +121,7 @@ def _vectors(texts: Sequence[str], path: Path) -> NDArray[np.float32]:
 
 def _embedded(embedder: Embedder, texts: Sequence[str], bar: tqdm[Any]) -> NDArray[np.float32]:
     vectors = np.zeros((len(texts), embedder.dimension), np.float32)
-    by_length = np.argsort([len(text) for text in texts])  # batches of like lengths waste no padding
+    by_length = np.argsort([len(text) for text in texts])  # batches of similar length need little padding
     for start in range(0, len(texts), CHUNK):
         rows = by_length[start : start + CHUNK]
         vectors[rows] = embedder.embed([texts[row] for row in rows])

@@ -6,11 +6,11 @@
     python examples/benchmarks/scale.py --parts sizes index --sizes 1000 10000 100000 300000
     python examples/benchmarks/scale.py --show results/scale.jsonl         # the tables of an earlier run
 
-Parts: ``sizes`` (recall, recall with ``where`` that a tenth of the cases meets, reward, memory, disk, warm start), ``index``
-(recall@32 of Chroma's index and its unseen tail against an exact scan), ``modes`` (owner and follower, embedded and HTTP
-Chroma), ``episodes`` (does the 200,000th cost what the first did?).
+Parts: ``sizes`` (recall, recall with a ``where`` that a tenth of the cases meets, reward, memory, disk, warm start), ``index``
+(recall@32 against an exact scan, with Chroma's index and the newest cases that it has not received), ``modes`` (owner and
+follower, embedded and HTTP Chroma), ``episodes`` (does the 200,000th cost as much as the first?).
 
-Every measurement is a process of its own on a copy of a folder that was filled once. Embedding is excluded: vectors are looked
+Every measurement runs in its own process, on a copy of a folder that was filled once. Embedding is excluded: vectors are looked
 up. References in the same run: a bare SQLite commit with synchronous=FULL before every reward, and an exact numpy scan. Rows go
 to ``results/scale.jsonl``.
 """
@@ -37,13 +37,13 @@ from real_texts import load
 from scale_report import show
 
 PARTS = ("sizes", "index", "modes", "episodes")
-WORTH_ASKING = 20_000  # cases above which Chroma's index answers
+WORTH_ASKING = 20_000  # with more cases than this, Chroma's index answers
 Row = dict[str, Any]
 
 
 @dataclass
 class Bench:
-    """Folders, queries and workers of one run."""
+    """The folders, queries and jobs of one run."""
 
     work: Path
     out: Path
@@ -65,7 +65,7 @@ class Bench:
         np.save(self.work / "vectors.npy", pool.vectors)
 
     def job(self, work: str, n: int, folder: Path, **more: Any) -> list[str]:
-        """Write a job down and return the command that does it."""
+        """Write a job to a file, and return the command that does it."""
         self._number += 1
         path = self.work / f"job-{self._number}.json"
         job = {
@@ -77,13 +77,13 @@ class Bench:
         return [sys.executable, str(Path(__file__).with_name("scale_worker.py")), str(path), str(path.with_suffix(".row"))]
 
     def run(self, work: str, n: int, folder: Path, **more: Any) -> Row:
-        """Do a job in a process of its own and return its row."""
+        """Do a job in its own process, and return its row."""
         command = self.job(work, n, folder, **more)
         subprocess.run(command, check=True)
         return json.loads(Path(command[-1]).read_text())
 
     def note(self, part: str, n: int, row: Row) -> None:
-        """Keep a row, in memory and in the file."""
+        """Add a row to the rows in memory and to the file."""
         self.rows.append({"part": part, "cases": n, **row})
         with self.out.open("a") as file:
             file.write(json.dumps(self.rows[-1]) + "\n")
@@ -101,7 +101,7 @@ class Bench:
 
     @contextlib.contextmanager
     def copy(self, n: int) -> Iterator[Path]:
-        """Lend a copy of the filled folder."""
+        """Provide a copy of the filled folder, and delete it afterwards."""
         folder = self.work / "copy"
         shutil.copytree(self.filled(n), folder)
         try:
@@ -117,14 +117,14 @@ def sizes(bench: Bench, n: int) -> None:
 
 
 def index(bench: Bench, n: int) -> None:
-    """Measure how much of the exact answer the merged index finds."""
+    """Measure the share of the exact answer that recall finds with Chroma's index."""
     if n > WORTH_ASKING:
         with bench.copy(n) as folder:
             bench.note("index", n, bench.run("index", n, folder))
 
 
 def modes(bench: Bench, n: int) -> None:
-    """Measure a second process on the folder, and Chroma behind HTTP."""
+    """Measure owner and follower processes, with Chroma in the folder and behind HTTP."""
     with bench.copy(n) as folder, owner(bench, n, folder):
         bench.note("modes", n, {"mode": "follower", **bench.run("serve", n, folder, role="follower")})
     with bench.copy(n) as folder:
@@ -138,9 +138,9 @@ def modes(bench: Bench, n: int) -> None:
 
 @contextlib.contextmanager
 def owner(bench: Bench, n: int, folder: Path, **more: Any) -> Iterator[None]:
-    """Let another process own the folder."""
+    """Run another process that owns the folder."""
     process = subprocess.Popen(bench.job("hold", n, folder, **more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with process:  # which closes its input, and that is its sign to stop
+    with process:  # leaving the block closes its input, which makes it stop
         assert process.stdout is not None
         while process.stdout.readline().strip() not in ("ready", ""):
             pass
@@ -175,7 +175,7 @@ def episodes(bench: Bench, n: int, number: int, block: int) -> None:
     """Play many episodes on n cases, then open the folder again."""
     with bench.copy(n) as folder:
         row = bench.run("episodes", n, folder, episodes=number, block=min(block, max(1, number // 4)))
-        bench.rows += row.pop("blocks")  # the worker wrote them down as it went
+        bench.rows += row.pop("blocks")  # the worker has already written these to the file
         bench.note("after episodes", n, {"episodes": number, **bench.run("serve", row["cases"], folder), **row})
 
 
@@ -185,18 +185,18 @@ def options() -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--episodes", type=int, default=200_000)
-    parser.add_argument("--block", type=int, default=2_000, help="episodes between two lines of the part episodes")
-    parser.add_argument("--times", type=int, help="measured recalls, and rewards (300, or 100 for up to 1,000 cases)")
+    parser.add_argument("--block", type=int, default=2_000, help="episodes per line in the part episodes")
+    parser.add_argument("--times", type=int, help="measured recalls and rewards (default 300; 100 for up to 1,000 cases)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("results/scale.jsonl"))
-    parser.add_argument("--cache", type=Path, default=Path("results"), help="where MiniLM's vectors are kept")
-    parser.add_argument("--work", type=Path, help="where the folders are made: on the disk that is to be measured")
+    parser.add_argument("--cache", type=Path, default=Path("results"), help="folder of MiniLM's vectors")
+    parser.add_argument("--work", type=Path, help="place of the measured folders: a path on the disk to measure")
     parser.add_argument("--show", type=Path, metavar="JSONL", help="print the tables of an earlier run and stop")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Measure and show."""
+    """Measure the chosen parts, and print the tables."""
     chosen = options()
     if chosen.show:
         show([json.loads(line) for line in chosen.show.read_text().splitlines()])

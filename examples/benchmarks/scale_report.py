@@ -36,7 +36,7 @@ LINES = (
 
 
 def show(rows: Sequence[Row]) -> None:
-    """Print everything that the rows hold; of the same measurement the last one counts."""
+    """Print the tables of all rows. If a measurement occurs more than once, its last row counts."""
     print(f"\nmedians, {platform.machine()}, Python {platform.python_version()}, real texts, 384 dimensions, no embedding")
     of = {part: [row for row in rows if row["part"] == part] for part in {row["part"] for row in rows}}
     by_size = {row["cases"]: row for row in of.get("sizes", [])}
@@ -79,7 +79,7 @@ def _budget(by_size: dict[int, Row]) -> None:
             found = f"{row['recall']:.2f} ms ({row['recall'] / row['numpy_scan']:.1f} x the numpy scan)"
             _line(f"recall + select at {n:,}", found, f"<= {limit:g} ms", met=row["recall"] <= limit)
     for n, row in sorted(by_size.items()):
-        # The CPU that a bare commit takes is part of the commit, not of the millisecond.
+        # The CPU time of a bare commit belongs to the commit: the budget of one millisecond does not include it.
         own = row["reward_cpu"] - row["bare_commit_cpu"]
         found = (
             f"{own:.2f} ms of CPU more, {row['reward'] - row['bare_commit']:.2f} ms of time more than {row['bare_commit']:.2f}"
@@ -121,7 +121,7 @@ def _blocks(blocks: Sequence[Row], after: Sequence[Row]) -> None:
     if not blocks:
         return
     first = max(i for i, row in enumerate(blocks) if i == 0 or row["episodes"] <= blocks[i - 1]["episodes"])
-    blocks = blocks[first:]  # of the last run
+    blocks = blocks[first:]  # only those of the last run
     print(f"\n{blocks[-1]['episodes']:,} episodes at {blocks[-1]['cases']:,} cases, a tenth of them a line:")
     shown = ("recall", "reward", "bare_commit", "episode", "episode_mean", "episode_cpu", "rss", "disk")
     print(f"{'episodes':>10}" + "".join(f"{key:>14}" for key in shown))

@@ -1,4 +1,4 @@
-"""What the scale benchmark measures with: clocks, memory, disk, references and growth."""
+"""The tools of the scale benchmark: clocks, memory, disk, references and growth."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from cascade_memory import CascadeMemory
 
 K = 32
-Interval = tuple[float, float, float]  # estimate, lower and upper end of 95 %
+Interval = tuple[float, float, float]  # the estimate, and the lower and upper end of its 95 % interval
 
 
 def accepts(name: str) -> bool:
-    """Say whether this version of the library knows a constructor argument."""
+    """Say whether this version of the library has a constructor argument."""
     return name in inspect.signature(CascadeMemory.__init__).parameters
 
 
 class Clock:
-    """Collects wall-clock, thread and process CPU milliseconds of what runs inside ``with``."""
+    """Collects the milliseconds of each ``with`` block: wall-clock time, and CPU time of the thread and of the process."""
 
     def __init__(self) -> None:
         self.wall: list[float] = []
@@ -46,7 +46,7 @@ class Clock:
         self.process.append(1000 * (time.process_time() - process))
 
     def row(self, name: str) -> dict[str, float]:
-        """Return median and 95 % quantile, and the medians of the CPU times."""
+        """Return the median and the 95 % quantile, the median CPU time of the thread, and the mean CPU time of the process."""
         return {
             name: float(np.median(self.wall)),
             f"{name}_p95": float(np.quantile(self.wall, 0.95)),
@@ -56,12 +56,12 @@ class Clock:
 
 
 def memory_mib() -> dict[str, float]:
-    """Return the memory of this process: what it holds now, without files mapped into it, and the most it ever held."""
+    """Return the memory of this process: now, now without mapped files, and at its peak."""
     status = Path("/proc/self/status")
     if not status.exists():
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
         return {"rss": peak, "rss_peak": peak}
-    # Not ru_maxrss: on Linux that of the process that started this one is counted in.
+    # Not ru_maxrss: on Linux it includes the peak of the process that started this one.
     fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
     return {
         "rss": int(fields["VmRSS"].split()[0]) / 1024,
@@ -71,7 +71,7 @@ def memory_mib() -> dict[str, float]:
 
 
 def disk_mib(folder: Path) -> dict[str, float]:
-    """Return what the parts of a memory's folder take on disk."""
+    """Return the size on disk of the parts of a memory's folder."""
 
     def size(paths: Sequence[Path]) -> float:
         return sum(path.stat().st_size for path in paths if path.is_file()) / 2**20
@@ -85,7 +85,7 @@ def disk_mib(folder: Path) -> dict[str, float]:
 
 
 class BareCommit:
-    """What SQLite alone needs to make one small row survive a power cut."""
+    """A call commits one small row with SQLite alone, so that it survives a power cut."""
 
     def __init__(self, folder: Path) -> None:
         self._connection = sqlite3.connect(folder / f"bare-{os.getpid()}.sqlite3", isolation_level=None)
@@ -105,7 +105,7 @@ class BareCommit:
 
 
 def exact(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the rows of the 32 nearest, found in plain numpy."""
+    """Return the rows of the 32 nearest vectors, found in plain numpy."""
     cosine = vectors @ query
     best = np.argpartition(-cosine, K)[:K]
     return best[np.argsort(-cosine[best])]
@@ -127,14 +127,14 @@ def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 
 def bootstrapped(estimate: Callable[[np.random.Generator | None], float], times: int = 1_000) -> Interval:
-    """Return an estimate and its 95 % interval; ``estimate(rng)`` resamples, ``estimate(None)`` takes everything."""
+    """Return an estimate and its 95 % interval. ``estimate(rng)`` uses a resample, ``estimate(None)`` all data."""
     rng = np.random.default_rng(0)
     values = [estimate(rng) for _ in range(times)]
     return estimate(None), float(np.quantile(values, 0.025)), float(np.quantile(values, 0.975))
 
 
 def growth(samples: dict[int, Sequence[float]]) -> Interval:
-    """Return the exponent b of cost ~ n^b, from measurements of each size: the line through the logs of the medians."""
+    """Return the exponent b of cost ~ n^b from measurements at each size: the slope through the logs of the medians."""
     sizes = np.log(np.array(list(samples), np.float64))
 
     def estimate(rng: np.random.Generator | None) -> float:
@@ -145,7 +145,7 @@ def growth(samples: dict[int, Sequence[float]]) -> Interval:
 
 
 def drift(at: Sequence[float], cost: Sequence[float]) -> Interval:
-    """Return the exponent of cost against the number of the episode, from one median a block."""
+    """Return the exponent of cost against the number of the episode, from the median of each block."""
     x, y = np.log(np.asarray(at, np.float64)), np.log(np.asarray(cost, np.float64))
 
     def estimate(rng: np.random.Generator | None) -> float:
@@ -156,7 +156,7 @@ def drift(at: Sequence[float], cost: Sequence[float]) -> Interval:
 
 
 def wait_for_chroma(memory: CascadeMemory, timeout: float = 120.0) -> bool:
-    """Wait until recall asks Chroma; False if it does not within the time, or never will."""
+    """Wait until recall uses Chroma; return False if it does not within the time, or never will."""
     feeder: Any = memory._engine.feeder
     until = time.monotonic() + timeout
     while feeder is not None and not feeder.covered and time.monotonic() < until:

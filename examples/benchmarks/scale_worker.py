@@ -1,4 +1,4 @@
-"""One measurement of the scale benchmark, in a process of its own: its memory is then nobody else's.
+"""One measurement of the scale benchmark, in its own process, so that the memory of others is not measured.
 
 python examples/benchmarks/scale_worker.py JOB.json ROW.json        # started by scale.py
 """
@@ -19,7 +19,7 @@ from cascade_memory import CascadeMemory
 
 Job = dict[str, Any]
 Row = dict[str, Any]
-WORTH_ASKING = 20_000  # cases above which Chroma's index answers
+WORTH_ASKING = 20_000  # from this number of cases on, Chroma's index is waited for
 
 
 def open_memory(job: Job, embedder: KnownVectors, **more: Any) -> CascadeMemory:
@@ -79,7 +79,7 @@ def serve(job: Job) -> Row:
 
 
 def _episodes(job: Job, memory: CascadeMemory, queries: list[list[str]]) -> Row:
-    """Recall and reward with new cases, a bare commit between them; each must be found at once."""
+    """Recall and reward with new cases, and make a bare commit before each. Check that new cases are found at once."""
     bare, commit, recall, reward = BareCommit(Path(job["folder"]).parent), Clock(), Clock(), Clock()
     found: list[bool] = []
     for i, (query, solution) in enumerate(queries):
@@ -106,7 +106,7 @@ def _episodes(job: Job, memory: CascadeMemory, queries: list[list[str]]) -> Row:
 
 
 def hold(job: Job) -> Row:
-    """Own a folder until told to stop."""
+    """Own a folder until standard input is closed."""
     queries = json.loads(Path(job["queries"]).read_text())
     embedder = KnownVectors([query for query, _ in queries], np.load(job["queries_vectors"]))
     with open_memory(job, embedder) as memory:
@@ -117,10 +117,10 @@ def hold(job: Job) -> Row:
 
 
 def index(job: Job) -> Row:
-    """Compare what recall finds, in Chroma's index and in the tail that Chroma has not seen, with an exact scan."""
+    """Compare recall (Chroma's index, and the newest cases that Chroma has not received) with an exact scan."""
     texts = load(job["texts"], seed=job["seed"], cache=Path(job["cache"]))
     n, times = job["n"], job["times"]
-    held = list(range(n, n + times + 100))  # not stored: queries, then the tail
+    held = list(range(n, n + times + 100))  # not stored at first: the queries, then the newest cases
     embedder = KnownVectors(texts.texts, texts.vectors)
     vectors = np.array(texts.vectors[: n + times + 100])
     stored = list(range(n))
@@ -136,12 +136,12 @@ def index(job: Job) -> Row:
             known = vectors[stored]
             for i in held[start : start + chunk]:
                 cosines = known @ vectors[i]
-                least = cosines[exact(known, vectors[i])[-1]] - 1e-6  # of equal ones any will do
+                least = cosines[exact(known, vectors[i])[-1]] - 1e-6  # of equally similar cases, any is right
                 recalled = memory.search(texts.texts[i])
                 own = embedder.embed([case.query for case in recalled.cases]) @ vectors[i]
                 shares.append(float((own >= least).sum()) / K)
                 feeder: Any = memory._engine.feeder
-                tails.append(len(stored) - feeder.covered if feeder.covered else -1)  # keys count from 1
+                tails.append(len(stored) - feeder.covered if feeder.covered else -1)  # keys start at 1
     asked = [share for share, tail in zip(shares, tails, strict=True) if tail >= 0]
     mean = bootstrapped(lambda rng: float(np.mean(asked if rng is None else rng.choice(asked, len(asked))))) if asked else None
     return {
@@ -156,10 +156,10 @@ def index(job: Job) -> Row:
 
 
 def episodes(job: Job) -> Row:
-    """Play many episodes in a namespace that keeps its size; one line of measurements per block."""
+    """Play many episodes in a namespace of constant size; write one row of measurements per block."""
     texts = load(job["texts"], seed=job["seed"], cache=Path(job["cache"]))
     bounded = accepts("max_cases")
-    pool = len(texts.texts) if bounded else job["n"]  # without a bound only pairs that are stored may be retained
+    pool = len(texts.texts) if bounded else job["n"]  # without max_cases, use only stored pairs: then no case is added
     rng = np.random.default_rng([job["seed"], 3])
     folder, blocks = Path(job["folder"]), []
     bare = BareCommit(folder.parent)
@@ -213,7 +213,7 @@ def episodes(job: Job) -> Row:
 
 
 def main() -> None:
-    """Do the job that a file describes and write its row."""
+    """Do the job that a file describes, and write its row."""
     job: Job = json.loads(Path(sys.argv[1]).read_text())
     work = {"fill": fill, "serve": serve, "hold": hold, "index": index, "episodes": episodes}
     row = work[job["work"]](job)

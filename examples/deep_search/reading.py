@@ -1,4 +1,4 @@
-"""How the scripted model reads: names out of a question, facts out of a passage. A real model needs none of this."""
+"""Reads names from a question and facts from a passage, for the scripted model. A real model needs none of this."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FACTS = {
 
 
 def names(question: str) -> list[str]:
-    """Return the names in a question: runs of words that do not begin with a small letter.
+    """Return the names in a question: groups of words that do not begin with a small letter.
 
     >>> names("Who is older, Cheryl Saban or Dmitry Grigorieff?"), names("Who is Mugain's mother-in-law?")
     (['Cheryl Saban', 'Dmitry Grigorieff'], ['Mugain'])
@@ -52,13 +52,13 @@ def names(question: str) -> list[str]:
 
 
 def about(name: str, found: list[Passage]) -> Passage | None:
-    """Return the passage whose title is that name, else the best one."""
+    """Return the passage with this name as its title. If there is none, return the best passage."""
     same = [passage for passage in found if plain(passage.title) == plain(name)]
     return next(iter(same or found), None)
 
 
 def fact(asked: str, passage: Passage) -> str:
-    """Return what a passage says of its subject, or nothing."""
+    """Return the fact that is asked for from a passage, or an empty string."""
     if asked in ("birth date", "death date", "life span"):
         return _life(asked, passage.text)
     for pattern in _FACTS[asked]:
@@ -68,7 +68,7 @@ def fact(asked: str, passage: Passage) -> str:
 
 
 def when(text: str) -> date | None:
-    """Return the day of a date in words; what is not said of it is taken to be the first.
+    """Return the day of a date in words. A missing month is taken as January, a missing day as the first.
 
     >>> when("20 March 851"), when("December 8, 1982")
     (datetime.date(851, 3, 20), datetime.date(1982, 12, 8))

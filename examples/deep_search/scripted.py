@@ -1,8 +1,9 @@
-"""A SIMULATED model: it sees how to search for a declared share of the questions, does as a shown case did, else searches once.
+"""A SIMULATED model. It follows the plan of a shown case; otherwise it can plan a declared share of the questions by itself.
 
-What it takes from a case is the plan in its first thought: whether to go from a name to somebody else before looking anything
-up, and whether to search for two names apart. Whom and what the question asks for it reads in the question, and names and facts
-with regular expressions (``reading.py``): with the right plan for every question it would answer 56 % of them.
+For the rest it searches once, and answers from the first passage. From a case it takes the plan in the first thought: whether
+to go from a name to somebody else (a director, a father) before it looks anything up, and whether to search for two names
+separately. Whom and what to look up it reads in the question. It reads names and facts with regular expressions
+(``reading.py``). With the right plan for every question it would answer 56 % of them.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ _ASKED = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How to search: whom to follow from a name, what to look up there, and what to make of it."""
+    """How to search: the links to follow from a name, the fact to look up there, and how to make the answer from it."""
 
     links: tuple[str, ...]
     asked: str
-    give: str = "it"  # or, of two: "earlier", "later", "same"
+    give: str = "it"  # or, for two names: "earlier", "later", "same"
 
     def __str__(self) -> str:
         return f"Plan: of each name, follow [{', '.join(self.links)}], look up the {self.asked}, give {self.give}"
 
 
 def understood(question: str) -> Plan:
-    """Return the plan that the words of a question ask for."""
+    """Return the plan that fits the words of a question."""
     asked = next((asked for asked, words in _ASKED.items() if re.search(words, question)), "birth place")
     links = tuple(link for link, words in _LINKS.items() if re.search(words, question) and link != asked)
     if "paternal grandfather" in question:
@@ -73,7 +74,7 @@ def understood(question: str) -> Plan:
 
 
 def adapted(case: str, question: str) -> Plan | None:
-    """Return the plan of the first case in a prompt, with the words of the question in the places of its own."""
+    """Return the plan of the first case in a prompt, adapted to this question; None if there is none, or if it does not fit."""
     match = _PLAN.search(case)
     if match is None or (match[3] == "it") is not (len(names(question)) == 1):
         return None
@@ -82,9 +83,9 @@ def adapted(case: str, question: str) -> Plan | None:
 
 
 def carry_out(question: str, plan: Plan | None) -> Generator[str, list[Passage], str]:
-    """Yield what to search for, take what was found, return the answer."""
+    """Yield each search query, receive the passages that were found, and return the answer."""
     subjects = names(question)
-    if plan is None:  # one search, and an answer off the first passage
+    if plan is None:  # one search, and an answer from the first passage
         found = yield question
         if len(subjects) > 1:
             return "yes" if re.match(r"Are|Do|Did|Were", question) else subjects[0]
@@ -109,7 +110,7 @@ def carry_out(question: str, plan: Plan | None) -> Generator[str, list[Passage],
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers questions with a tool ``search(query)``; which of them it can plan by itself depends on the seed."""
+    """Answers questions with a tool ``search(query)``. The seed decides which questions it can plan by itself."""
 
     seed: int = 0
 
@@ -118,7 +119,7 @@ class ScriptedModel(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:
-        """Return itself: it knows the one tool."""
+        """Return the model itself: the one tool is built into it."""
         return self
 
     def _generate(
@@ -131,7 +132,7 @@ class ScriptedModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=self.reply(messages))])
 
     def reply(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        """Return the next message: what was found so far is replayed, so that nothing need be remembered between calls."""
+        """Return the next message. Earlier results are replayed from the messages, so that no state is kept between calls."""
         prompt = next(str(message.text) for message in messages if message.type == "human")
         question = prompt.rsplit("\n", 1)[-1]
         known = random.Random(f"{self.seed} {question}").random() < KNOWN

@@ -1,4 +1,4 @@
-"""An MCP server over stdio with one tool: ``search`` in the passages of the file that is its argument."""
+"""An MCP server over stdio with one tool, ``search``. It searches the passages of the file named on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four agents for the same desk. Each takes a memory or none; the lines that hook it in are the same for your own agent."""
+"""Four agents for the same desk, each with or without a memory. The lines that connect the memory suit your own agent too."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def tools_of(desk: Desk) -> list[BaseTool]:
 
 
 def react_agent(model: BaseChatModel, desk: Desk, memory: CascadeMemory | None) -> Agent:
-    """``create_agent``: the middleware is all it takes."""
+    """Return an agent made by ``create_agent``: the middleware alone connects it to the memory."""
     middleware = [] if memory is None else [memory.middleware()]
     agent = create_agent(model, tools_of(desk), system_prompt=ROLE, middleware=middleware)
     return lambda task: agent.invoke({"messages": [("user", task)]})
 
 
 class State(MessagesState):
-    """The graph's state: the episode travels in it."""
+    """The graph's state. ``cascade`` carries the episode from node to node."""
 
     cascade: dict[str, Any]
 
 
 def graph(model: BaseChatModel, desk: Desk, memory: CascadeMemory | None) -> Agent:
-    """A hand-written LangGraph graph: two nodes, and ``inject`` where the model is called."""
+    """Return a hand-written LangGraph graph: the memory adds two nodes, and ``inject`` where the model is called."""
     tools = tools_of(desk)
     bound = model.bind_tools(tools)
 
@@ -77,7 +77,7 @@ def graph(model: BaseChatModel, desk: Desk, memory: CascadeMemory | None) -> Age
 
 
 def react_text(model: BaseChatModel, desk: Desk, memory: CascadeMemory | None) -> Agent:
-    """An agent that writes its steps as text: ``memory.episode`` recalls, watches and rewards."""
+    """Return an agent that writes its steps as text: ``memory.episode`` recalls, records the steps and rewards."""
     tools = {tool.name: tool for tool in tools_of(desk)}
 
     def loop(prompt: str) -> str:
@@ -103,7 +103,7 @@ def react_text(model: BaseChatModel, desk: Desk, memory: CascadeMemory | None) -
 
 
 def rag_chain(model: BaseChatModel, desk: Desk, memory: CascadeMemory | None) -> Agent:
-    """A ``RunnableSequence``: the memory is its retriever, and the callback handler learns."""
+    """Return a ``RunnableSequence``: the memory is its retriever, and the callback handler rewards the episode at the end."""
 
     def apply(plan: str) -> str:
         for action, item in re.findall(rf"\b({'|'.join(ACTIONS)})\s+(\w+-\d+)", plan):

@@ -1,4 +1,4 @@
-"""A SIMULATED model: it knows a declared share of the tickets, follows a case that it is shown, and else guesses."""
+"""A SIMULATED model: it follows any case that it is shown. Without one it knows a declared share of the tickets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TICKET = re.compile(r"Ticket about (\w+)-(\d+): ([^.]+)\.")
 
 
 def plan_for(text: str) -> tuple[list[str], str]:
-    """Return what the model would do about the last ticket in a text, and to which item."""
+    """Return the actions that the model chooses for the last ticket in a text, and the item that they are for."""
     device, number, words = _TICKET.findall(text)[-1]
     rng = random.Random(f"{device}-{number}")
     item = f"{device}-{number}"
@@ -39,7 +39,7 @@ def plan_for(text: str) -> tuple[list[str], str]:
 
 
 class ScriptedModel(BaseChatModel):
-    """Speaks in tool calls, in ReAct text, or in one line with the whole plan."""
+    """A chat model that answers in tool calls, in ReAct text, or in one line with the whole plan, depending on ``style``."""
 
     style: Literal["tools", "react", "plan"] = "tools"
 
@@ -48,7 +48,7 @@ class ScriptedModel(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:
-        """Return itself: it knows the desk's tools."""
+        """Return the model itself: the desk's tools are built into it."""
         return self
 
     def _generate(

@@ -1,4 +1,4 @@
-"""The desk: every kind of trouble has a house procedure, which nobody can guess from the words of a ticket."""
+"""The desk: every kind of trouble has a fixed procedure, which cannot be guessed from the words of a ticket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 ACTIONS = ("inspect", "restart", "reset", "replace")
 Procedure: TypeAlias = "tuple[str, str]"
 
-# (device, trouble) -> what this house does about it. The words of a ticket tell the trouble; the device alone tells nothing.
+# (device, trouble) -> the actions that solve it. A ticket describes the trouble in words; the device alone is not enough.
 PROCEDURES: dict[tuple[str, str], Procedure] = {
     ("printer", "blank"): ("inspect", "replace"),
     ("printer", "jam"): ("restart", "inspect"),
@@ -30,7 +30,7 @@ WORDS = {
     "refused": ["the door stays shut for it", "the reader blinks red", "the gate does not take it any more"],
     "lost": ["it fell into the river", "I cannot find it anywhere", "it was left on a train"],
 }
-PATIENCE = 2  # wrong actions before the device locks itself
+PATIENCE = 2  # wrong actions that a device allows; one more, and it locks itself
 
 
 @dataclass(slots=True)
@@ -46,29 +46,29 @@ class Ticket:
 
     @property
     def item(self) -> str:
-        """The device's name; no two tickets share one."""
+        """The name of the device; no two tickets have the same."""
         return f"{self.device}-{self.number}"
 
     @property
     def procedure(self) -> Procedure:
-        """What would solve it."""
+        """The actions that solve the ticket, in order."""
         return PROCEDURES[self.device, self.trouble]
 
     @property
     def solved(self) -> bool:
-        """Whether the device works again."""
+        """True if the device works again."""
         return self.done == len(self.procedure)
 
 
 @dataclass(slots=True)
 class Desk:
-    """Holds the state of every device; what it answers depends on what was done before."""
+    """Holds the state of every device. The answer to an action depends on the actions before it."""
 
     tickets: dict[str, Ticket] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, n: int, seed: int) -> Desk:
-        """Return a desk with n tickets in random order of trouble."""
+        """Return a desk with n tickets, each about a random device and trouble."""
         rng = random.Random(seed)
         desk = cls()
         for number in range(1, n + 1):
@@ -80,7 +80,7 @@ class Desk:
         return desk
 
     def act(self, action: str, item: str) -> str:
-        """Do something to a device and return what happens."""
+        """Carry out an action on a device, and return what happens."""
         ticket = self.tickets.get(item)
         if ticket is None:
             return f"there is no {item}"
@@ -95,5 +95,5 @@ class Desk:
         return f"nothing changes about {item}"
 
     def solved(self, text: str) -> bool:
-        """Say whether the ticket with this text was solved: the only judge there is."""
+        """Say whether the ticket with this text was solved. Nothing else judges the agent."""
         return any(ticket.solved for ticket in self.tickets.values() if ticket.text == text)
