@@ -1,6 +1,6 @@
 """Measures how long a recall takes while some other part hangs, with a deadline of 0.5 s.
 
-``python examples/benchmarks/deadline.py`` prints one row for each kind of fault: the times of 30 recalls, and whether these
+``python examples/benchmarks/deadline.py`` prints one row for each kind of fault: the times of 30 recalls, and whether they
 returned their cases. A full disk and a read-only folder need ``unshare`` (Linux), and are left out elsewhere.
 """
 

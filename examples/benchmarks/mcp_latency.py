@@ -144,7 +144,7 @@ async def first_recall(folder: Path) -> float:
 
 
 def imported() -> float:
-    """Return the seconds from starting a process until it says that all is loaded. Its end is not measured, as for a server."""
+    """Return the seconds from starting a process until it says that all is loaded. Its end is not measured."""
     began = time.perf_counter()
     with subprocess.Popen([sys.executable, "-c", IMPORTING], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -85,7 +85,7 @@ def disk_mib(folder: Path) -> dict[str, float]:
 
 
 class BareCommit:
-    """A call commits one small row with SQLite alone, so that it survives a power cut."""
+    """Commits one small row per call, with SQLite alone, so that the row survives a power cut."""
 
     def __init__(self, folder: Path) -> None:
         self._connection = sqlite3.connect(folder / f"bare-{os.getpid()}.sqlite3", isolation_level=None)

@@ -18,7 +18,7 @@ class Passage:
 
 
 class Passages:
-    """The passages of a file ``2wiki_corpus.jsonl``, indexed in RAM. A title counts twice as much as a part of the text."""
+    """The passages of a file ``2wiki_corpus.jsonl``, indexed in RAM. Titles are searched too, and count more than the text."""
 
     def __init__(self, path: Path) -> None:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
