@@ -19,7 +19,7 @@ from cascade_memory import CascadeMemory
 
 _TASKS = 100
 _BOUND = 0.020  # seconds beyond what the embedding alone costs the loop
-_ROUNDS = 5
+_ROUNDS = 3
 _words = [f"word{i}" for i in range(400)]
 _random = random.Random(0)
 

@@ -120,7 +120,7 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
         return tenants["a"].seen, words, groups, learned, len(state.policy.expected)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[_Step]):
     alone = [step for step in steps if step.namespace == "a"]

@@ -18,7 +18,7 @@ from cascade_memory import CascadeMemory  # noqa: E402
 from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
 from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
 
-STEPS, H, LAMBDA, ALPHA, ETA = 70, 32, 0.1, 0.3, 1e-3
+STEPS, H, LAMBDA, ALPHA, ETA = 60, 16, 0.1, 0.3, 1e-3
 CASES = [f"{a} the {b} {c}" for a in ("heat", "cool", "clean") for b in ("cup", "egg") for c in ("in fridge", "on desk")]
 
 

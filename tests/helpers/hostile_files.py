@@ -30,7 +30,7 @@ from cascade_memory.memory.memory import Memory
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.tiered import TieredIndex
 
-HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "60"))  # of each kind; .ci/matrix tries thousands
+HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "40"))  # of each kind; .ci/matrix tries thousands
 DIMENSION = 8
 
 

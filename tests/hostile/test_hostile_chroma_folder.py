@@ -46,7 +46,7 @@ from cascade_memory.stores.chroma import ChromaFolder, collection_name
 from cascade_memory.stores.chroma_answers import checked_collection
 from cascade_memory.stores.folder_files import is_sealed, remove, seal
 
-HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "400"))  # .ci/matrix tries many more
+HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "200"))  # .ci/matrix tries many more
 pytestmark = pytest.mark.timeout(300 + HOW_MANY)
 WHOLE = max(len(FILES), HOW_MANY // 200)  # of those for which a whole memory is opened
 LEDGER = "ledger.sqlite3"

@@ -34,11 +34,12 @@ def _children() -> list[int]:
 
 
 def _megabytes(pid: int | str = "self") -> float:
+    """Return what is this process's alone: until a child runs its own program, it shares all that its parent has."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0.0
-    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("Private_"))
 
 
 def _open_files(pid: int) -> set[str]:

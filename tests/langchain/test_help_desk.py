@@ -30,7 +30,7 @@ def run(*arguments: str, cwd: Path, before: tuple[str, ...] = ()) -> dict[str, l
 
 @pytest.mark.parametrize(
     ("agent", "tickets"),
-    [("create_agent", 120), *(pytest.param(one, 120, marks=pytest.mark.long) for one in ("graph", "react-text", "rag"))],
+    [pytest.param(one, 120, marks=pytest.mark.long) for one in STYLES],
 )
 def test_the_memory_raises_success(agent: str, tickets: int, tmp_path: Path):
     solved = run("--agent", agent, "--seeds", "1", "--tasks", str(tickets), cwd=tmp_path, before=offline())

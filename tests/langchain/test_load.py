@@ -92,6 +92,7 @@ def _episodes(memory: CascadeMemory) -> list[Episode]:
     return ledger.episodes.listed(ledger.namespace("default", create=False), status=None)
 
 
+@pytest.mark.long
 def test_middleware_and_handler_cost_three_milliseconds_an_episode_or_on_a_busy_machine_far_less_than_the_agent():
     script = Path(__file__).parents[2] / "examples/benchmarks/langchain_overhead.py"
     costs: list[tuple[float, float]] = []

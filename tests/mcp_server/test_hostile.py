@@ -16,7 +16,7 @@ from mcp_clients import command, served
 from cascade_memory import CascadeMemory
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-HOW_MANY = int(os.environ.get("HOSTILE_REQUESTS", "150"))  # .ci/matrix sends ten thousand
+HOW_MANY = int(os.environ.get("HOSTILE_REQUESTS", "80"))  # .ci/matrix sends ten thousand
 TOOLS = ("recall_cases", "report_outcome", "add_case", "forget_cases", "memory_stats", "nothing_of_the_kind", "")
 
 

@@ -213,11 +213,11 @@ _KILLED = textwrap.dedent(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [4, pytest.param(14, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(14, marks=pytest.mark.long)])
 @pytest.mark.parametrize("verb", ["backup", "restore"])
 def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, verb: str, rounds: int):
     memory = on_disk()
-    memory.add([(f"task {i} of kind {i % 9}", "s" * 2000) for i in range(4000)], progress=False)
+    memory.add([(f"task {i} of kind {i % 9}", "s" * 2000) for i in range(3000)], progress=False)
     _teach(memory, 10)
     memory.backup(tmp_path / "good")
     stats = memory.stats()

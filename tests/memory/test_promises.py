@@ -148,13 +148,14 @@ def test_cases_added_right_after_a_wipe_are_found(tmp_path: Path):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_mirror_made_anew_after_a_wipe_holds_every_case(tmp_path: Path, clean: bool):
+def test_a_mirror_made_anew_after_a_wipe_holds_every_case(tmp_path: Path, monkeypatch, clean: bool):
+    monkeypatch.setattr("cascade_memory.engine.mirror_projection.BUILD_ELSEWHERE", 100)
     _elsewhere(
         tmp_path / "m",
         f"""
         memory.add([(f"old {{i}}", "s") for i in range(3)])
         memory.forget(everything=True)
-        memory.add([(f"query {{i}}", "s") for i in range(2_100)], progress=False)
+        memory.add([(f"query {{i}}", "s") for i in range(200)], progress=False)
         memory.sync()
         if not {clean}:
             import os
@@ -167,12 +168,12 @@ def test_a_mirror_made_anew_after_a_wipe_holds_every_case(tmp_path: Path, clean:
         memory.add("one more", "s")
         memory.sync()
         assert engine_of(memory).parts.mirror is not None
-        assert engine_of(memory).parts.mirror.count("default") == 2_101
+        assert engine_of(memory).parts.mirror.count("default") == 201
         assert engine_of(memory).feeder is not None
         while engine_of(memory).feeder.state == "rebuilding":
             threading.Event().wait(0.1)
         memory.sync()
-        assert engine_of(memory).parts.mirror.count("default") == 2_101
+        assert engine_of(memory).parts.mirror.count("default") == 201
 
 
 def test_a_follower_cannot_take_the_owner_s_mirror_away(tmp_path: Path):

@@ -45,12 +45,12 @@ def _stream(seed: int, n: int, **options: object) -> tuple[Report, float]:
 
 def test_the_interval_of_the_lift_covers_the_truth_in_nine_runs_of_ten():
     covered, widths = 0, []
-    for seed in range(60):
+    for seed in range(40):
         report, truth = _stream(seed, 60, holdout=0.3, ranker="similarity")
         assert report.lift is not None
         covered += report.lift.low <= truth <= report.lift.high
         widths.append(report.lift.high - report.lift.low)
-    assert covered >= 54
+    assert covered >= 36
     assert np.mean(widths) < 0.6  # an interval that says nothing covers as well
 
 

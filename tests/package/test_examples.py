@@ -99,9 +99,9 @@ _LONG = pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
-        ("worlds", "--rounds 200 --seeds 1 --out rows.jsonl"),
+        ("worlds", "--rounds 60 --seeds 1 --out rows.jsonl"),
         ("posterior", "--updates 100 --dimension 64"),
-        ("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl"),
+        pytest.param("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl", marks=pytest.mark.long),
         pytest.param(
             "scale", "--parts sizes episodes --sizes 60 --episodes 60 --out rows.jsonl --work .", marks=pytest.mark.long
         ),
