@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ SETTINGS = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())
 _NOT_FRAMEWORKS = {"numpy", "pydantic", "typing_extensions", "anyio", "starlette", "uvicorn", "h11"}
 
 
+@functools.cache
 def _adapters() -> dict[str, set[str]]:
     """Return each package that derives from the adapters' base class, or serves, with the modules of its framework."""
     found: dict[str, set[str]] = {}

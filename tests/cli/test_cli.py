@@ -147,6 +147,7 @@ def test_the_demo_shows_that_learning_pays(tmp_path: Path, capsys):
     assert (tmp_path / "demo.png").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_as_a_program_in_under_a_minute(tmp_path: Path):
     run = subprocess.run(
         [sys.executable, "-m", "cascade_memory", "demo", "--plot", str(tmp_path / "demo.png")],

@@ -36,6 +36,7 @@ def asking(tools: Any) -> Any:
     return ask
 
 
+@pytest.mark.long
 async def test_langchain_with_a_process_for_every_call(folder):
     tools = await adapters.MultiServerMCPClient(connections(folder, None)).get_tools()
     await learns(folder, asking(tools))
