@@ -1,4 +1,4 @@
-"""Export and import as plain records, and complete copies."""
+"""The part of the ledger that exports and imports it as plain records, and copies it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cascade_memory.ledger.copying import verified
 
 
 class SQLiteArchive:
-    """Moves the content of a ledger."""
+    """Exports, imports and copies the content of a ledger."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -33,10 +33,10 @@ class SQLiteArchive:
     def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
         """Add records that do not exist yet: all of them or, on an error, none. ``key`` is equal for solutions that agree."""
         with self._connections.write(durable=True) as connection:
-            taken = transfer.load(connection, records, dimension, key)
-            if taken:
+            inserted = transfer.load(connection, records, dimension, key)
+            if inserted:
                 self._connections.belonging.claim(connection)
-            return taken
+            return inserted
 
     def copy_to(self, target: Path) -> dict[str, int]:
         """Write one consistent state to a new file while others go on writing; return counts of what the copy holds."""

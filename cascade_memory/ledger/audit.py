@@ -126,7 +126,7 @@ def _wrong(check: Check, names: list[str], values: tuple[Any, ...]) -> str | Non
     if any(type(value) is Undecodable for value in values):
         broken = next(name for name, value in zip(names, values, strict=True) if type(value) is Undecodable)
         return f"{broken} is not UTF-8"
-    row = _Later(zip(names, values, strict=True))
+    row = _Upgraded(zip(names, values, strict=True))
     try:
         check(row)
     except InvalidInput as error:
@@ -134,7 +134,7 @@ def _wrong(check: Check, names: list[str], values: tuple[Any, ...]) -> str | Non
     return None
 
 
-class _Later(dict[str, Any]):
+class _Upgraded(dict[str, Any]):
     """A row; columns that an older version does not have yet get the value that the upgrade gives them."""
 
     def __missing__(self, name: str) -> Any:
@@ -199,12 +199,12 @@ def _numbered(row: rules.Row) -> None:
 def _episode(row: rules.Row) -> None:
     _numbered(row)
     rules.episode(row)
-    _told(row)
+    _metadata(row)
     if row["reported"] is not None:
         rules.whole(row["reported"], "reported")
 
 
-def _told(row: rules.Row) -> None:
+def _metadata(row: rules.Row) -> None:
     """Reject metadata that is invalid, if there is any."""
     if row["metadata"] is not None:
         rules.metadata_of(row["metadata"])
@@ -232,14 +232,14 @@ def _recall(row: rules.Row) -> None:
     _numbered(row)
     if "forgot" not in row:  # of an older version
         k, forgot = rules.k_and_forgot(row["k"])
-        row = _Later(row, k=k, forgot=forgot)
+        row = _Upgraded(row, k=k, forgot=forgot)
     rules.recall(row)
 
 
 def _outcome(row: rules.Row) -> None:
     _numbered(row)
     rules.outcome(row)
-    _told(row)
+    _metadata(row)
     if row["cases_key"] is not None:
         rules.whole(row["cases_key"], "cases_key")
 
@@ -260,7 +260,7 @@ def _expired(row: rules.Row) -> None:
     rules.moment(row["expired_at"], "expired_at")
     rules.moment(row["until_run"], "until_run")
     rest = rules.json_object(row["record"], "the record")
-    rules.case(_Later({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
+    rules.case(_Upgraded({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
     rules.solution(rest.get("kind"), rest.get("text"), needed=True)
     rules.metadata_of(rest.get("metadata"))
     rules.hex_of(rest.get("digest"), "digest")

@@ -109,8 +109,8 @@ class Belonging:
             theirs, ours = _name_of(noted), _name_of(self._embedder[1])
             self._refuse(
                 EncoderMismatch(
-                    f"{self.path} has vectors of the embedder {theirs!r} now, this memory was opened with {ours!r}: nothing "
-                    "was stored. Close the memory, and open it again with the former"
+                    f"{self.path} has vectors of the embedder {theirs!r} now, but this memory was opened with {ours!r}: "
+                    f"nothing was stored. Close the memory, and open it again with {theirs!r}"
                 )
             )
         if generation != self._generation:

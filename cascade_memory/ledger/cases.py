@@ -133,7 +133,7 @@ def insert_addition(
     metadata: Mapping[str, Any],
     solution: str | None,
 ) -> None:
-    """Record that a person added a case by hand; ``solution`` is given if it was worded differently from the stored one."""
+    """Record that a case was added by hand; ``solution`` is given if it is worded differently from the stored one."""
     addition = connection.execute(
         "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
         (namespace, key, source, at, pack_metadata(metadata), solution),
@@ -274,7 +274,7 @@ class SQLiteCases:
 
 
 def _many_characters() -> Callable[[list[Any]], bool]:
-    """Build a function that tells when the rows read so far have enough characters of solutions in total."""
+    """Build a function that says whether the solutions of the rows read so far are long enough in total to stop reading."""
     characters = 0
 
     def enough(rows: list[Any]) -> bool:

@@ -60,10 +60,10 @@ class Connections:
                     raise
                 self._fall_back(path, error)
             self._closed = False
-        # A memory in RAM may be dropped without being closed, and Python 3.13 warns of a connection that dies open. A __del__
-        # here would come too late: in a cycle, the collector finalises in any order.
+        # A memory in RAM may be dropped without being closed, and Python 3.13 warns if a connection is collected while it is
+        # open. A __del__ here could come too late: in a cycle, the collector finalises objects in any order.
         self._close_all = weakref.finalize(self, _close, self._pid, self._writers, self._idle)
-        self._close_all.atexit = False  # a learner may still be at work then; what was committed stays
+        self._close_all.atexit = False  # a learning thread may still use it at exit; what was committed stays
 
     @property
     def _quick(self) -> sqlite3.Connection:
@@ -75,7 +75,7 @@ class Connections:
 
     def _open_writers(self) -> None:
         if self.path is not None and self.path.exists():
-            for place in (self.path, self.path.parent):  # SQLite would open it anyway, and then refuse every write
+            for place in (self.path, self.path.parent):  # SQLite would open it without this check, and then refuse every write
                 if not os.access(place, os.W_OK):
                     raise StoreUnwritable(f"{place} cannot be written; check its permissions and its disk")
         with explained(self.path):
@@ -212,9 +212,9 @@ class Connections:
     def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection inside a transaction: committed at the end, rolled back on any error.
 
-        A quick commit survives a killed process; a durable one also a power cut. Neither is acknowledged if the file is no
-        longer the folder's. With ``brings_vectors`` the embedder is recorded if it was not: vectors of different embedders do
-        not compare.
+        A quick commit survives a killed process; a durable one also survives a power cut. Neither is acknowledged if the file
+        was replaced. With ``brings_vectors`` the embedder is recorded, unless it was before: vectors of different embedders
+        cannot be compared.
         """
         self._enter()
         until = patience_ends()
@@ -248,7 +248,7 @@ class Connections:
             self._lock.release()
 
     def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
-        # The timeout is set again only if a caller with a different patience comes.
+        # Setting the timeout costs a statement, so it is set only if it changes.
         wait = BUSY_MS
         if until is not None:
             wait = min(wait, -(-int(1000 * max(0.0, until - time.monotonic())) // _STEP_MS) * _STEP_MS)

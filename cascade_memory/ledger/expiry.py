@@ -77,7 +77,10 @@ class SQLiteExpiry:
             return {case_id: found[case_id] for case_id in ids if case_id in found}
 
     def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
-        """Turn expired cases back into cases, verified now: with their old ids and new keys, as the log tells every process."""
+        """Turn expired cases back into cases that count as verified now, with their old ids and new keys; return the ids.
+
+        The log has a line for each, so that every process adds them to its index.
+        """
         with self._connections.write(durable=True) as connection:
             at, run = time.time(), running.now(connection)
             rows = connection.execute(

@@ -44,7 +44,7 @@ def _of_sqlite(text: str, path: Path | None) -> StoreError:
     if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
         return StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk")
     if "locked" in text:
-        return StoreBusy(f"{path} stayed locked by another process; is that process stuck?")
+        return StoreBusy(f"{path} stayed locked by another process; check whether that process hangs")
     return StoreError(f"the ledger {path} failed: {text}")
 
 

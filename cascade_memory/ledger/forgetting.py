@@ -1,4 +1,4 @@
-"""Forgetting: deletes everything that is named, and nothing that other sources still vouch for."""
+"""Forgetting: deletes everything that is named, except cases that other sources still verify."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Naming = Callable[[sqlite3.Connection], "Named"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """Keys of what is to be forgotten. ``told`` are cases whose metadata match: each is deleted, or gets another source."""
+    """Keys of what is to be forgotten. The metadata of ``matching`` cases match: each is deleted, or gets another source."""
 
     cases: frozenset[int] = frozenset()
-    told: frozenset[int] = frozenset()
+    matching: frozenset[int] = frozenset()
     episodes: frozenset[int] = frozenset()
     additions: frozenset[int] = frozenset()
 
 
 def by_ids(connection: sqlite3.Connection, keys: Sequence[int]) -> Named:
-    """Name cases, with every episode that ever ended in one of them: their queries have the same text."""
+    """Name cases, and every episode that ever ended in one of them: these episodes have the same query text."""
     episodes = {
         episode for key in keys for (episode,) in connection.execute("SELECT episode FROM outcome WHERE cases_key = ?", (key,))
     }
@@ -50,8 +50,11 @@ def by_where(connection: sqlite3.Connection, namespace: int, where: object) -> N
         connection.execute("SELECT episode FROM outcome WHERE key = ?", (outcome,)).fetchone()[0]
         for outcome in matching(OUTCOMES)
     }
-    told = matching(CASES) | matching(EXPIRED_CASES)
-    return Named(told=told, episodes=matching(EPISODES) | judged, additions=matching(ADDITIONS))
+    return Named(
+        matching=matching(CASES) | matching(EXPIRED_CASES),
+        episodes=matching(EPISODES) | judged,
+        additions=matching(ADDITIONS),
+    )
 
 
 def by_episode(connection: sqlite3.Connection, episode_id: str) -> Named:
@@ -66,11 +69,11 @@ def going(connection: sqlite3.Connection, named: Named) -> set[int]:
 
 
 def _touched(connection: sqlite3.Connection, named: Named) -> set[int]:
-    made = "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL"
-    touched = {key for episode in named.episodes for (key,) in connection.execute(made, (episode,))}
+    retained = "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL"
+    touched = {key for episode in named.episodes for (key,) in connection.execute(retained, (episode,))}
     added = "SELECT cases_key FROM addition WHERE key = ?"
     touched |= {key for addition in named.additions for (key,) in connection.execute(added, (addition,))}
-    return touched | named.told
+    return touched | named.matching
 
 
 def _is_left_alone(connection: sqlite3.Connection, key: int, named: Named) -> bool:

@@ -19,7 +19,7 @@ from typing import Protocol
 from cascade_memory.domain import calculating
 from cascade_memory.errors import MemoryForked
 
-_PATIENCE = 1.0  # greatest number of seconds that a fork waits for a writer
+_PATIENCE = 1.0  # seconds that a fork waits for a writer at most
 
 
 class Pausable(Protocol):
@@ -57,14 +57,14 @@ _nobody_forks.set()
 
 
 def watch(connections: Pausable) -> None:
-    """Take part in every fork from now on."""
+    """Pause these connections during every fork from now on."""
     with _registry:
         connections.born = next(_births)
         _live.add(connections)
 
 
 def give_way() -> None:
-    """Wait for a thread that is about to fork; otherwise a series of writers could keep it waiting."""
+    """Wait until a thread that is about to fork has done so; otherwise a series of writers could delay the fork for long."""
     _nobody_forks.wait(_PATIENCE)
 
 

@@ -1,7 +1,7 @@
-"""The part of the ledger that checks it for damage, repairs it, and moves it to another embedder.
+"""The part of the ledger that checks it for damage, repairs it, and changes its embedder.
 
-A torn file, tampering, or a clock that was set back can leave orphaned rows, rows that cannot be used, and times in the
-future.
+Orphaned rows, rows that cannot be used, and times in the future can come from a torn file, from tampering, or from a clock that
+was set back.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class SQLiteMaintenance:
             return int(connection.execute(query, (moment,)).fetchone()[0])
 
     def odd_vectors(self, dimension: int) -> int:
-        """Return how many vectors have another length than the embedder's."""
+        """Return how many vectors do not have the embedder's dimension."""
         with self._connections.read() as connection:
             lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for _, target in _PLACES)
             return sum(int(connection.execute(query, (4 * dimension,)).fetchone()[0]) for query in lengths)

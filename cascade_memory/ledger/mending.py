@@ -186,16 +186,16 @@ def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
 
 
 def _is_metadata(text: Any) -> bool:
-    return _keeps(rules.metadata_of, text)
+    return _is_valid(rules.metadata_of, text)
 
 
 def _is_whole(value: Any) -> bool:
-    return _keeps(rules.whole, value, "it")
+    return _is_valid(rules.whole, value, "it")
 
 
-def _keeps(rule: Callable[..., object], *about: Any) -> bool:
+def _is_valid(rule: Callable[..., object], *values: Any) -> bool:
     try:
-        rule(*about)
+        rule(*values)
     except InvalidInput:
         return False
     return True

@@ -29,7 +29,7 @@ from cascade_memory.ledger.rows import (
     unpack_floats,
     unpack_ints,
 )
-from cascade_memory.ledger.verifications import said_of
+from cascade_memory.ledger.verifications import metadata_of_outcome
 
 _NONE = np.zeros(0, np.float32)
 
@@ -75,7 +75,7 @@ class Settling:
             found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
             if found is None:
                 raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
-            episode, status, told = found
+            episode, status, of_episode = found
             _check_confirmed(connection, new)
             standing = _standing(connection, episode) if status == "settled" else None
             if standing is None and status != "open":
@@ -83,7 +83,7 @@ class Settling:
             if standing is not None and not _may_replace(standing, new):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
             reported = _reported(connection, new, episode)
-            metadata = _metadata(connection, new, told, None if standing is None else standing["key"])
+            metadata = _metadata(connection, new, of_episode, None if standing is None else standing["key"])
             if standing is not None:
                 withdraw(connection, new.namespace, new.at, standing["key"])
             case_key, case_id = None, None
@@ -154,12 +154,14 @@ def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> 
     return size
 
 
-def _metadata(connection: sqlite3.Connection, new: Settlement, told: str | None, withdrawn: int | None) -> Mapping[str, Any]:
+def _metadata(
+    connection: sqlite3.Connection, new: Settlement, of_episode: str | None, withdrawn: int | None
+) -> Mapping[str, Any]:
     """Return the metadata to store: the outcome's own, else those of the outcome it replaces, and the episode's."""
-    said = dict(new.metadata)
-    if not said and withdrawn is not None:
-        said = said_of(connection, withdrawn)
-    return {**(metadata_if_readable(told) if told else {}), **said}
+    of_outcome = dict(new.metadata)
+    if not of_outcome and withdrawn is not None:
+        of_outcome = metadata_of_outcome(connection, withdrawn)
+    return {**(metadata_if_readable(of_episode) if of_episode else {}), **of_outcome}
 
 
 def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
@@ -179,10 +181,10 @@ def _may_replace(standing: dict[str, Any], new: Settlement) -> bool:
         return True
     if standing["value"] == new.value:
         return False
-    said = f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before"
+    before = f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before"
     if _is_less(standing, new):
-        raise AlreadyRewarded(f"{said}, and not by its agent: an agent's own report cannot replace that")
-    raise AlreadyRewarded(f"{said}; pass overwrite=True to replace that by {new.value:g}")
+        raise AlreadyRewarded(f"{before}, and not by its agent: an agent's own report cannot replace that")
+    raise AlreadyRewarded(f"{before}; pass overwrite=True to replace that by {new.value:g}")
 
 
 def _is_less(standing: dict[str, Any], new: Settlement) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of recalls, and of the episodes that they belong to."""
+"""The part of the ledger that stores recalls and opens their episodes, and reads recalls as lessons for policies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Recalling:
         with self.connections.write(durable=False, brings_vectors=True) as connection:
             if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
                 raise UnknownEpisode(
-                    "something was forgotten while this recall waited to be written down; it may be part of it"
+                    "data was forgotten while this recall waited to be stored, and it may be part of the recall; recall again"
                 )
             episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
             query = None if first_query == entry.query else entry.query

@@ -9,7 +9,7 @@ from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.recalls import count_use, keep_metadata
-from cascade_memory.ledger.verifications import reconsider, said_of
+from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
 
 
 def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: int) -> None:
@@ -19,9 +19,9 @@ def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: 
     ).fetchone()
     if count + more > MOST_REPORTED or held + size > MOST_REPORTED_BYTES:
         raise QuotaExceeded(
-            f"{count:,} reports of agents wait for somebody's word here, {held / 2**20:.1f} MiB of text; {MOST_REPORTED:,} "
-            f"and {MOST_REPORTED_BYTES // 2**20} MiB may. The host has to confirm or reject some first (cascade-memory "
-            "pending), or to let go of them (memory.expire(older_than, reported=True), memory.forget(episode_id=...))"
+            f"{count:,} reports of agents ({held / 2**20:.1f} MiB of text) wait for confirmation in this namespace; the limit "
+            f"is {MOST_REPORTED:,} reports and {MOST_REPORTED_BYTES // 2**20} MiB. Confirm or reject some first "
+            "(cascade-memory pending), or drop them (memory.expire(older_than, reported=True), memory.forget(episode_id=...))"
         )
 
 
@@ -51,6 +51,6 @@ def take_back_report(connection: sqlite3.Connection, episode_id: str, at: float)
     if row is None:
         return
     episode, namespace, outcome = row
-    keep_metadata(connection, namespace, episode, said_of(connection, outcome))
+    keep_metadata(connection, namespace, episode, metadata_of_outcome(connection, outcome))
     withdraw(connection, namespace, at, outcome)
     connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))

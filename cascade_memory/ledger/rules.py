@@ -118,7 +118,7 @@ def unit_vector(value: object, dimension: int | None) -> NDArray[np.float32]:
     with np.errstate(all="ignore"):
         norm = float(np.sqrt(np.dot(vector, vector)))  # a nan or infinity makes the norm one too
     if not abs(norm - 1.0) <= _TOLERANCE:
-        raise InvalidInput("the vector must be finite numbers of norm 1")
+        raise InvalidInput("the vector must consist of finite numbers and have the norm 1")
     return vector
 
 
@@ -191,7 +191,7 @@ def case(row: Row) -> None:
 
 
 def counts(row: Row) -> None:
-    """Reject counts that would make a case evicted never, or always first."""
+    """Reject counts with which a case would never be evicted, or always be evicted first."""
     whole(row["copies"], "copies", 1)
     shown = whole(row["shown"], "shown")
     number(row["succeeded"], "succeeded", -_TOLERANCE, shown + _TOLERANCE * (shown + 1))
@@ -199,7 +199,7 @@ def counts(row: Row) -> None:
 
 
 def k_and_forgot(k: object) -> tuple[object, int]:
-    """Return both as an older version means them: there a negative ``k`` said that a candidate had been forgotten."""
+    """Return (k, forgot) of a row of an older version, where a negative ``k`` means that a candidate was forgotten."""
     return (-k, 1) if isinstance(k, int) and k < 0 else (k, 0)
 
 
@@ -226,7 +226,7 @@ def recall(row: Row) -> None:
 def _arrays(row: Row, n: int) -> None:
     chosen = unpack_ints(blob(row["chosen"], "chosen", 8))
     if len(blob(row["groups"], "groups", 8)) != 8 * n or (len(chosen) and (chosen.min() < 0 or chosen.max() >= n)):
-        raise InvalidInput("its groups or its chosen places do not fit its candidates")
+        raise InvalidInput("its groups or its chosen positions do not fit its candidates")
     if len(np.unique(chosen)) != len(chosen):
         raise InvalidInput("a candidate was chosen twice")
     numbers = _floats(row, "numbers")
@@ -249,14 +249,14 @@ def _arrays(row: Row, n: int) -> None:
 def _opinion(row: Row, n: int) -> None:
     if row["shadow"] is None:
         if row["shadow_numbers"] is not None or row["shadow_context"] is not None:
-            raise InvalidInput("there is a shadow's opinion without a shadow")
+            raise InvalidInput("it has the numbers of a shadow, but no shadow is named")
         return
     name_of(row["shadow"], "shadow")
     numbers, context = _floats(row, "shadow_numbers"), _floats(row, "shadow_context")
     if (len(numbers) % n or len(numbers) < 2 * n) if n else len(numbers):
-        raise InvalidInput("a shadow's opinion does not have a row for each candidate")
+        raise InvalidInput("the shadow's numbers do not have a row for each candidate")
     if not (np.abs(numbers) <= _LARGEST).all() or not (np.abs(context) <= _LARGEST).all():
-        raise InvalidInput(f"a shadow's opinion must be finite numbers up to {_LARGEST:g}")
+        raise InvalidInput(f"the shadow's numbers must be finite and at most {_LARGEST:g}")
 
 
 def _floats(row: Row, name: str) -> NDArray[np.float32]:
@@ -294,7 +294,7 @@ def field(row: Row) -> None:
     """Reject an invalid metadata value."""
     value = row["value"]
     if type(row["name"]) is not str or not row["name"] or len(row["name"]) > MAX_ID_CHARS:
-        raise InvalidInput("the name of a field must be a text")
+        raise InvalidInput(f"the name of a field must be a text of 1 to {MAX_ID_CHARS} characters")
     known = value in (b"\x00", b"\x01") if type(value) is bytes else type(value) in (str, int, float)
     if not known or (type(value) is float and not math.isfinite(value)):
-        raise InvalidInput(f"{row['name'][:80]!r} has a value that metadata cannot have")
+        raise InvalidInput(f"the field {row['name'][:80]!r} has a value that metadata cannot have")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 SCHEMA_VERSION = 5
-APPLICATION_ID = 0x43415343  # "CASC" in the file header: tells our ledger from anybody's SQLite file
+APPLICATION_ID = 0x43415343  # "CASC" in the file header: it distinguishes a ledger from any other SQLite file
 
-# Texts and vectors stand in tables of their own: the rows that every recall reads stay small and close together.
+# Texts and vectors have separate tables, so that the rows that every recall reads stay small and close together.
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -16,7 +16,7 @@ CREATE TABLE episode (
   id TEXT NOT NULL UNIQUE,
   namespace INTEGER NOT NULL REFERENCES namespace(id),
   query TEXT NOT NULL,
-  thread TEXT,                        -- of the conversation, where the host has such a thing
+  thread TEXT,                        -- the id of the conversation, or NULL
   source TEXT,                        -- who rewarded it
   arm TEXT NOT NULL DEFAULT 'live',   -- live, holdout
   holdout REAL NOT NULL DEFAULT 0,    -- the probability with which it could have been held out
@@ -24,45 +24,45 @@ CREATE TABLE episode (
   opened_at REAL NOT NULL,
   closed_at REAL,
   metadata TEXT,                      -- JSON, given with its recalls, or NULL
-  reported INTEGER                    -- bytes of what its agent reported, while nobody else has said a word, or NULL
+  reported INTEGER                    -- the size in bytes of its agent's report while that is unconfirmed, or NULL
 );
 CREATE INDEX episode_reported ON episode(namespace, reported) WHERE reported IS NOT NULL;
 CREATE INDEX episode_open ON episode(namespace, opened_at) WHERE status = 'open';
 CREATE INDEX episode_namespace ON episode(namespace, status);
 CREATE INDEX episode_thread ON episode(thread, key) WHERE thread IS NOT NULL;
 
--- Until the episode is settled and compacted: whole rows that go leave whole pages free.
+-- Deleted when the episode is compacted. In a separate table, so that deleted rows leave whole pages free.
 CREATE TABLE episode_vector (key INTEGER PRIMARY KEY REFERENCES episode(key), vector BLOB NOT NULL);
 
--- How the run of an open episode ended, while nobody has judged it yet.
+-- How the run of an episode ended. Deleted when the episode is closed, or is judged by anybody but its agent.
 CREATE TABLE attempt (episode INTEGER PRIMARY KEY REFERENCES episode(key), status TEXT NOT NULL, solution_kind TEXT,
   solution TEXT, at REAL NOT NULL);
 
 CREATE TABLE recall (
   key INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
-  episode INTEGER REFERENCES episode(key),  -- NULL: a search
+  episode INTEGER REFERENCES episode(key),  -- NULL for a search
   namespace INTEGER NOT NULL,
-  query TEXT,                         -- NULL: the episode's own
+  query TEXT,                         -- NULL if it is the query of the episode
   kind TEXT NOT NULL,                 -- recall, search
   k INTEGER NOT NULL,
-  forgot INTEGER NOT NULL DEFAULT 0,  -- 1: a candidate was forgotten since
+  forgot INTEGER NOT NULL DEFAULT 0,  -- 1 if a candidate was forgotten since
   at REAL NOT NULL,
   policy TEXT NOT NULL,
   policy_version INTEGER NOT NULL,
   encoder TEXT NOT NULL,
   shown INTEGER NOT NULL,
   baseline REAL,
-  candidates BLOB NOT NULL,           -- int64 case keys, best similarity first
+  candidates BLOB NOT NULL,           -- int64 case keys, the most similar first
   groups BLOB NOT NULL,               -- int64 solution ids
   chosen BLOB NOT NULL,               -- int64 positions among the candidates
-  numbers BLOB NOT NULL,              -- float32 (n, 6): a row for each candidate, its columns are domain.records.Column
+  numbers BLOB NOT NULL,              -- float32 (n, 6): one row per candidate, the columns of domain.records.Column
   features BLOB NOT NULL,             -- float32 (n, d)
-  context BLOB NOT NULL,              -- float32, the policy's own
+  context BLOB NOT NULL,              -- float32, whatever the policy stores with its choice
   agreement BLOB,                     -- float32 (n,): hindsight labels, once a solution was verified
-  shadow TEXT,                        -- the policy that thought along, if one did
-  shadow_numbers BLOB,                -- float32 (n, 2 + d): place among what it would have shown (0: not), propensity, features
-  shadow_context BLOB                 -- float32, the shadow's own
+  shadow TEXT,                        -- the name of the shadow policy, if there was one
+  shadow_numbers BLOB,                -- float32 (n, 2 + d): rank in the shadow's choice (0: not chosen), propensity, features
+  shadow_context BLOB                 -- float32, whatever the shadow stores with its choice
 );
 CREATE INDEX recall_episode ON recall(episode);
 CREATE INDEX recall_namespace ON recall(namespace);
@@ -78,10 +78,10 @@ CREATE TABLE outcome (
   solution TEXT,
   learns INTEGER NOT NULL,
   cases_key INTEGER,                  -- the case that it retained
-  withdrawn_at REAL,                  -- set when another outcome took its place
+  withdrawn_at REAL,                  -- set when another outcome replaced it
   metadata TEXT,                      -- JSON, or NULL
-  agents_words INTEGER NOT NULL DEFAULT 0,  -- the solution is what the agent reported, and nobody has confirmed it
-  unkept TEXT                         -- why a reward above 0 made no case: below, solution, source
+  agents_words INTEGER NOT NULL DEFAULT 0,  -- 1 if the agent reported the solution and nobody has confirmed it
+  unkept TEXT                         -- why a reward above 0 stored no case: below, solution, source
 );
 CREATE INDEX outcome_episode ON outcome(episode);
 CREATE INDEX outcome_case ON outcome(cases_key) WHERE cases_key IS NOT NULL;
@@ -95,7 +95,7 @@ CREATE TABLE cases (
   id TEXT NOT NULL UNIQUE,
   namespace INTEGER NOT NULL REFERENCES namespace(id),
   query TEXT NOT NULL,
-  head TEXT NOT NULL,                 -- how the solution begins: enough to compare words with
+  head TEXT NOT NULL,                 -- the beginning of the solution, for comparing words
   solution INTEGER NOT NULL REFERENCES solution(id),
   pair TEXT NOT NULL,
   source TEXT NOT NULL,
@@ -104,9 +104,9 @@ CREATE TABLE cases (
   copies INTEGER NOT NULL DEFAULT 1,
   shown INTEGER NOT NULL DEFAULT 0,
   succeeded REAL NOT NULL DEFAULT 0,
-  novelty REAL NOT NULL DEFAULT 1,    -- how little its neighbours knew of its solution when it came
-  verified_at REAL NOT NULL DEFAULT 0,  -- when it was last verified by the wall clock: what hides it
-  verified_run REAL NOT NULL DEFAULT 0,  -- and by the running time of the folder: what lets it go
+  novelty REAL NOT NULL DEFAULT 1,    -- how little its neighbours' solutions agreed with its own when it was stored
+  verified_at REAL NOT NULL DEFAULT 0,  -- the last verification by the wall clock: decides whether recalls show it
+  verified_run REAL NOT NULL DEFAULT 0,  -- the same by the folder's running time: decides whether it expires
   UNIQUE (namespace, pair)
 );
 CREATE INDEX cases_namespace ON cases(namespace, key);
@@ -118,7 +118,7 @@ CREATE TABLE case_text (key INTEGER PRIMARY KEY REFERENCES cases(key), solution_
   metadata TEXT NOT NULL);
 CREATE TABLE case_vector (key INTEGER PRIMARY KEY REFERENCES cases(key), vector BLOB NOT NULL);
 
--- Who put a case in by hand, or put it in again: with the outcomes that ended in it, all who vouch for it.
+-- Who added a case by hand, for the first time or again. These rows and the outcomes that ended in a case verify it.
 CREATE TABLE addition (
   key INTEGER PRIMARY KEY AUTOINCREMENT,
   namespace INTEGER NOT NULL,
@@ -126,26 +126,26 @@ CREATE TABLE addition (
   source TEXT NOT NULL,
   at REAL NOT NULL,
   metadata TEXT NOT NULL,
-  solution TEXT                       -- where it is written otherwise than the case's, or NULL
+  solution TEXT                       -- only if it is worded differently from the case's, else NULL
 );
 CREATE INDEX addition_case ON addition(cases_key);
 
--- Metadata once more, a row per value, so that a filter is a range of an index.
+-- Metadata of cases a second time, one row per value, so that a filter reads a range of an index.
 CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, cases_key INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
 CREATE INDEX field_case ON field(cases_key);
 
--- Cases that were not verified for too long: kept for a while, so that they can be brought back.
+-- Cases that were not verified for too long. They are kept for some days, so that they can be brought back.
 CREATE TABLE expired (
-  key INTEGER PRIMARY KEY,            -- of the case that it was
+  key INTEGER PRIMARY KEY,            -- the key that it had as a case
   id TEXT NOT NULL UNIQUE,
   namespace INTEGER NOT NULL REFERENCES namespace(id),
   query TEXT NOT NULL,
   pair TEXT NOT NULL,
   copies INTEGER NOT NULL,
-  expired_at REAL NOT NULL,           -- by the wall clock, for people
+  expired_at REAL NOT NULL,           -- by the wall clock, shown to people
   until_run REAL NOT NULL,            -- the running time at which it is deleted for good
-  record TEXT NOT NULL,               -- all the rest of it, as JSON
+  record TEXT NOT NULL,               -- everything else about the case, as JSON
   UNIQUE (namespace, pair)
 );
 CREATE INDEX expired_until ON expired(namespace, until_run);
@@ -154,12 +154,12 @@ CREATE TABLE expired_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, valu
   PRIMARY KEY (namespace, name, value, expired)) WITHOUT ROWID;
 CREATE INDEX expired_field_case ON expired_field(expired);
 
--- The same of outcomes, so that their episodes can be found and forgotten, whatever becomes of the case.
+-- Metadata of outcomes, one row per value. Their episodes can be found and forgotten by it, even if the case is gone.
 CREATE TABLE outcome_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, outcome INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, outcome)) WITHOUT ROWID;
 CREATE INDEX outcome_field_outcome ON outcome_field(outcome);
 
--- And of additions, and of episodes, whatever became of them.
+-- Metadata of additions and of episodes, one row per value, for the same reason.
 CREATE TABLE addition_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, addition INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, addition)) WITHOUT ROWID;
 CREATE INDEX addition_field_addition ON addition_field(addition);
@@ -167,13 +167,13 @@ CREATE TABLE episode_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, valu
   PRIMARY KEY (namespace, name, value, episode)) WITHOUT ROWID;
 CREATE INDEX episode_field_episode ON episode_field(episode);
 
--- What happened, in order: whoever follows the ledger reads on from the last line it knows.
+-- The log of changes. Each process remembers the last line that it read, and reads the lines after it.
 CREATE TABLE change (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   namespace INTEGER NOT NULL,
   kind TEXT NOT NULL,
   ref INTEGER NOT NULL,
-  id TEXT                             -- of a case that is gone
+  id TEXT                             -- the id of a deleted case, else NULL
 );
 
 CREATE TABLE event (

@@ -1,6 +1,6 @@
 """The next key of each table. SQLite stores it in a table, which may have been edited.
 
-From infinity, SQLite reports that the disk is full; from 1e300, it continues with negative keys.
+If the stored value is infinity, SQLite reports that the disk is full; after 1e300, it continues with negative keys.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> list[tuple[in
 
 
 def displace(connection: sqlite3.Connection, namespace: int, pair: str, case_id: str) -> None:
-    """Delete what a case takes the place of that is being stored: the same pair, or one of its id."""
+    """Delete the expired cases that a new case replaces: those with the same pair or the same id."""
     rows = connection.execute(
         "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (namespace, pair, case_id)
     ).fetchall()
@@ -28,7 +28,7 @@ def displace(connection: sqlite3.Connection, namespace: int, pair: str, case_id:
 
 
 def drop_additions(connection: sqlite3.Connection, key: int) -> None:
-    """Forget who put a case in by hand."""
+    """Delete the records of who added a case by hand."""
     mine = "SELECT key FROM addition WHERE cases_key = ?"
     connection.execute(f"DELETE FROM addition_field WHERE addition IN ({mine})", (key,))
     connection.execute("DELETE FROM addition WHERE cases_key = ?", (key,))

@@ -1,4 +1,4 @@
-"""The ledger as the rest of the library sees it: its core and the small facts here, every other part in a file of its own."""
+"""The class that the rest of the library uses as the ledger: its core and the facts. Other files have the other parts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, fetched, fetched_for, with_vectors
 from cascade_memory.ports.pair_encoder import Candidates
 
-_TEXT_CHARS = 2_000  # of a query, for comparing words
-_SCANNED = (int, int, str, str, bytes)  # what scan reads; an edited row may hold anything
+_TEXT_CHARS = 2_000  # characters of a query that are used for comparing words
+_SCANNED = (int, int, str, str, bytes)  # the types of the columns that scan reads; an edited row may hold anything
 
 
 class SQLiteLedger(Recalling, Settling):
-    """Everything that was acknowledged, in one SQLite file (or in RAM, with ``path=None``).
+    """Stores everything that was acknowledged in one SQLite file (or in RAM, with ``path=None``).
 
-    A recall survives a killed process; an outcome, its case, and everything else also a power cut.
+    A recall survives a killed process. An outcome, its case and everything else also survive a power cut.
 
     >>> ledger = SQLiteLedger(None)
     >>> ledger.namespace("default", create=True)
@@ -47,10 +47,10 @@ class SQLiteLedger(Recalling, Settling):
     """
 
     def __init__(self, path: Path | None) -> None:
-        path = None if path is None else Path(os.path.abspath(path))  # the working directory may change
+        path = None if path is None else Path(os.path.abspath(path))  # absolute: the working directory may change
         self.path = path
         self.connections = Connections(path)
-        self.check = self.connections.belonging.check  # what every write asks before it is acknowledged
+        self.check = self.connections.belonging.check  # every write calls this before it is acknowledged
         self.facts = SQLiteFacts(self.connections)
         self.cases = SQLiteCases(self.connections)
         self.episodes = SQLiteEpisodes(self.connections)
@@ -62,13 +62,13 @@ class SQLiteLedger(Recalling, Settling):
         self.archive = SQLiteArchive(self.connections)
 
     def bind(self, embedder: str) -> None:
-        """Refuse every write from now on unless the folder's vectors are of this embedder; the first one notes it."""
+        """Refuse every later write if the folder has vectors of another embedder; the first write records the embedder."""
         with self.connections.read() as connection:
             self.connections.belonging.bind(connection, embedder)
 
     @property
     def read_only(self) -> str | None:
-        """Why nothing can be written at the moment; None where it can."""
+        """The reason why nothing can be written at the moment; None if writing is possible."""
         return self.connections.read_only
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class SQLiteLedger(Recalling, Settling):
         self.connections.close()
 
     def namespace(self, name: str, *, create: bool) -> int | None:
-        """Return the number of a namespace."""
+        """Return the number of a namespace; if it does not exist, create it (with ``create``) or return None."""
         with self.connections.read() as connection:
             number = _number_of(connection, name)
         if number is not None or not create:
@@ -86,7 +86,7 @@ class SQLiteLedger(Recalling, Settling):
                 connection.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?)", (name,))
                 return _number_of(connection, name)
         except StoreBusy:
-            # Among many first recalls, one writes the namespace and others may never get their turn: they need none.
+            # If many first recalls come at once, one of them writes the namespace. The others can then read it.
             with self.connections.read() as connection:
                 number = _number_of(connection, name)
             if number is None:
@@ -94,7 +94,7 @@ class SQLiteLedger(Recalling, Settling):
             return number
 
     def namespaces(self) -> dict[str, int]:
-        """Return the numbers of all namespaces."""
+        """Return the number of each namespace, by name."""
         with self.connections.read() as connection:
             return dict(connection.execute("SELECT name, id FROM namespace ORDER BY name").fetchall())
 
@@ -106,7 +106,7 @@ class SQLiteLedger(Recalling, Settling):
             return int(connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()[0])
 
     def tail(self, after: int, limit: int = 10_000) -> list[Change]:
-        """Return what happened after a line of the log, oldest first."""
+        """Return up to ``limit`` lines of the log after a given line, oldest first."""
         with self.connections.read() as connection:
             rows = connection.execute(
                 "SELECT seq, namespace, kind, ref, id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
@@ -116,7 +116,7 @@ class SQLiteLedger(Recalling, Settling):
     # -- recall ------------------------------------------------------------------------------------------------------
 
     def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
-        """Return up to ``limit`` cases with their vectors, in order of age, from the one after ``after``."""
+        """Return up to ``limit`` cases with their vectors, oldest first, with keys after ``after`` and up to ``until``."""
         with self.connections.read() as connection:
             query = f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {_TEXT_CHARS}), cases.head, case_vector.vector
                         FROM cases JOIN case_vector ON case_vector.key = cases.key
@@ -126,7 +126,7 @@ class SQLiteLedger(Recalling, Settling):
                 rows, vectors = with_vectors([row for row in read if tuple(map(type, row)) == _SCANNED])
                 if rows or len(read) < limit:
                     break
-                after = read[-1][0]  # nothing of this batch can be used
+                after = read[-1][0]  # no row of this batch can be used: go on with the next batch
             return Candidates(
                 keys=np.array([row[0] for row in rows], np.int64),
                 groups=np.array([row[1] for row in rows], np.int64),
@@ -146,12 +146,12 @@ class SQLiteLedger(Recalling, Settling):
         """Return the keys of all cases that match a filter, ascending."""
         with self.connections.read() as connection:
             query, values = compile_where(where, namespace)
-            # One text with all the keys: ten thousand rows as Python tuples would cost more than finding them.
+            # SQLite joins the keys into one text: Python tuples of ten thousand rows would take longer than finding the rows.
             (joined,) = connection.execute(f"SELECT group_concat(key) FROM ({query})", values).fetchone()
             return np.array([], np.int64) if joined is None else np.fromstring(joined, np.int64, sep=",")
 
     def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
-        """Return (text, head, group, id) for each key: what choosing needs, without solutions and vectors."""
+        """Return (text, head, group, id) by key: what a ranker needs for its choice, without solutions and vectors."""
         with self.connections.read() as connection:
             query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id FROM cases
                         WHERE key IN ({KEYS}) AND verified_at >= ?"""
@@ -164,30 +164,30 @@ class SQLiteLedger(Recalling, Settling):
 
 
 class SQLiteFacts:
-    """Texts by name."""
+    """Stores facts about the folder: texts by name."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def get(self, name: str) -> str | None:
-        """Return a fact; None where it was never noted."""
+        """Return a fact; None if it was never stored."""
         with self._connections.read() as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
     def names(self, prefix: str) -> list[str]:
-        """Return the names of the facts that begin so."""
+        """Return the names that begin with ``prefix``."""
         with self._connections.read() as connection:
             rows = connection.execute("SELECT key FROM meta WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)).fetchall()
         return [str(key) for (key,) in rows]
 
     def set(self, name: str, value: str) -> None:
-        """Note a fact, durably."""
+        """Store a fact, durably."""
         with self._connections.write(durable=True) as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:
-        """Record that something was done (training, forgetting): for people and for replays, never read by recall."""
+        """Record that something was done, for example a training. People and replays read this; a recall never does."""
         with self._connections.write(durable=False) as connection:
             connection.execute(
                 "INSERT INTO event (at, namespace, kind, payload) VALUES (?, ?, ?, ?)",

@@ -1,4 +1,7 @@
-"""Everything in the ledger as plain records, and back. Row numbers do not travel: cases go by id, solutions by digest."""
+"""Exports everything in the ledger as plain records, and imports them.
+
+Row numbers differ between ledgers, so records refer to cases and episodes by id, and to solutions by digest.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown
 _EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata"]
 _RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
-_LATER = {  # not in exports of older versions
+_DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
 }
@@ -34,11 +37,11 @@ _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "wit
 _ADDITION = ["source", "at", "metadata", "solution"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
-_ROUNDING = 1e-6  # of a norm, in float32
+_ROUNDING = 1e-6  # rounding error of a norm in float32
 
 
 def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Yield every case, episode, recall and outcome, in an order in which they can be read back."""
+    """Yield every episode, case, recall and outcome; a record comes after the records that it refers to."""
     names: dict[int, str] = dict(connection.execute("SELECT id, name FROM namespace").fetchall())
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
@@ -115,7 +118,7 @@ def _metadata(packed: str | None) -> dict[str, Any]:
 
 
 def _additions(connection: sqlite3.Connection, case: int) -> list[dict[str, Any]]:
-    """Return who put a case in by hand."""
+    """Return a record of each time that a case was added by hand."""
     query = f"SELECT {', '.join(_ADDITION)} FROM addition WHERE cases_key = ? ORDER BY key"
     found = [dict(zip(_ADDITION, row, strict=True)) for row in connection.execute(query, (case,))]
     return [{**one, "metadata": json.loads(one["metadata"])} for one in found]
@@ -124,34 +127,37 @@ def _additions(connection: sqlite3.Connection, case: int) -> list[dict[str, Any]
 def load(
     connection: sqlite3.Connection, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]
 ) -> int:
-    """Insert records that are not there yet; return how many were taken. Runs inside the caller's transaction.
+    """Insert the records that do not exist yet, inside the caller's transaction; return how many were inserted.
 
-    Every field is checked, and what follows from others is made here: pairs, digests (by ``key``, which is equal for solutions
-    that agree) and heads. What a file says of them could make one case stand for another.
+    Every field is checked. Pairs, digests and heads are computed here (digests by ``key``, which is equal for solutions that
+    agree): with values from the file, one case could pass for another.
     """
-    reader = _Reader(connection, dimension, key)
-    taken = 0
+    importer = _Importer(connection, dimension, key)
+    inserted = 0
     for line, record in enumerate(records, start=2):
         try:
-            taken += reader.take(record)
+            inserted += importer.insert(record)
         except (CascadeError, sqlite3.IntegrityError, KeyError) as error:
-            said = f"the field {error} is missing" if isinstance(error, KeyError) else error
-            raise InvalidInput(f"line {line} is no record of an export: {said}; nothing was imported") from error
-    reader.finish()
-    return taken
+            reason = f"the field {error} is missing" if isinstance(error, KeyError) else error
+            raise InvalidInput(f"line {line} is not a valid record of an export: {reason}; nothing was imported") from error
+    importer.check_complete()
+    return inserted
 
 
-class _Reader:
+class _Importer:
     def __init__(self, connection: sqlite3.Connection, dimension: int, key: Callable[[Solution], str]) -> None:
         self._connection, self._dimension, self._agreeing = connection, dimension, key
         self._new_episodes: dict[str, tuple[int, int]] = {}  # id -> (key, namespace)
-        self._settled: set[str] = set()  # of these, by their status
-        self._judged: set[str] = set()  # of these, by an outcome that stands
-        self._known_cases: dict[tuple[int, str], int] = {}  # of the export -> key of the case here with the same pair
-        self._digests: dict[tuple[int, str], str] = {}  # of the export -> of the same solution here
+        self._settled: set[str] = set()  # new episodes with the status settled
+        self._judged: set[str] = set()  # new episodes with an outcome that was not withdrawn
+        # (namespace, id in the export) -> key of the case that has the same pair in this ledger
+        self._known_cases: dict[tuple[int, str], int] = {}
+        # (namespace, digest in the export) -> digest of the same solution in this ledger
+        self._digests: dict[tuple[int, str], str] = {}
 
-    def take(self, record: dict[str, Any]) -> int:
-        record = {**_LATER, **record}
+    def insert(self, record: dict[str, Any]) -> int:
+        """Insert a record; return 1, or 0 if it exists already or belongs to something that does."""
+        record = {**_DEFAULTS, **record}
         namespace = self._namespace(check_namespace(record["namespace"]))
         kinds = {
             "episode": self._episode,
@@ -162,13 +168,13 @@ class _Reader:
         }
         return kinds[rules.one_of(record["kind"], tuple(kinds), "kind")](record, namespace)
 
-    def finish(self) -> None:
-        """Refuse an export in which outcomes are missing, or stand beside episodes that are open."""
+    def check_complete(self) -> None:
+        """Raise if an episode is settled without an outcome, or has an outcome without being settled."""
         wrong = self._settled ^ self._judged
         if wrong:
             raise InvalidInput(
-                f"the episode {min(wrong)!r} of this export is settled without an outcome, or has one without being settled; "
-                "nothing was imported"
+                f"the episode {min(wrong)!r} of this export is settled without an outcome, or has an outcome without being "
+                "settled; nothing was imported"
             )
 
     def _namespace(self, name: str) -> int:
@@ -176,7 +182,7 @@ class _Reader:
         return int(self._connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()[0])
 
     def _key(self, table: str, identity: object, namespace: int) -> int | None:
-        """Return the key of a row of this namespace: those of others are none of this record's business."""
+        """Return the key of a row with this id; None if this namespace has none: other namespaces must not be referred to."""
         if identity is None:
             return None
         identity = check_id(identity, f"the id in {table}")
@@ -189,7 +195,7 @@ class _Reader:
         return self._connection.execute(query, (check_id(identity, "id"),)).fetchone() is not None
 
     def _new_episode(self, identity: object, namespace: int) -> int | None:
-        """Return the key of an episode that came with this export; None for one that was there before."""
+        """Return the key of an episode that this import created; None if the episode existed before."""
         found = self._new_episodes.get(check_id(identity, "episode"))
         if found is not None and found[1] != namespace:
             raise InvalidInput(f"the episode {identity!r} belongs to another namespace")
@@ -213,7 +219,7 @@ class _Reader:
         self._new_episodes[record["id"]] = (key, namespace)
         if record["status"] == "settled":
             self._settled.add(record["id"])
-        if vector is not None:  # else it was settled long ago, and compacted
+        if vector is not None:  # a compacted episode has none
             self._insert("episode_vector", {"key": key, "vector": vector})
         return 1
 
@@ -226,7 +232,7 @@ class _Reader:
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
-        earlier = {"novelty": 1.0, "verified_at": record["created_at"]}  # exports of 0.1 do not say
+        earlier = {"novelty": 1.0, "verified_at": record["created_at"]}  # exports of version 0.1 lack these fields
         record = {**earlier, **record, "verified_run": 0.0}
         rules.case(record)
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
@@ -249,7 +255,7 @@ class _Reader:
                 "head": gist(solution, HEAD_CHARS),
                 "pair": pair,
                 "novelty": min(max(float(record["novelty"]), 0.0), 1.0),
-                "verified_run": now(self._connection),  # that of another folder says nothing here
+                "verified_run": now(self._connection),  # running time of another folder does not apply here
                 "namespace": namespace,
                 "solution": solution_id(self._connection, namespace, here),
                 "episode": self._key("episode", record["episode"], namespace),
@@ -279,7 +285,7 @@ class _Reader:
         return 1
 
     def _group(self, digest_there: object, namespace: int) -> int:
-        """Return the number of a solution; of one that no case of the export has, one that is like no other."""
+        """Return the id of a solution. A solution that no case of the export has gets an id that no case shares."""
         if digest_there is None:
             return 0
         there = _digest_of(digest_there)
@@ -290,13 +296,13 @@ class _Reader:
         episode = self._new_episode(record["episode"], namespace)
         if episode is None:
             return 0
-        words = record["source"] == "agent" and record["solution"] is not None
-        record["agents_words"] = int(words) if record["agents_words"] is None else record["agents_words"]
+        by_agent = record["source"] == "agent" and record["solution"] is not None
+        record["agents_words"] = int(by_agent) if record["agents_words"] is None else record["agents_words"]
         rules.outcome(record)
         fields = check_metadata(record["fields"])
         if record["withdrawn_at"] is None:
             if record["episode"] in self._judged:
-                raise InvalidInput(f"the episode {record['episode']!r} has two outcomes that stand")
+                raise InvalidInput(f"the episode {record['episode']!r} has two outcomes, and neither is withdrawn")
             self._judged.add(record["episode"])
         case = record["case"]
         key = self._insert(
@@ -304,7 +310,7 @@ class _Reader:
             {
                 **{name: record[name] for name in _OUTCOME},
                 **_solution(record),
-                "agents_words": record["agents_words"] or int(words),
+                "agents_words": record["agents_words"] or int(by_agent),
                 "metadata": _packed(fields),
                 "episode": episode,
                 "namespace": namespace,
@@ -312,7 +318,8 @@ class _Reader:
             },
         )
         keep_fields(self._connection, OUTCOMES, namespace, key, fields)
-        if record["source"] == "agent" and record["withdrawn_at"] is None:  # it waits here as it did there
+        # An unconfirmed report of an agent waits for confirmation here as well.
+        if record["source"] == "agent" and record["withdrawn_at"] is None:
             self._connection.execute(
                 "UPDATE episode SET reported = length(CAST(query AS BLOB)) + ? WHERE key = ? AND source = 'agent'",
                 (len((record["solution"] or "").encode()), episode),
@@ -330,7 +337,7 @@ class _Reader:
 
 
 def _solution(record: dict[str, Any]) -> dict[str, str | None]:
-    """Return the columns of a solution: as this library writes it, not as the file does."""
+    """Return the columns of a solution, packed by this library: the file may have written it differently."""
     kind, text = pack_solution(rules.solution(record["solution_kind"], record["solution"]))
     return {"solution_kind": kind, "solution": text}
 
@@ -340,13 +347,16 @@ def _packed(fields: Mapping[str, Any]) -> str | None:
 
 
 def _checked_additions(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return who put a case in by hand; exports of older versions name whoever the case names, if anybody did."""
+    """Return the records of the additions of a case by hand.
+
+    Exports of older versions lack these records. Then a case without an episode gets one, made from the case's own fields.
+    """
     first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
-    alone = [first] if record["episode"] is None else []
+    by_hand = [first] if record["episode"] is None else []
     checked: list[dict[str, Any]] = []
-    for one in alone if record["additions"] is None else _listed(record["additions"], "additions"):
+    for one in by_hand if record["additions"] is None else _listed(record["additions"], "additions"):
         if not isinstance(one, dict):
-            raise InvalidInput("an addition must be an object")
+            raise InvalidInput(f"an addition must be a JSON object, not a {type(one).__name__}")
         values: dict[str, Any] = {name: one[name] for name in _ADDITION}
         if values["solution"] is not None:
             _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
@@ -357,12 +367,12 @@ def _checked_additions(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _listed(value: object, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list")
+        raise InvalidInput(f"{name} must be a list, not a {type(value).__name__}")
     return cast("list[Any]", value)
 
 
 def _digest_of(value: object) -> str:
-    """Return a digest that a file names; it means something within that file alone."""
+    """Check a digest from an export; it identifies a solution within that export only."""
     return check_id(value, "the digest of a solution")
 
 

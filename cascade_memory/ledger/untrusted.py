@@ -1,4 +1,4 @@
-"""Opening a SQLite file that somebody else may have made."""
+"""Precautions for opening a SQLite file that may come from somebody else."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 def harden(connection: sqlite3.Connection) -> None:
-    """Let nothing in the file call functions that reach beyond it, and let a page be checked before it is read."""
+    """Forbid code in the file to call functions with side effects, and make SQLite check each page that it reads."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
 
 
 def check_plain(ledger: Path) -> None:
-    """Refuse a ledger, or a file that SQLite keeps beside it, that is a link, a pipe or a device.
+    """Raise if the ledger, or a file that SQLite keeps beside it, is not a plain file.
 
-    Through a link SQLite would write over a file that stands somewhere else; a pipe would keep it waiting for ever.
+    Through a link, SQLite would overwrite a file in another place. On a pipe, it would wait for ever.
     """
     for end in _BESIDE:
         file = ledger.with_name(ledger.name + end)
         if (file.exists() or file.is_symlink()) and not is_plain(file):
             raise StoreCorrupt(
-                f"{file} is no file, but a link, a pipe or a folder: move it away, or restore the memory from a backup. "
-                "To keep a memory elsewhere, name that folder"
+                f"{file} is not a plain file but a link, a pipe, a device or a folder: move it away, or restore the memory "
+                "from a backup. To keep a memory in another place, open it by the path of that folder"
             )
 
 
 def private_ledger(ledger: Path) -> None:
-    """Make the file of a new ledger for its owner alone; an older one's, and what stands beside it, is made so."""
+    """Let only the owner read and write the ledger and the files beside it; create the ledger if it does not exist."""
     check_plain(ledger)
     try:
         if not ledger.exists():
             create_file(ledger)
     except OSError as error:
         raise StoreUnwritable(f"{ledger} cannot be written ({error}); check its permissions and its disk") from error
-    for end in _BESIDE:  # SQLite gives the others the mode of the first
+    for end in _BESIDE:  # files that SQLite creates later get the permissions of the ledger
         make_private(ledger.with_name(ledger.name + end))

@@ -1,4 +1,4 @@
-"""From older schema versions to the present one, a step a version."""
+"""Upgrades a ledger from older schema versions to the present one, in one step per version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sqlite3
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
-# What turns a ledger of the version into one of the next. A step is never changed once it was released: folders remember it.
+# The statements that turn a ledger of a version into one of the next version. A released step must never change: folders that
+# were upgraded with it do not run it again.
 STEPS: dict[int, tuple[str, ...]] = {
     1: (
         "ALTER TABLE cases ADD COLUMN novelty REAL NOT NULL DEFAULT 1",
@@ -48,13 +49,14 @@ STEPS: dict[int, tuple[str, ...]] = {
         """CREATE TABLE episode_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL,
              episode INTEGER NOT NULL, PRIMARY KEY (namespace, name, value, episode)) WITHOUT ROWID""",
         "CREATE INDEX episode_field_episode ON episode_field(episode)",
-        # Who else put a case in was not written down: whoever the case names stands for all of them, and forgetting takes it.
+        # Version 3 did not record who added a case by hand. So a case with more copies than outcomes gets one addition, with
+        # the source and the metadata of the case.
         """INSERT INTO addition (namespace, cases_key, source, at, metadata)
              SELECT cases.namespace, cases.key, source, created_at, metadata FROM cases JOIN case_text USING (key)
              WHERE copies > (SELECT count(*) FROM outcome WHERE cases_key = cases.key AND withdrawn_at IS NULL)""",
         """INSERT INTO addition_field SELECT field.namespace, name, value, addition.key
              FROM field JOIN addition USING (cases_key)""",
-        "ALTER TABLE cases ADD COLUMN verified_run REAL NOT NULL DEFAULT 0",  # running time begins here
+        "ALTER TABLE cases ADD COLUMN verified_run REAL NOT NULL DEFAULT 0",  # running time is counted from now on
         "DROP INDEX cases_verified",
         "CREATE INDEX cases_verified ON cases(namespace, verified_run)",
         """CREATE TABLE expired (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
@@ -68,7 +70,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE INDEX expired_field_case ON expired_field(expired)",
         "ALTER TABLE outcome ADD COLUMN unkept TEXT",
     ),
-    4: (  # before, a negative k said so
+    4: (  # version 4 marked such recalls by a negative k
         "ALTER TABLE recall ADD COLUMN forgot INTEGER NOT NULL DEFAULT 0",
         "UPDATE recall SET forgot = 1, k = -k WHERE k < 0",
     ),
@@ -76,19 +78,19 @@ STEPS: dict[int, tuple[str, ...]] = {
 
 
 def check_version(application: int, version: int, path: str) -> None:
-    """Refuse what is no ledger of ours, and one of a newer version."""
+    """Raise if a file is not a ledger of this library, or is one of a newer version."""
     if application != APPLICATION_ID:
-        raise StoreCorrupt(f"{path} is a SQLite file, but no ledger of cascade-memory; choose another folder")
+        raise StoreCorrupt(f"{path} is a SQLite file, but not a ledger of cascade-memory; choose another folder")
     if version > SCHEMA_VERSION:
         raise SchemaTooNew(
-            f"{path} has schema version {version}, this library reads up to {SCHEMA_VERSION}; upgrade cascade-memory"
+            f"{path} has schema version {version}, and this library reads up to {SCHEMA_VERSION}; upgrade cascade-memory"
         )
     if version < 1:
-        raise StoreCorrupt(f"{path} has schema version {version}, which never existed; restore it from a backup")
+        raise StoreCorrupt(f"{path} has the invalid schema version {version}; restore it from a backup")
 
 
 def upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: wholly, or not at all."""
+    """Upgrade a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: completely, or not at all."""
     for step in range(version, SCHEMA_VERSION):
         for statement in STEPS[step]:
             connection.execute(statement)

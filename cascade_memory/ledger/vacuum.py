@@ -1,4 +1,4 @@
-"""Writing a ledger anew in another process: what it takes for that is that process's, and so is the place for the copy."""
+"""Rewrites a ledger file in another process, so that the RAM and the temporary folder for this are not the host's."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 
 from cascade_memory.errors import StoreError
 
-# SQLite makes the copy in a file without a name, where this variable says when a process first needs one: it is read once, and
-# the host's own SQLite is not ours to direct. The texts of cases belong into the memory's folder, not into /tmp.
+# SQLite writes the copy to a temporary file, in the folder that this variable names. The texts of cases must not go to /tmp. A
+# process reads the variable only once, and in the host's process it would also affect the host's own use of SQLite.
 _PLACE = "SQLITE_TMPDIR"
-_CACHE_KB = 32_768  # of the ledger, and as much of the copy
+_CACHE_KB = 32_768  # for the ledger, and the same again for the copy
 
-# It ends without closing the ledger: whoever closes it last deletes its log, and a host that has read the file itself, which
-# takes its locks away, would look to SQLite as if it were not there.
+# The program exits without closing the ledger. The last process that closes a ledger deletes its log, and SQLite knows by the
+# locks on the file whether others have it open. A host that opened and closed the file itself has lost its locks on it, so
+# SQLite would not notice that host.
 _PROGRAM = """
 import os, sqlite3, sys
 try:
@@ -34,9 +35,9 @@ os._exit(0)
 
 
 def vacuum_elsewhere(path: Path) -> None:
-    """Rewrite a ledger without its free pages; raises ``sqlite3.OperationalError`` as if it had been done here."""
-    there = f"{path.absolute().as_uri()}?mode=rw"  # SQLite makes no other file where it is gone
-    command = [sys.executable, "-I", "-c", _PROGRAM, there, str(_CACHE_KB)]  # "-I": no module of the working directory
+    """Rewrite a ledger without its free pages; raise ``sqlite3.OperationalError`` if SQLite fails in the other process."""
+    uri = f"{path.absolute().as_uri()}?mode=rw"  # with mode=rw, SQLite does not create the file if it is gone
+    command = [sys.executable, "-I", "-c", _PROGRAM, uri, str(_CACHE_KB)]  # "-I": import nothing from the working directory
     try:
         done = subprocess.run(
             command,
@@ -47,6 +48,6 @@ def vacuum_elsewhere(path: Path) -> None:
             check=False,
         )
     except OSError as error:
-        raise StoreError(f"cannot start a process that writes {path} anew: {error}; nothing was purged yet") from error
+        raise StoreError(f"cannot start the process that rewrites {path}: {error}; nothing was purged yet") from error
     if done.returncode:
-        raise sqlite3.OperationalError(done.stderr.strip() or f"the process that writes it anew ended with {done.returncode}")
+        raise sqlite3.OperationalError(done.stderr.strip() or f"the process that rewrites it ended with {done.returncode}")

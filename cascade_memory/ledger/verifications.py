@@ -1,4 +1,7 @@
-"""Who vouches for a case: the outcomes that ended in it, and those who put it in by hand. Each knows its own metadata."""
+"""The verifications of a case: the outcomes that ended in it, and its additions by hand. Each has its own metadata.
+
+A case shows the source and the metadata of its oldest verification.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _ADDITIONS = "FROM addition WHERE cases_key = ?"
 
 
 class _First(NamedTuple):
-    """The oldest verification that is left of a case; ``solution`` is None where it is written as the case's is."""
+    """The oldest verification that a case still has; ``solution`` is None if it is worded like the case's solution."""
 
     at: float
     source: str
@@ -27,16 +30,16 @@ class _First(NamedTuple):
 
 
 def verified_by(connection: sqlite3.Connection, key: int) -> tuple[set[int], set[int]]:
-    """Return the episodes and the additions that vouch for a case."""
+    """Return the keys of the episodes and of the additions that verify a case."""
     episodes = connection.execute(f"SELECT episode {_OUTCOMES}", (key,)).fetchall()
     additions = connection.execute(f"SELECT key {_ADDITIONS}", (key,)).fetchall()
     return {row[0] for row in episodes}, {row[0] for row in additions}
 
 
 def reconsider(connection: sqlite3.Connection, key: int) -> int:
-    """Count anew who vouches for a case, after somebody ceased to; return 1 if nobody is left, and the case is gone.
+    """Count the verifications of a case again after one was removed; return 1 if none is left and the case was deleted.
 
-    If it was told as the word of somebody who is gone, it is told as that of the first who is left.
+    If the removed verification was the one that the case shows, the case then shows the oldest one that is left.
     """
     row = connection.execute("SELECT episode, created_at, metadata FROM cases JOIN case_text USING (key) WHERE key = ?", (key,))
     case = row.fetchone()
@@ -53,7 +56,7 @@ def reconsider(connection: sqlite3.Connection, key: int) -> int:
     by_episode = first.episode is not None and first.episode == case[0]
     by_hand = first.episode is None and case[0] is None and (first.at, first.metadata) == (case[1], json.loads(case[2]))
     if not (by_episode or by_hand):
-        _retell(connection, key, first)
+        _show_as(connection, key, first)
     return 0
 
 
@@ -65,25 +68,25 @@ def _first(connection: sqlite3.Connection, key: int) -> _First:
         f"SELECT at, source, NULL, metadata, solution {_ADDITIONS} ORDER BY at, key LIMIT 1", (key,)
     ).fetchone()
     if outcome is None or (addition is not None and addition[0] <= outcome[0]):
-        at, source, episode, told, solution = addition
-        return _First(at, source, episode, json.loads(told), solution)
+        at, source, episode, metadata, solution = addition
+        return _First(at, source, episode, json.loads(metadata), solution)
     at, source, episode, solution, number = outcome
-    return _First(at, source, episode, said_of(connection, number), solution)
+    return _First(at, source, episode, metadata_of_outcome(connection, number), solution)
 
 
-def said_of(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
-    """Return the metadata of an outcome; older versions kept its rows alone."""
+def metadata_of_outcome(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
+    """Return the metadata of an outcome; older versions stored them only as one row per value."""
     (packed,) = connection.execute("SELECT metadata FROM outcome WHERE key = ?", (outcome,)).fetchone()
     return kept_fields(connection, OUTCOMES, outcome) if packed is None else json.loads(packed)
 
 
-def _retell(connection: sqlite3.Connection, key: int, first: _First) -> None:
-    """Tell a case as the word of somebody else; nothing stays of whoever it was before."""
+def _show_as(connection: sqlite3.Connection, key: int, first: _First) -> None:
+    """Give a case the source, wording and metadata of this verification; nothing of the previous one stays."""
     namespace, case_id, kind, text = connection.execute(
         "SELECT namespace, id, solution_kind, case_text.solution FROM cases JOIN case_text USING (key) WHERE key = ?", (key,)
     ).fetchone()
     if first.solution is not None and first.solution != text:
-        # Those who wrote it as it stands there now wrote it themselves.
+        # An addition without its own wording used the present one, which is about to be replaced.
         connection.execute("UPDATE addition SET solution = ? WHERE cases_key = ? AND solution IS NULL", (text, key))
         text = first.solution
     connection.execute(

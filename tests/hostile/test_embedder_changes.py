@@ -152,7 +152,7 @@ def test_two_processes_with_different_embedders_never_mix_their_vectors(tmp_path
     said: list[str] = []
     assert not attempt(first, "first", 1, said.append)
     assert "EncoderMismatch" in said[0]
-    with pytest.raises(StoreError, match="open it again with the former"):
+    with pytest.raises(StoreError, match="open it again with 'another-1:384'"):
         first.add("q", "s")
     first.close()
 

@@ -51,7 +51,7 @@ def test_somebody_else_s_database_is_refused_and_left_alone(tmp_path: Path):
     other.commit()
     other.close()
     before = (tmp_path / "ledger.sqlite3").read_bytes()
-    with pytest.raises(StoreCorrupt, match="no ledger of cascade-memory"):
+    with pytest.raises(StoreCorrupt, match="not a ledger of cascade-memory"):
         CascadeMemory(tmp_path, embedder="hashing")
     assert (tmp_path / "ledger.sqlite3").read_bytes() == before
 
