@@ -39,7 +39,7 @@ _HOMES = {
 
 
 _OPTIONAL = ("langchain", "langchain_core", "langgraph", "langsmith")
-_REMEDY = 'which the extra "langchain" brings: pip install "cascade-memory[langchain]"'
+_REMEDY = 'which the extra "langchain" installs: pip install "cascade-memory[langchain]"'
 
 
 def __getattr__(name: str) -> Any:

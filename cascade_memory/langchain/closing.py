@@ -1,4 +1,4 @@
-"""What happens to an episode when its outermost run begins or ends."""
+"""Ends an episode when its outermost run ends, and resumes it when an interrupted run goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Closing:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._aftermath = RunEndWorker(memory)
+        self._run_ends = RunEndWorker(memory)
         self._parked: OrderedDict[str, list[ToolCall]] = OrderedDict()  # steps done before an interrupt, by episode
 
     def take_up(self, root: Root, *, resumes: bool) -> None:
@@ -48,7 +48,7 @@ class Closing:
             return
         # An interrupt must be recorded before this returns: the run may be resumed the next moment.
         waits = root.interrupted and status == "ok"
-        self._aftermath.do(functools.partial(self._close, root, status, outputs), at_once=waits)
+        self._run_ends.do(functools.partial(self._close, root, status, outputs), at_once=waits)
 
     def _close(self, root: Root, status: str, outputs: Any) -> None:
         waits = root.interrupted and status == "ok"
@@ -62,9 +62,9 @@ class Closing:
         if waits:
             self._park(root)
         else:
-            self._end(root.episode_id, status, self._told(root, outputs), None)
+            self._end(root.episode_id, status, self._solution(root, outputs), None)
 
-    def _told(self, root: Root, outputs: Any) -> Solution | None:
+    def _solution(self, root: Root, outputs: Any) -> Solution | None:
         with fail_open(self._memory, "callback"):  # the episode ends even if its solution cannot be read
             return solution_of(root, outputs)
         return None
@@ -73,7 +73,7 @@ class Closing:
         if root.block is not None and status == "ok":
             root.block.interrupted = root.interrupted
             if not root.interrupted:
-                root.block.watched(self._told(root, outputs))
+                root.block.watched(self._solution(root, outputs))
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
         found = self._memory.get_episode(episode_id, namespace=namespace)
@@ -93,7 +93,7 @@ class Closing:
 
     def drain(self) -> None:
         """Wait until every run that has ended is processed."""
-        self._aftermath.drain()
+        self._run_ends.drain()
 
 
 def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> None:
@@ -109,10 +109,10 @@ def solution_of(root: Root, outputs: Any) -> Solution | None:
     messages = messages_in(outputs)
     if not messages:
         return made(watched, answer_in(outputs))
-    told = solution_in(since(messages, None), root.own_calls, outputs)
-    if isinstance(told, Trajectory):
-        return told if len(told.steps) >= len(watched) else made(watched, told.answer)
-    return made(watched, told or "")
+    from_messages = solution_in(since(messages, None), root.own_calls, outputs)
+    if isinstance(from_messages, Trajectory):
+        return from_messages if len(from_messages.steps) >= len(watched) else made(watched, from_messages.answer)
+    return made(watched, from_messages or "")
 
 
 def _step(call: ToolCall) -> Step:

@@ -46,11 +46,11 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         return self._tree.join(run_id, metadata)
 
     def claim(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
-        """Hand out the id for the first episode of the outermost run, once; None if it has one, or the run is unknown."""
+        """Return the id for the first episode of the outermost run, only once; None if it has one, or the run is unknown."""
         return self._tree.claim(run_id, metadata)
 
     def adopt(self, run_id: UUID | None, metadata: dict[str, Any], episode_id: str, namespace: str | None) -> None:
-        """Watch an episode that its creator ends, in case its run fails."""
+        """Watch an episode that the middleware or a node will end; if its run fails before, the handler ends it."""
         found = self._tree.find(run_id, metadata)
         if found is not None:
             found.root.adopted.append((episode_id, namespace))
@@ -149,7 +149,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
             self._tree.end(run_id)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Record how the tool failed; an interrupt is no failure."""
+        """Record how the tool failed; an interrupt is not a failure."""
         with fail_open(self._memory, "callback"):
             run = self._tree.find(run_id)
             if run is not None and run.tool is not None:
@@ -173,8 +173,8 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         self._ended(run_id, "ok", outputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """End the episode if this was the outermost run: a cancelled or abandoned run says nothing about the cases."""
-        if isinstance(error, GraphInterrupt):  # ``on_interrupt`` is not called for a handler attached by the context
+        """End the episode if this was the outermost run. A cancelled or abandoned run is no evidence about the cases."""
+        if isinstance(error, GraphInterrupt):  # ``on_interrupt`` is not called for a handler attached by ``attach()``
             with fail_open(self._memory, "callback"):
                 run = self._tree.find(run_id)
                 if run is not None and run.tool is None:

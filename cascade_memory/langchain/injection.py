@@ -9,9 +9,9 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 
 def before_task(messages: Sequence[BaseMessage], context: str, anchor: str | None) -> list[BaseMessage]:
-    """Put the context before the text of the message that asked (by default the first human message).
+    """Return the messages with the context before the text of the message ``anchor`` (by default the first human message).
 
-    All earlier messages stay byte for byte the same, so that a provider's prompt cache keeps its prefix.
+    All earlier messages stay byte for byte the same, so that the provider's prompt cache can still be used for them.
     """
     changed = list(messages)
     if not context:

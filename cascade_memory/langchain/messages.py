@@ -28,11 +28,11 @@ def messages_in(value: object) -> list[BaseMessage]:
         return []
     items = cast("Sequence[Any]", found)
     if any(isinstance(one, str) for one in items):
-        return []  # plain texts: the speaker is unknown
+        return []  # plain texts: it is unknown who wrote them
     try:
         return convert_to_messages(cast("Sequence[AnyMessage]", items))
     except (ValueError, NotImplementedError, TypeError):
-        return []  # a list of other things
+        return []  # a list of values that are not messages
 
 
 def read(state: object, key: str) -> Any:
@@ -72,24 +72,24 @@ def _last_asked(messages: Sequence[BaseMessage]) -> int | None:
 
 def _is_observation(messages: Sequence[BaseMessage], place: int) -> bool:
     before = messages[place - 1] if place else None
-    told = _OBSERVATION.match(text_of(messages[place])) is not None
-    return told and before is not None and before.type == "ai" and "Action:" in text_of(before)
+    looks_so = _OBSERVATION.match(text_of(messages[place])) is not None
+    return looks_so and before is not None and before.type == "ai" and "Action:" in text_of(before)
 
 
 def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outputs: object = None) -> Solution | None:
     """Return the solution: a trajectory if there were steps, otherwise the answer; None if there was neither.
 
-    Recalled cases are left out, since they are no new experience: tool messages that are marked as recalled cases or contain
-    the memory's rendering of them, and the calls named by ``own``. If there is no answer in words, the structured answer in
-    ``outputs`` is used, or else what the last tool returned.
+    Recalled cases are left out, since they are not new: tool messages that are marked as recalled cases or contain the
+    memory's rendering of them, and the calls whose ids are in ``own``. If there is no answer as text, the structured answer in
+    ``outputs`` is used, or else the result of the last tool.
     """
-    said = [message for message in messages if isinstance(message, AIMessage)]
-    if not any(message.tool_calls for message in said) and any(is_react(text_of(message)) for message in said):
+    replies = [message for message in messages if isinstance(message, AIMessage)]
+    if not any(message.tool_calls for message in replies) and any(is_react(text_of(message)) for message in replies):
         return _react(messages)
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     steps: list[Step] = []
     answer = ""
-    for message in said:
+    for message in replies:
         text = text_of(message)
         if message.tool_calls:
             steps += _calls(message, text, results, own)
@@ -129,7 +129,7 @@ def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], ow
 
 
 def shows_cases(message: ToolMessage) -> bool:
-    """Tell whether a tool message shows recalled cases: they must not be stored again."""
+    """Say whether a tool message shows recalled cases, which must not be stored again."""
     if message.additional_kwargs.get(RECALLED) or is_rendered(text_of(message)):
         return True
     artifact = message.artifact

@@ -79,7 +79,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     @property
     @override
     def name(self) -> str:
-        """The name that tells several instances in the same agent apart."""
+        """The name that distinguishes several instances in the same agent."""
         return self._name
 
     # -- the episode begins ------------------------------------------------------------------------------------------
@@ -117,8 +117,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         run_id = getattr(callbacks, "parent_run_id", None)
         # The episode gets the id of the outermost run, or else a run id that the caller chose for this run.
         wanted = self._handler.claim(run_id, fields) or getattr(info, "run_id", None)
-        told = (config.get("metadata") or {}).get(METADATA_KEY)
-        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, told)
+        metadata = (config.get("metadata") or {}).get(METADATA_KEY)
+        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, metadata)
         if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session:
@@ -143,18 +143,18 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _episode(self, state: Any) -> dict[str, Any] | None:
         return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
 
-    def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any, told: Any) -> tuple[Recall, bool]:
+    def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any, metadata: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
             if block.recall.query == task:
                 return block.recall, True
             space = block.recall.namespace
-            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, metadata=told), True
+            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, metadata=metadata), True
         episode_id = None if wanted is None else str(wanted)
         if episode_id is not None and self._memory.knows(episode_id):
             episode_id = None
         recall = self._memory.recall(
-            task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread, metadata=told
+            task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread, metadata=metadata
         )
         return recall, False
 
@@ -258,28 +258,28 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         token = var_child_runnable_config.set({})
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - the answer is there; the episode stays pending
+        except Exception as error:  # noqa: BLE001 - the agent has its answer; the episode stays pending
             self._failed("reward", error)
         finally:
             var_child_runnable_config.reset(token)
 
     def _solution(self, episode: Mapping[str, Any], state: Any) -> Any:
         try:
-            return self._told(episode, state)
-        except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be told ends all the same
+            return self._read_solution(episode, state)
+        except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be read must end as well
             self._failed("reward", error)
             return None
 
-    def _told(self, episode: Mapping[str, Any], state: Any) -> Any:
-        told = since(messages_in(state), episode["anchor"])
+    def _read_solution(self, episode: Mapping[str, Any], state: Any) -> Any:
+        history = since(messages_in(state), episode["anchor"])
         watched = self._record.take(episode["id"])
-        known = {message.id for message in told}
+        known = {message.id for message in history}
         # Other middleware may have edited the history on purpose: it is the better source unless something is missing.
         complete = all(message.id in known for message in watched if isinstance(message, AIMessage))
-        return solution_in(told if complete else watched, outputs=state)
+        return solution_in(history if complete else watched, outputs=state)
 
     def _in_session(self, episode: Mapping[str, Any], solution: Any) -> bool:
-        """Leave the end to the user's own block, if there is one; return whether there is one."""
+        """Say whether the user's own block will end the episode; if so, pass the solution to the block."""
         block = block_around(self._memory)
         if not episode["in_session"] or block is None:
             return False

@@ -29,14 +29,14 @@ Score: TypeAlias = "Callable[[Any], float | bool | None] | None"
 
 
 class _Once:
-    """Warns, once per node, that the state lacks something, and says how to name its place."""
+    """Warns once per node that the state lacks something, and says which option names the right key."""
 
     def __init__(self) -> None:
-        self._said = False
+        self._warned = False
 
     def missing(self, state: Any, what: str, remedy: str) -> None:
-        if not self._said:
-            self._said = True
+        if not self._warned:
+            self._warned = True
             keys = ", ".join(sorted(_keys(state))) or "no keys"
             warnings.warn(f"{what} the state has {keys}; {remedy}", UserWarning, stacklevel=4)
 
@@ -49,7 +49,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         try:
             return {key: _open(state, config)}
         except InvalidInput:
-            raise  # an error in the graph: there is no query at the named place
+            raise  # a mistake in the graph, for example no query under the given key
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             memory.note_failure("recall", error)
             return {key: {}}
@@ -60,13 +60,13 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
             abandon(memory, before["id"])
         task, anchor = _task(state, query)
         if not task:
-            _tell_no_task(once, state, query)
+            _warn_no_task(once, state, query)
             return {}
         if (block := block_around(memory)) is not None:  # the block has recalled, and will end the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
-        told = (config.get("metadata") or {}).get(METADATA_KEY)
-        recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread), metadata=told)
+        metadata = (config.get("metadata") or {}).get(METADATA_KEY)
+        recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread), metadata=metadata)
         if recall.error is not None and not recall.cases:
             return {}
         callbacks: Any = config.get("callbacks")
@@ -105,7 +105,7 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
 def _scored(
     memory: Memory, *, solution: Text, reward: Callable[[Any], float | bool | None], key: str, once: _Once
 ) -> Runnable[Any, Any]:
-    """Build the node that takes the reward from a function of the state; exceptions of that function are the graph's own."""
+    """Build the node that takes the reward from a function of the state; exceptions of that function reach the graph."""
 
     def node(state: Any) -> dict[str, Any]:
         value = reward(state)
@@ -142,8 +142,8 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
     return str(episode["id"]), solved
 
 
-def _tell_no_task(once: _Once, state: Any, query: Text) -> None:
-    if query is not None or not messages_in(state):  # a message that was already answered is no new task
+def _warn_no_task(once: _Once, state: Any, query: Text) -> None:
+    if query is not None or not messages_in(state):  # a message that was already answered is not a new task
         where = "recall_node(query=KEY), or a function of the state, says where to find it"
         once.missing(state, f"recall_node found no task{_under(query)}, so nothing is recalled:", where)
 
@@ -162,7 +162,7 @@ def _task(state: Any, query: Text) -> tuple[str, str | None]:
         return task_in(messages_in(state))
     found = query(state) if callable(query) else read(state, query)
     if not isinstance(found, str):
-        raise InvalidInput(f"recall_node(query={query!r}) found {type(found).__name__} in the state, not a text")
+        raise InvalidInput(f"recall_node(query={query!r}) found a {type(found).__name__} in the state, not a text")
     return clean_text(found).strip()[:MAX_QUERY_CHARS], None
 
 

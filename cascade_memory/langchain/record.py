@@ -1,4 +1,4 @@
-"""Records what an agent said and did, apart from its history, which may be summarised before the episode ends."""
+"""Records an agent's messages outside its history, because the history may be summarised before the episode ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_MESSAGES = 2_000
 
 
 class Record:
-    """Messages by episode; the oldest episodes are dropped, in case nobody ever takes them. Thread-safe."""
+    """Messages by episode. Beyond a limit the oldest episodes are dropped, since some may never be taken. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

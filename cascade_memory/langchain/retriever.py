@@ -1,4 +1,4 @@
-"""``CascadeMemory`` for LangChain and LangGraph: a retriever that holds a memory, and all its ways to hook into a run."""
+"""``CascadeMemory`` for LangChain and LangGraph: a retriever that holds a memory, and the hooks that connect it to runs."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class CascadeMemory(Adapter, BaseRetriever):
     ) -> Recall:
         """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
         fields = dict(metadata or {})
-        told = fields.get(METADATA_KEY)
-        recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=told)
+        of_episode = fields.get(METADATA_KEY)
+        recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=of_episode)
         around = active_episode(self._engine)
         root = self._handler.join(run_id, fields)
         if around is not None:
@@ -147,7 +147,8 @@ class CascadeMemory(Adapter, BaseRetriever):
 
         Args:
             inject: Show the cases before the user's message ("user"), or at the end of the system prompt ("system").
-            namespace: Whose cases: a name, or a function of LangGraph's ``runtime`` (for one namespace per user, for example).
+            namespace: Whose cases to use: a name, or a function of LangGraph's ``runtime``, for example for one namespace per
+                user.
             name: Give a second memory in the same agent another name.
         """
         try:
@@ -266,7 +267,7 @@ class CascadeMemory(Adapter, BaseRetriever):
             return str(given[0])
         found = self._engine.latest(str(thread_id), namespace=namespace)
         if found is None:
-            raise UnknownEpisode(f"conversation {thread_id!r} has no episode; was it recalled for with this thread_id?")
+            raise UnknownEpisode(f"conversation {thread_id!r} has no episode; check that its recall had this thread_id")
         return found.id
 
     def _drain(self) -> None:

@@ -37,7 +37,7 @@ class Root:
     thread_id: str | None = None
     block: Block | None = None  # the user's own ``with`` block, which ends the episode
     opened: bool = False  # True once there was a recall
-    claimed: bool = False  # True once the id was handed out for an episode that its creator ends
+    claimed: bool = False  # True once ``claim`` has returned the id, for an episode that the middleware ends
     interrupted: bool = False
     adopted: list[tuple[str, str | None]] = field(default_factory=list["tuple[str, str | None]"])  # the middleware's episodes
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
@@ -86,7 +86,7 @@ class RunTree:
             if parent is None and not is_chain:
                 return None, True  # a model or a tool alone: no recalls are made for it
             if parent is not None and not (is_chain and "langgraph_node" not in fields):
-                root = self._live(fields)  # its parent was never reported to us: LangSmith's wrappers, for example
+                root = self._live(fields)  # the handler never saw its parent: LangSmith's wrappers, for example
                 return (None if root is None else self._add(run_id, Run(root))), True
             root = Root(run_id=run_id, episode_id=str(fields.get(EPISODE_KEY) or run_id), block=block)
             self._roots[run_id] = root
@@ -120,7 +120,7 @@ class RunTree:
         return found.root
 
     def claim(self, run_id: UUID | None, metadata: Mapping[str, Any]) -> str | None:
-        """Hand out the id of a root's episode once, unless there was a recall below the root already."""
+        """Return the id of a root's episode, only once; None also if there was a recall below the root already."""
         found = self.find(run_id, metadata)
         with self._lock:
             if found is None or found.root.opened or found.root.claimed:
@@ -129,7 +129,7 @@ class RunTree:
             return found.root.episode_id
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
-        """Return a recorded run, or the root that its metadata identify without doubt."""
+        """Return a recorded run, or a new one below the only root that its metadata can mean."""
         with self._lock:
             found = self._runs.get(run_id) if run_id is not None else None
             if found is None and (root := self._live(metadata or {})) is not None:

@@ -149,7 +149,7 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
         return
     namespace, solution, case_id = row
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
-    if kind != EXPIRED:  # the records of who vouches for an expired case are needed if it is brought back
+    if kind != EXPIRED:  # the additions of an expired case are needed if it is brought back
         set_aside.drop_additions(connection, key)
     connection.execute("DELETE FROM case_text WHERE key = ?", (key,))
     connection.execute("DELETE FROM case_vector WHERE key = ?", (key,))

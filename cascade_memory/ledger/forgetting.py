@@ -64,7 +64,7 @@ def by_episode(connection: sqlite3.Connection, episode_id: str) -> Named:
 
 
 def going(connection: sqlite3.Connection, named: Named) -> set[int]:
-    """Return the keys of the cases that no source will vouch for any more, including cases that were evicted before."""
+    """Return the keys of the cases that will have no verification left, including cases that were evicted before."""
     return set(named.cases) | {key for key in _touched(connection, named) if _is_left_alone(connection, key, named)}
 
 
@@ -84,7 +84,7 @@ def _is_left_alone(connection: sqlite3.Connection, key: int, named: Named) -> bo
 
 
 def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
-    """Delete what is named, and the cases that no other source vouches for. Logged candidates are not changed here."""
+    """Delete what is named, and the cases that no other source verifies. Logged candidates are not changed here."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     touched = _touched(connection, named)
     for episode in sorted(named.episodes):
@@ -92,7 +92,7 @@ def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
-    # An expired case is deleted even if another source vouches for it: its source cannot be changed while it is set aside.
+    # An expired case is deleted even if another source verifies it: its source cannot be changed while it is set aside.
     gone["cases"] += sum(cases.delete_expired(connection, key) for key in sorted(named.cases | touched))
     for key in sorted(named.cases):
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
@@ -130,11 +130,11 @@ class SQLiteForgetting:
         return self._forget(namespace, lambda connection: by_ids(connection, keys))
 
     def forget_where(self, namespace: int, where: object) -> dict[str, int]:
-        """Delete everything with matching metadata; a case is deleted if no other source vouches for it."""
+        """Delete everything with matching metadata; a case is deleted unless another source verifies it."""
         return self._forget(namespace, lambda connection: by_where(connection, namespace, where))
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
-        """Delete an episode, and its case unless another source vouches for that case."""
+        """Delete an episode, and its case unless another source verifies that case."""
         with self._connections.read() as connection:
             row = connection.execute("SELECT namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
         return self._forget(0 if row is None else row[0], lambda connection: by_episode(connection, episode_id))

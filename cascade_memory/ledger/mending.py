@@ -123,11 +123,11 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
         rules.counts(row)
     except InvalidInput:
         fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)
-    for name, anew in (("created_at", time.time()), ("verified_at", time.time()), ("verified_run", 0.0)):
+    for name, default in (("created_at", time.time()), ("verified_at", time.time()), ("verified_run", 0.0)):
         try:
             rules.moment(row[name], name)
         except InvalidInput:
-            fixed[name] = anew
+            fixed[name] = default
     try:
         rules.one_of(row["source"], rules.SOURCES, "source")
     except InvalidInput:
@@ -229,8 +229,8 @@ def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     if whose is None:
         connection.execute("DELETE FROM solution WHERE id = ?", (key,))
         return "solutions removed"
-    anew = "UPDATE solution SET digest = lower(hex(randomblob(16))), namespace = ? WHERE id = ?"
-    connection.execute(anew, (whose[0], key))
+    new_digest = "UPDATE solution SET digest = lower(hex(randomblob(16))), namespace = ? WHERE id = ?"
+    connection.execute(new_digest, (whose[0], key))
     return "solutions mended"
 
 

@@ -1,6 +1,6 @@
-"""Converts values and rows between SQLite's form and ours.
+"""Converts values and rows between the form in which SQLite stores them and the library's own.
 
-A file that was edited may hold invalid texts, and numbers where texts belong: a recall must not fail because of one row.
+A file that was edited may hold invalid texts, and numbers in place of texts. A recall must not fail because of one row.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _HOMES = {"CascadeMemory": "retriever", "CascadeMemoryBlock": "block", "LlamaInd
 
 
 _OPTIONAL = ("llama_index", "llama_index_instrumentation", "workflows")
-_REMEDY = 'which the extra "llama-index" brings: pip install "cascade-memory[llama-index]"'
+_REMEDY = 'which the extra "llama-index" installs: pip install "cascade-memory[llama-index]"'
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Any LlamaIndex ``BaseEmbedding`` as the memory's embedder."""
+"""Makes any LlamaIndex ``BaseEmbedding`` the memory's embedder."""
 
 from __future__ import annotations
 

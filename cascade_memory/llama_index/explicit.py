@@ -73,13 +73,13 @@ async def _run(agent: Any, message: ChatMessage, options: Mapping[str, Any]) -> 
     waiting = asyncio.ensure_future(_ended())
     try:
         return await asyncio.shield(waiting)
-    except asyncio.CancelledError:  # stop the run in the workflow's own way: otherwise its current step would go on
+    except asyncio.CancelledError:  # cancel the run by the workflow's own method: otherwise its current step would go on
         await handler.cancel_run()
         await asyncio.gather(waiting, return_exceptions=True)
         raise
 
 
 def _shows_cases(memory: Any, recall: Callable[[str], Recall]) -> bool:
-    """Say whether the agent's own memory has our block; then the cases need not be put into the message."""
+    """Say whether the agent's own memory has this memory's block; then the cases need not be put into the message."""
     blocks = getattr(memory, "memory_blocks", ())
     return any(isinstance(block, CascadeMemoryBlock) and block.shows(recall) for block in blocks)

@@ -31,12 +31,12 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
     _memory: Memory = PrivateAttr()
     _runs: Runs = PrivateAttr()
     _own_tools: Collection[str] = PrivateAttr()
-    _aftermath: RunEndWorker = PrivateAttr()
+    _run_ends: RunEndWorker = PrivateAttr()
 
     def __init__(self, memory: Memory, runs: Runs, own_tools: Collection[str]) -> None:
         super().__init__()
         self._memory, self._runs, self._own_tools = memory, runs, own_tools
-        self._aftermath = RunEndWorker(memory)
+        self._run_ends = RunEndWorker(memory)
 
     @classmethod
     def class_name(cls) -> str:
@@ -80,7 +80,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         with fail_open(self._memory, "callback"):
             run = self._runs.leave(span_id)
             if run is not None and run.asked:
-                self._aftermath.do(functools.partial(self._close, run, status, result))
+                self._run_ends.do(functools.partial(self._close, run, status, result))
 
     def _close(self, run: Run, status: str, result: Any) -> None:
         found = self._memory.get_episode(run.episode_id)
@@ -90,7 +90,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
     def drain(self) -> None:
         """Wait until the episodes of all ended runs are processed."""
-        self._aftermath.drain()
+        self._run_ends.drain()
 
     def install(self) -> None:
         """Listen to all runs of this process; calling this again has no effect."""
@@ -106,7 +106,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
 
 def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: Collection[str]) -> None:
-    """End an episode. If its answer is not known (a stream, or an unknown type), it is not judged and waits for a reward."""
+    """End an episode. If its answer cannot be read (a stream, or an unknown type), it is not judged and waits for a reward."""
     solution, readable = read_solution(memory, result, own_tools)
     if readable or status != "ok":
         memory.end(episode_id, solution=solution, status=status)

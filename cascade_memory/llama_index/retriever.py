@@ -39,7 +39,7 @@ class CascadeMemory(Adapter, BaseRetriever):
 
     ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets the agent recall cases itself, and ``memory.install()``
     learns when runs end; ``await memory.arun(agent, task)`` recalls and learns for one run. ``memory.engine`` is the
-    ``cascade_memory.CascadeMemory`` inside, which knows no framework.
+    framework-free ``cascade_memory.CascadeMemory`` inside.
 
     >>> memory = CascadeMemory(embedder="hashing")
     >>> case_id = memory.add("heat some cup", "take cup, microwave it")
@@ -80,7 +80,8 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._where = None if where is None else dict(where)
         self._metadata = check_metadata(metadata)
         settings = json.dumps([self._where, self._metadata], default=str, sort_keys=True)
-        self._way = (self._k, settings)  # two adapters with different settings may recall in one episode
+        # Part of the key of a recall: two adapters with different settings may recall in one episode.
+        self._settings = (self._k, settings)
         self._runs = Runs()
         self._own_tools = {NAME}
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
@@ -101,7 +102,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         around = active_episode(self._engine) or self._runs.here()
         if around is None:
             return recall()
-        key = (query, *self._way)
+        key = (query, *self._settings)
         with around.asking:
             if key not in around.asked:  # otherwise the agent's next step, or a resumed tool, asks again
                 around.asked[key] = self._recall_within(around, recall)
@@ -118,9 +119,9 @@ class CascadeMemory(Adapter, BaseRetriever):
 
     def tool(self, name: str | None = None, description: str | None = None) -> FunctionTool:
         """Make a tool with which an agent recalls cases itself. Most agents seldom call it: prefer the block."""
-        made = recall_tool(self._recall, name, description)
-        self._own_tools.add(made.metadata.get_name())
-        return made
+        tool = recall_tool(self._recall, name, description)
+        self._own_tools.add(tool.metadata.get_name())
+        return tool
 
     def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:
         """Make a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.

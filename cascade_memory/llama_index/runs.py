@@ -16,7 +16,7 @@ from workflows import Workflow
 
 from cascade_memory.domain.recall import Recall
 
-_MOST = 256  # limit for runs whose end is not reported to us
+_MOST = 256  # limit for runs that are found by their id: nothing reports their end
 _RUN_ID = "llamaindex.run_id"
 _RUNS: dict[type, tuple[str, ...]] = {  # the classes and methods whose spans are runs
     Workflow: ("run",),

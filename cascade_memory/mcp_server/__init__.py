@@ -16,7 +16,7 @@ __all__ = ["Guard", "build", "http_app", "settings"]
 
 _HOMES = {"Guard": "guard", "build": "server", "http_app": "sdk", "settings": "connection"}
 
-_REMEDY = 'which the extra "mcp" brings: pip install "cascade-memory[mcp]"'
+_REMEDY = 'which the extra "mcp" installs: pip install "cascade-memory[mcp]"'
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The HTTP connections of the server: uvicorn's, with a time limit for requests to arrive and a limit on their number."""
+"""The HTTP connections of the server: those of uvicorn, with a time limit for each request and a limit on their number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from cascade_memory.mcp_server.crowd import Crowd, room
 from cascade_memory.mcp_server.guard import PATIENCE, VOUCH, App, Receive, Scope, Send
 
-HEAD_SECONDS = 10.0  # for the head of a request, counted from connecting, or on a kept connection from its first byte
+HEAD_SECONDS = 10.0  # for the head of a request; counted from connecting, on a reused connection from the first byte
 BODY_SECONDS = PATIENCE + 5.0  # for the body: first the guard answers that it is too slow, then the connection is closed
 _SILENCE = 60.0  # seconds before the same warning is repeated
 _GRACE = 5  # seconds in which running requests may finish when the server stops
@@ -36,15 +36,15 @@ def settings(app: App, *, host: str, port: int) -> uvicorn.Config:
         proxy_headers=False,
         http=protocol,
         ws="none",
-        loop="asyncio",  # if descriptors run out, this loop waits a second and goes on; that is tested
+        loop="asyncio",  # if file descriptors run out, this loop waits a second and goes on
         backlog=at_once,
     )
 
 
 class Server(uvicorn.Server):
-    """Keeps running if file descriptors run out: logging that could open files, and the error would end the event loop."""
+    """Keeps running if file descriptors run out. Logging might then open a file and fail, which would end the event loop."""
 
-    _said_at = -math.inf
+    _warned_at = -math.inf
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         """Start, and handle the errors of the event loop."""
@@ -54,8 +54,8 @@ class Server(uvicorn.Server):
     def _complain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if getattr(context.get("exception"), "errno", None) not in (errno.EMFILE, errno.ENFILE):
             loop.default_exception_handler(context)
-        elif loop.time() - self._said_at > _SILENCE:
-            self._said_at = loop.time()
+        elif loop.time() - self._warned_at > _SILENCE:
+            self._warned_at = loop.time()
             sys.stderr.write("cascade-memory: no file descriptors are left for new connections; going on when some are free\n")
 
 
@@ -71,7 +71,7 @@ class Connection(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
+        """True while a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def leave(self) -> None:

@@ -19,7 +19,7 @@ class Visitor(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether one of its requests is being answered."""
+        """True while one of its requests is being answered."""
         ...
 
     def leave(self) -> None:
@@ -28,11 +28,11 @@ class Visitor(Protocol):
 
 
 class Crowd:
-    """The open connections of a server. Beyond the limit, the one that has waited longest is closed without a response.
+    """The open connections of a server. Beyond the limit, one of them is closed without a response.
 
-    A connection is a stranger until it has sent a complete request that the guard accepted; from then on it is known. Strangers
-    are closed first, the oldest first. Known connections are closed only if they take more than half of the places, the one
-    that was used longest ago first, and never while one of their requests is being answered.
+    A connection is a stranger until it has sent a complete request that the guard accepted; from then on it is known. Usually
+    the oldest stranger is closed. If the known connections are more than half of the allowed number, the one of them that was
+    used longest ago is closed, but never one that has a request being answered.
     """
 
     def __init__(self, most: int) -> None:
@@ -54,9 +54,9 @@ class Crowd:
             going.leave()
 
     def vouch(self, visitor: Visitor) -> bool:
-        """Note that a connection has sent an accepted request; say whether it can be answered now.
+        """Record that a connection has sent an accepted request; say whether it can be answered now.
 
-        At most half of the places may be answering requests at once.
+        At most half of the allowed connections may have requests being answered at once.
         """
         if visitor not in self._strangers and visitor not in self._known:
             return True  # this connection was just closed
@@ -77,8 +77,8 @@ class Crowd:
 def room() -> tuple[int, int]:
     """Compute how many connections may be open, and how many are accepted at once, from the limit on file descriptors.
 
-    The soft limit is raised as far as the process may do that itself. Only few connections are accepted at once, so that each
-    is read before it might be closed to make room; until then, up to four times as many may hold descriptors.
+    The soft limit is raised as far as the process may do that itself. Only a few connections are accepted at once, so that each
+    is read before it might be closed to make room. Until then, up to four times as many may hold descriptors.
     """
     if resource is None:
         return _MOST // 2, _MOST // 16

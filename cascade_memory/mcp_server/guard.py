@@ -29,7 +29,7 @@ _BUSY = (503, {"error": "too many requests are being answered; try again in a mo
 
 
 class Guard:
-    """An ASGI application in front of another one.
+    """An ASGI application that checks each request before it passes it to another one.
 
     Args:
         app: The server.
@@ -87,7 +87,7 @@ class Guard:
             return 429, {"error": "too many requests; wait a minute"}
         if foreign:
             return 403, {"error": "web pages from other machines may not call this server"}
-        if scope["method"] != "POST":  # GET would open a stream of events, which never come, and occupy a connection
+        if scope["method"] != "POST":  # a GET would wait for events that never come, and occupy a connection
             return 405, {"error": "this server answers only POST: it sends no events"}
         if not known:
             return 401, {"error": "this server needs a token: send the header Authorization: Bearer TOKEN"}
@@ -169,7 +169,7 @@ def _once(body: bytes, receive: Receive) -> Receive:
 
 
 class Rate:
-    """A rate limit: each client has a token bucket, which is refilled steadily. The clients idle longest are forgotten."""
+    """A rate limit: each client has a token bucket, which is refilled steadily. Clients that were idle longest are dropped."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = float(per_minute), clock

@@ -59,7 +59,7 @@ def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, 
         alive=lambda: memory.knows("any"),  # one query to the ledger
     )
     config = settings(guarded, host=host, port=listening.port)
-    bound = config.bind_socket()  # if the port is taken, this prints so and ends the process
+    bound = config.bind_socket()  # if the port is in use, this prints an error and ends the process
     sys.stderr.write(f"cascade-memory: http://{host}:{listening.port}/mcp ({memory!r}); stop with Ctrl-C\n")
     Server(config).run(sockets=[bound])
 

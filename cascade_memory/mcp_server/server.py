@@ -58,60 +58,60 @@ def _reading(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations(read_only=verbs.read_only))
     async def recall_cases(query: Query) -> str:
         """Look up how similar tasks were solved. Call it once, before you start; keep the episode_id for report_outcome."""
-        return await _told(verbs, lambda: compact(verbs.recall_cases(query)), ToolError)
+        return await _answered(verbs, lambda: compact(verbs.recall_cases(query)), ToolError)
 
     @server.tool(structured_output=False, annotations=tool_annotations(read_only=True))
     async def memory_stats() -> str:
         """Count cases, episodes and rewards."""
-        return await _told(verbs, lambda: compact(verbs.memory_stats()), ToolError)
+        return await _answered(verbs, lambda: compact(verbs.memory_stats()), ToolError)
 
     @server.resource("cascade://stats", mime_type="application/json")
     async def stats() -> str:
         """Counts of cases, episodes and rewards."""
-        return await _told(verbs, lambda: compact(verbs.memory_stats()), ResourceError)
+        return await _answered(verbs, lambda: compact(verbs.memory_stats()), ResourceError)
 
     @server.resource("cascade://cases/{case_id}", mime_type="application/json")
     async def case(case_id: str) -> str:
         """One case with all its fields."""
-        return await _told(verbs, lambda: compact(verbs.case(case_id)), ResourceError)
+        return await _answered(verbs, lambda: compact(verbs.case(case_id)), ResourceError)
 
     @server.resource("cascade://episodes/{episode_id}", mime_type="application/json")
     async def episode(episode_id: str) -> str:
         """One episode: its task, its reward, and which cases were shown."""
-        return await _told(verbs, lambda: compact(verbs.episode(episode_id)), ResourceError)
+        return await _answered(verbs, lambda: compact(verbs.episode(episode_id)), ResourceError)
 
     @server.prompt()
     async def solve_with_cases(task: str) -> str:
         """Solve a task with the help of cases from earlier tasks."""
-        return await _told(verbs, lambda: _prompt(verbs, task), ValueError)
+        return await _answered(verbs, lambda: _prompt(verbs, task), ValueError)
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "", confirms: Seen = "") -> str:
         """Report how the task of an episode went. Report failures too: the memory also learns from them."""
-        return await _told(
+        return await _answered(
             verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution, confirms)), ToolError, in_reward_thread
         )
 
     @server.tool(structured_output=False, annotations=tool_annotations())
     async def add_case(query: Query, solution: Solution) -> str:
         """Store a task that was solved without recall_cases."""
-        return await _told(verbs, lambda: compact(verbs.add_case(query, solution)), ToolError, in_reward_thread)
+        return await _answered(verbs, lambda: compact(verbs.add_case(query, solution)), ToolError, in_reward_thread)
 
     @server.tool(structured_output=False, annotations=tool_annotations(destructive=True))
     async def forget_cases(case_ids: CaseIds) -> str:
         """Delete cases permanently."""
-        return await _told(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError, in_reward_thread)
+        return await _answered(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError, in_reward_thread)
 
 
-async def _told(
+async def _answered(
     verbs: Verbs,
     verb: Callable[[], str],
     refusal: type[Exception],
     thread: Callable[[Callable[[], str]], Awaitable[str]] = in_thread,
 ) -> str:
-    """Run a verb. The client is told why a call was refused; if the memory fails, the details go to the host only."""
+    """Run a verb. The client gets the reason why a call was refused; if the memory fails, only the host gets the details."""
     try:
         return await thread(verb)
     except Exception as error:  # noqa: BLE001 - the client always gets a sentence, never a traceback

@@ -1,1 +1,1 @@
-"""The public verbs of a memory: they check what the caller passes and hand it to the engine."""
+"""The public methods of a memory. They check the arguments and call the engine."""

@@ -23,14 +23,14 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
     """
     place = Path(target).expanduser().resolve()
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise _taken(place)
+        raise _exists_error(place)
     unfinished: Path | None = None
     try:
         make_folder(place.parent)
         # A unique name: a folder may exist under any fixed name, or another process may be making the same backup right now.
         unfinished = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".unfinished", dir=place.parent))
         learned = engine.parts.snapshots.path
-        # Snapshots before the ledger: a snapshot that has learned from log lines missing in the copy could not be used.
+        # Snapshots are copied before the ledger: one that has learned from log lines that the copy lacks could not be used.
         if learned is not None:
             copy_snapshots(learned, unfinished / SNAPSHOTS)
         held = engine.parts.ledger.archive.copy_to(unfinished / LEDGER)
@@ -40,7 +40,7 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
         sync_to_disk(place.parent)
     except OSError as error:
         if isinstance(error, StoreCorrupt):
-            hint = "cascade-memory doctor says more about the memory, and can repair some of the damage"
+            hint = "cascade-memory doctor shows more about the damage, and can repair some of it"
             raise StoreCorrupt(f"{error}: {hint}") from error
         raise StoreUnwritable(f"cannot write the backup {place}: {error}; the memory itself is untouched") from error
     finally:
@@ -58,12 +58,12 @@ def _name(unfinished: Path, place: Path) -> None:
         unfinished.rename(place)
     except OSError as error:
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            raise _taken(place) from error
+            raise _exists_error(place) from error
         raise
 
 
-def _taken(place: Path) -> InvalidInput:
-    return InvalidInput(f"{place} exists already; name a new folder, so that no earlier backup is lost")
+def _exists_error(place: Path) -> InvalidInput:
+    return InvalidInput(f"{place} exists already; choose a new folder, so that no earlier backup is lost")
 
 
 def sync_to_disk(path: Path) -> None:

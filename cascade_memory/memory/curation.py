@@ -1,4 +1,4 @@
-"""Cases that people add, propose, forget and bring back by hand."""
+"""Adding, proposing, forgetting and bringing back cases by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unpacked(case: object) -> tuple[Any, Any, Any]:
     if isinstance(case, Mapping):
         given = cast("Mapping[str, Any]", case)
         if not {"query", "solution"} <= set(given) <= {"query", "solution", "metadata"}:
-            raise InvalidInput("a case needs the keys query and solution, may have the key metadata, and no other key")
+            raise InvalidInput("a case must have the keys query and solution; it may have the key metadata, and no other key")
         return given["query"], given["solution"], given.get("metadata")
     if isinstance(case, tuple) and len(cast("tuple[Any, ...]", case)) in (2, 3):
         query, solution, *rest = cast("tuple[Any, ...]", case)
@@ -73,11 +73,11 @@ def add(
 def checked_all(cases: Iterable[object], case_text: CaseText) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
     """Check many cases; if one is invalid, raise an error that gives its position, counted from 1."""
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
-    for namespace_id, case in enumerate(cases, start=1):
+    for number, case in enumerate(cases, start=1):
         try:
             found.append(checked(unpacked(case), case_text))
         except InvalidInput as error:
-            raise InvalidInput(f"case {namespace_id:,}: {error}; nothing was stored") from error
+            raise InvalidInput(f"case {number:,}: {error}; nothing was stored") from error
     return found
 
 
@@ -108,7 +108,7 @@ def forget(
     namespace: str,
     purge: bool,
 ) -> Receipt:
-    """Delete what is named by exactly one of the arguments, and learn again from what remains."""
+    """Delete what exactly one of the arguments names, and learn again from what remains."""
     named = sum([case_ids is not None, where is not None, episode_id is not None, everything])
     if named > 1 or not (named or purge):
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
@@ -140,7 +140,7 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
     engine.learn_soon()
     engine.learn_now()  # this also writes new snapshots
     left = [
-        f"what was learned in {name!r}: relearning failed ({engine.last_error}) and will be tried again"
+        f"what was learned in {name!r}: learning again failed ({engine.last_error}) and will be tried again"
         for name in engine.rebuild_due()
     ]
     line, clean = engine.parts.ledger.forgetting.scrub(namespace)

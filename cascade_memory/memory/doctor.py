@@ -13,14 +13,14 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
 
 _FREE = 512 * 2**20
-_TOLD = 3  # how many unusable rows are named in the message
+_SHOWN = 3  # unusable rows that the message names
 _WEEK = 7 * 24 * 3600.0
 _TOLERANCE = 120.0  # seconds by which the clocks of two machines may differ
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding; ``fix`` repairs it, if that is possible without losing valuable data."""
+    """One finding. ``fix`` repairs it; it is None if a repair is impossible or would lose valuable data."""
 
     name: str
     ok: bool
@@ -33,12 +33,12 @@ class Check:
 
 
 def examine(engine: Engine) -> list[Check]:
-    """Compare ledger, index and Chroma, and look at what usually goes wrong."""
+    """Compare ledger, index and Chroma, and check for the usual problems."""
     return list(_checks(engine))
 
 
 def mend(engine: Engine) -> list[Check]:
-    """Repair what can be repaired and check again; return the new findings, each repaired one marked as mended."""
+    """Repair what can be repaired, and check again; return the new findings, with the repaired ones marked as mended."""
     wrong = {}
     for check in _checks(engine):
         if not check.ok and check.fix is not None:
@@ -75,8 +75,8 @@ def _ledger(engine: Engine) -> Check:
 
 def _rows(engine: Engine) -> Check:
     ledger = engine.parts.ledger
-    found = ledger.maintenance.faults(_TOLD + 1)
-    more = " and more" if len(found) > _TOLD else ""
+    found = ledger.maintenance.faults(_SHOWN + 1)
+    more = " and more" if len(found) > _SHOWN else ""
 
     def fix() -> str:
         done = ledger.maintenance.mend(engine.embed)
@@ -87,7 +87,7 @@ def _rows(engine: Engine) -> Check:
             engine.feeder.rebuild()  # Chroma may hold the rows as they were before
         return done
 
-    return Check("rows that cannot be used", not found, "; ".join(found[:_TOLD]) + more if found else "none", fix)
+    return Check("rows that cannot be used", not found, "; ".join(found[:_SHOWN]) + more if found else "none", fix)
 
 
 def _orphans(engine: Engine) -> Check:
@@ -105,7 +105,7 @@ def _orphans(engine: Engine) -> Check:
 def _clock(engine: Engine) -> Check:
     ledger, now = engine.parts.ledger, time.time()
     ahead = ledger.maintenance.ahead_of(now + _TOLERANCE)
-    detail = f"{ahead:,} times lie in the future: the clock was set back" if ahead else "nothing lies in the future"
+    detail = f"{ahead:,} times are in the future: the clock was set back" if ahead else "no time is in the future"
     return Check("clock", not ahead, detail, lambda: ledger.maintenance.bring_back(now))
 
 
@@ -115,11 +115,11 @@ def _vectors(engine: Engine) -> Check:
     odd = ledger.maintenance.odd_vectors(embedder.dimension)
     todo = "embed everything again: cascade-memory reindex PATH --embedder ..."
     if odd:
-        return Check("vectors", ok=False, detail=f"{odd:,} are not by {embedder.identity!r} (their length differs): {todo}")
+        return Check("vectors", ok=False, detail=f"{odd:,} are not from {embedder.identity!r} (their length differs): {todo}")
     some = sample(ledger)
     try:
         strange = strangers(embedder, some)
-    except Exception as error:  # noqa: BLE001 - no model at hand, or one that fails: nothing is known then
+    except Exception as error:  # noqa: BLE001 - the model is missing or fails: then the vectors cannot be compared
         return Check("vectors", ok=True, detail=f"all of the same length; not compared: embedding failed ({error})")
     detail = f"{strange} of {len(some)} checked cases have a vector that {embedder.identity!r} did not make: {todo}"
     return Check("vectors", not strange, detail if strange else f"{len(some)} cases embedded again: the same vectors")
@@ -153,7 +153,7 @@ def _chroma(engine: Engine) -> Check:
             for name, namespace_id in ledger.namespaces().items()
             if (stored := ledger.cases.count(namespace_id)) and (held := feeder.count(name)) != stored
         ]
-    except Exception as error:  # noqa: BLE001 - a damaged Chroma fails in any way, and can be made anew
+    except Exception as error:  # noqa: BLE001 - a damaged Chroma may fail in any way, and can be built again
         return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)
     detail = "; ".join(wrong) + ": run cascade-memory rebuild" if wrong else "holds every case"
     return Check("chroma", not wrong, detail, feeder.rebuild)

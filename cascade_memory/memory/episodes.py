@@ -70,7 +70,7 @@ class EpisodeVerbs(Handle):
         confirms = None if confirms is None else check_id(confirms, "confirms")
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
-            return None  # the recall failed open and was counted, so there is no episode to reward
+            return None  # the recall failed open (health() counts that), so there is no episode to reward
         said = Judgement(
             episode_id=episode_id,
             value=number,
@@ -88,21 +88,21 @@ class EpisodeVerbs(Handle):
         waits = said.source not in TRUSTED_SOURCES and said.source not in self._retain_from
         settled = engine.reward(said, namespace=namespace, case_text=self._case_text, waits=waits, unkept=unkept)
         if settled.changed and settled.case_id is None:
-            self._tell_unkept(unkept or "solution", said.value)
+            self._warn_unkept(unkept or "solution", said.value)
         return settled.case_id
 
-    def _tell_unkept(self, why: Unkept, value: float) -> None:
+    def _warn_unkept(self, why: Unkept, value: float) -> None:
         """Warn, once per reason, that an apparent success was not stored. An agent's own report gets no warning."""
-        if value <= _LOOKS_SOLVED or why == "source" or why in self._told:
+        if value <= _LOOKS_SOLVED or why == "source" or why in self._warned:
             return
-        self._told.add(why)
+        self._warned.add(why)
         remedy = (
             f"it is below retain_at={self._retain_at:g}; to store such solutions, open the memory with a lower retain_at="
             if why == "below"
             else "it came without a solution; to store what solved the task, pass it as solution="
         )
         warnings.warn(
-            f"cascade_memory stored no case for a reward of {value:g}: {remedy} (warned once; stats() counts them)",
+            f"cascade_memory stored no case for a reward of {value:g}: {remedy} (this warning comes once; stats() counts them)",
             UserWarning,
             stacklevel=4,
         )
@@ -117,8 +117,8 @@ class EpisodeVerbs(Handle):
     ) -> bool:
         """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
 
-        The status "interrupted" says that the run waits for somebody and will go on. The record survives a killed process.
-        Changes nothing and returns False if the episode is not open.
+        The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
+        If the episode is not open, this method changes nothing and returns False.
         """
         if status not in ("ok", "error", "interrupted"):
             raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
@@ -207,7 +207,7 @@ class EpisodeVerbs(Handle):
                 return None
             return value
         if episode.status != "open":
-            return None  # the agent's own report stands until somebody else judges
+            return None  # the agent's own report stays until somebody else judges
         if status == "ok":
             self.finish(episode.id, solution=solution, namespace=episode.namespace)
         else:
@@ -234,7 +234,7 @@ class EpisodeVerbs(Handle):
         return found if found is not None and found.namespace == self._in(namespace) else None
 
     def knows(self, episode_id: str) -> bool:
-        """Tell whether an episode id exists in any namespace."""
+        """Say whether an episode id exists in any namespace."""
         engine = self._open()
         return (
             engine.recording.holds(check_id(episode_id, "episode_id"))

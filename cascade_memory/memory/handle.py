@@ -1,4 +1,4 @@
-"""A handle on an engine: the user's defaults, statistics and health, and closing."""
+"""A handle on an engine: it has the user's defaults, the statistics and the health, and it can be closed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Handle:
         check_callable(case_text, "case_text")
         self._case_text = case_text or task_alone
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
-        self._told: set[str] = set()  # the warnings that were already given
+        self._warned: set[str] = set()  # the reasons of the warnings that were already given
         self._closed = False
 
     @property
@@ -75,7 +75,7 @@ class Handle:
         return self._namespace
 
     def shares_engine_with(self, other: Handle) -> bool:
-        """Tell whether both are handles on the same open folder."""
+        """Say whether both are handles on the same open folder."""
         return self._engine is other._engine
 
     def warm(self, *, namespace: str | None = None) -> None:
@@ -210,7 +210,7 @@ class Handle:
         return self._engine
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
-        """Return the engine once pending recalls are on disk: those of an episode, of a conversation, or all of them."""
+        """Return the engine when pending recalls are on disk: those of an episode, of a conversation, or all of them."""
         engine = self._open()
         engine.recording.wait_for(episode_id, thread=thread)
         return engine
@@ -223,7 +223,7 @@ class Handle:
 
     @property
     def place(self) -> str:
-        """Where the memory lives, as text for people."""
+        """Where the memory is stored, as text for people."""
         path = self._engine.parts.ledger.path
         if path is None:
             return "in RAM: gone when the process ends"
@@ -250,7 +250,7 @@ class Handle:
 
 
 def _gone(engine: Engine) -> str | None:
-    """Describe the problem if the ledger file was deleted or replaced; None if it is still the folder's."""
+    """Describe the problem if the ledger file was deleted or replaced; otherwise return None."""
     try:
         engine.parts.ledger.check()
     except CascadeError as error:
@@ -260,5 +260,5 @@ def _gone(engine: Engine) -> str | None:
 
 def _sources(given: Collection[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Collection):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"retain_from takes several sources, such as ('host', 'human'), not {given!r}")
+        raise InvalidInput(f"retain_from must be a collection of sources, such as ('host', 'human'), not {given!r}")
     return tuple(check_source(source) for source in given)

@@ -1,4 +1,4 @@
-"""The verbs: what a user can do with a memory."""
+"""The class with the public methods of a memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from cascade_memory.memory.episodes import EpisodeVerbs
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 
-# Mistakes of the caller, not failures of the memory.
+# Mistakes of the caller. They are raised, while failures of the memory are hidden from the agent.
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
@@ -126,7 +126,7 @@ class Memory(EpisodeVerbs):
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             found = self._failed(engine, error, request)
         if found.error is not None:
-            failed = "write a recall down" if found.cases else "recall"
+            failed = "store a recall" if found.cases else "recall"
             going_on = "" if found.cases else "; going on without cases"
             message = f"cascade_memory could not {failed} ({found.error}){going_on}"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
@@ -234,7 +234,7 @@ class Memory(EpisodeVerbs):
         episode_id = curation.propose(engine, check_query(query), checked, namespace=name, metadata=fields)
         try:
             self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
-        except QuotaExceeded:  # other proposals took the room in the meantime
+        except QuotaExceeded:  # other proposals were stored meanwhile and used up the limit
             engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise
         return episode_id
@@ -257,7 +257,7 @@ class Memory(EpisodeVerbs):
         everything: bool = False,
         purge: bool = False,
     ) -> Receipt:
-        """Delete cases by id, data by its metadata, an episode, or ``everything`` of a namespace; return counts of what went.
+        """Delete cases by id, data by its metadata, an episode, or ``everything`` of a namespace; return what was deleted.
 
         The memory then learns again from what remains, and its counts no longer include what was deleted.
 
@@ -319,6 +319,6 @@ class Memory(EpisodeVerbs):
     def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
         """Read what ``export`` wrote and add what does not exist yet; return the number of records added."""
         engine = self._open()
-        taken = transfer.import_(engine, source, progress=progress)
+        added = transfer.import_(engine, source, progress=progress)
         engine.learn_soon()
-        return taken
+        return added

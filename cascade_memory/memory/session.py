@@ -69,7 +69,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle, censor, or leave open; the agent's own exception is neither swallowed nor replaced by one of the memory."""
+        """Settle or censor the episode, or leave it open. An exception of the agent is raised on, not one of the memory's."""
         if self._rewarded or self.recall.error is not None:
             return
         try:
@@ -98,5 +98,5 @@ class Session:
 
 
 def _status(error: BaseException | None) -> str:
-    # An interrupt, a cancellation or a discarded generator says nothing about the case.
+    # A run that was interrupted, cancelled or abandoned is no evidence about the case.
     return "ok" if error is None else "error" if isinstance(error, Exception) else "cancelled"

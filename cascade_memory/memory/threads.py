@@ -1,4 +1,4 @@
-"""Blocking calls from an event loop, on threads of our own: a call that hangs does not use up the host's own executor."""
+"""Makes blocking calls from an event loop on separate threads: a call that hangs uses no thread of the host's own executor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 async def in_reward_thread(call: Callable[[], T]) -> T:
-    """Do the same for a call that may run a reward function or a matcher: however slow it is, recalls are not held up."""
+    """Do the same for a call that may run a reward function or a matcher; if it is slow, recalls are not delayed."""
     return await _done(_rewards, call)
 
 
@@ -30,15 +30,15 @@ async def _done(workers: Workers, call: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
-    def _tell() -> None:
+    def _finish() -> None:
         if not over.done():  # else the waiting task was cancelled
             over.set_result(None)
 
-    def _told() -> None:
+    def _notify_loop() -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
-            loop.call_soon_threadsafe(_tell)
+            loop.call_soon_threadsafe(_finish)
 
-    job = Job(call, _told)
+    job = Job(call, _notify_loop)
     workers.give(job)
     await over
     return job.result()

@@ -60,7 +60,7 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -
     embedder = engine.parts.embedder
     if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):
         raise EncoderMismatch(
-            f"this export was made with the embedder {header['embedder']!r}, this memory has {embedder.identity!r}; "
+            f"this export was made with the embedder {header['embedder']!r}, and this memory has {embedder.identity!r}; "
             "import it into a memory with the embedder of the export"
         )
     ledger = engine.parts.ledger
@@ -92,7 +92,7 @@ def _spool_folder(engine: Engine) -> str | None:
 
 
 def read_header(line: str) -> dict[str, Any]:
-    """Check and return the header of an export, which names the embedder, for example."""
+    """Check the header of an export, which names the embedder, and return it."""
     header = _parsed(line, 1)
     if header.get("format") != FORMAT:
         raise InvalidInput("this is not an export of cascade-memory: its first line is not the header of an export")
@@ -100,7 +100,9 @@ def read_header(line: str) -> dict[str, Any]:
     if not all(isinstance(header.get(name), kind) for name, kind in needed.items()):
         raise InvalidInput("the first line of this export is damaged; nothing was imported")
     if header["version"] > VERSION:
-        raise SchemaTooNew(f"this export has version {header['version']}, this library reads up to {VERSION}; upgrade it")
+        raise SchemaTooNew(
+            f"this export has version {header['version']}, and this library reads up to {VERSION}; upgrade cascade-memory"
+        )
     return header
 
 
@@ -137,7 +139,7 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
     except OSError as error:
         if isinstance(error, CascadeError):
             raise
-        raise StoreUnwritable(f"cannot write {where}: {error}; what was there before is untouched") from error
+        raise StoreUnwritable(f"cannot write {where}: {error}; an earlier file there is unchanged") from error
     finally:
         if unfinished is not None:
             unfinished.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ def _finished(awaitable: Awaitable[Verdict]) -> Verdict:
     def run() -> None:
         try:
             outcome.append((asyncio.run(wait()), None))
-        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             outcome.append((None, error))
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="cascade-memory-reward")

@@ -12,7 +12,7 @@ from cascade_memory.domain.case import Case
 
 
 class CaseMirror(Protocol):
-    """Holds every case of every namespace, with some delay. It may fail in any way; then it is fed again."""
+    """Holds every case of every namespace, with some delay. After a failure of any kind it is filled again."""
 
     @property
     def shared(self) -> bool:
@@ -21,7 +21,7 @@ class CaseMirror(Protocol):
 
     @property
     def place(self) -> str:
-        """The location, which tells several mirrors of one ledger apart; empty for the mirror in the folder itself."""
+        """The location, which distinguishes several mirrors of one ledger; empty for the mirror in the folder itself."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class CaseMirror(Protocol):
         ...
 
     def exists(self) -> bool:
-        """Tell whether there is a mirror, without reading it."""
+        """Say whether there is a mirror, without reading it."""
         ...
 
     def seal(self) -> str:
@@ -52,7 +52,7 @@ class CaseMirror(Protocol):
         ...
 
     def open(self) -> None:
-        """Prepare for being fed. Slow."""
+        """Prepare the mirror for receiving cases. This may be slow."""
         ...
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
@@ -72,7 +72,7 @@ class CaseMirror(Protocol):
         ...
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
-        """Prepare for being queried. Slow; recall never calls this."""
+        """Prepare the mirror for queries. This may be slow; a recall never calls it."""
         ...
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:

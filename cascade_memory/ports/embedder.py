@@ -30,7 +30,7 @@ class Embedder(Protocol):
 class LoadsModel:
     """Base class of embedders whose model loads slowly: the first recall waits for the model, even beyond its deadline.
 
-    It must be inherited, and is not recognised by its method: an unrelated ``prepare`` of another class may mean anything.
+    An embedder must inherit from it: a method ``prepare`` alone is not enough, since it may mean something else.
     """
 
     def prepare(self) -> None:

@@ -30,7 +30,7 @@ from cascade_memory.ports.pair_encoder import Candidates
 
 
 class Ledger(Protocol):
-    """Records recalls, settles episodes once, and offers its log to others by ``tail``. Safe for many threads and processes."""
+    """Records recalls, settles episodes, and lets others read its log by ``tail``. Safe for many threads and processes."""
 
     path: Path | None  # of its file, if it has one
 
@@ -84,7 +84,7 @@ class Ledger(Protocol):
     # -- the ledger as a whole ---------------------------------------------------------------------------------------
 
     def bind(self, embedder: str) -> None:
-        """Declare the embedder of the folder's vectors, as it stands in the fact ``embedder``.
+        """Declare the embedder of the folder's vectors, in the form in which the fact ``embedder`` stores it.
 
         The first write of a recall, an outcome or a case stores that fact if it is missing. If the fact names another embedder,
         every write raises ``EncoderMismatch`` and stores nothing.

@@ -10,7 +10,7 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class Archive(Protocol):
-    """Moves the content of a ledger. Keys are not exported: cases are identified by id, solutions by digest."""
+    """Exports, imports and copies the content of a ledger. An export has ids of cases and digests of solutions, but no keys."""
 
     def dump(self) -> Iterator[dict[str, Any]]:
         """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded."""
@@ -24,8 +24,8 @@ class Archive(Protocol):
         ...
 
     def copy_to(self, target: Path) -> dict[str, int]:
-        """Write one consistent state to a new file and check it; return its numbers of ``cases``, ``episodes``, ``outcomes``.
+        """Write one consistent state to a new file and check it; return how many ``cases``, ``episodes``, ``outcomes`` it has.
 
-        Other writers can go on meanwhile. The copy has no facts about mirrors, and gets an ``identity`` of its own.
+        Other writers can go on meanwhile. Facts about mirrors and the fact ``identity`` are not copied.
         """
         ...

@@ -14,7 +14,7 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class Cases(Protocol):
-    """Adds and evicts cases, and reads them completely; recall does that only for the cases that it shows."""
+    """Adds and evicts cases, and reads them with all their fields. A recall reads only the cases that it shows in this way."""
 
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none, durably; return their ids, in order.
@@ -36,7 +36,7 @@ class Cases(Protocol):
         ...
 
     def behind(self, key: int, seq: int) -> int:
-        """Return by how much a copy is behind if it has the cases up to a key and the log up to a line."""
+        """Return how many changes are missing in a copy that has the cases up to a key and the log up to a line."""
         ...
 
     def by_key(self, keys: Sequence[int]) -> dict[int, Case]:
@@ -63,5 +63,5 @@ class Cases(Protocol):
         ...
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return (digest of its key, kind) of one stored solution for each group, without reading its text."""
+        """Return, for each group, (digest of the matcher's key, kind) of one of its solutions, without reading texts."""
         ...

@@ -38,5 +38,5 @@ class Episodes(Protocol):
         ...
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Raise ``QuotaExceeded`` if one more unconfirmed report of an agent, of ``size`` bytes, would be too much."""
+        """Raise ``QuotaExceeded`` if the limit allows no further unconfirmed report of an agent with ``size`` bytes."""
         ...

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Facts(Protocol):
-    """Stores texts by name (the embedder of the vectors, how far a mirror was fed), and a diary that no code reads back."""
+    """Stores texts by name (such as the embedder of the vectors), and a list of events that no code reads back."""
 
     def get(self, name: str) -> str | None:
         """Return a fact; None if it was never stored."""
@@ -22,5 +22,5 @@ class Facts(Protocol):
         ...
 
     def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:
-        """Add an event, such as training, to the diary: for people and for replays."""
+        """Record an event, such as a training, for people and for replays."""
         ...

@@ -9,21 +9,21 @@ from typing import Protocol
 class Forgetting(Protocol):
     """Deletes, durably, the data that a caller names, and nothing of other sources.
 
-    A case stays while any source vouches for it: an episode that ended in it, or a person who added it by hand. The remaining
-    case gets the source and metadata of the first of them. Each call returns how many ``cases``, ``episodes``, ``recalls`` and
+    A case stays while any source verifies it: an episode that ended in it, or an addition by hand. The remaining case gets the
+    source and metadata of its oldest verification. Each call returns how many ``cases``, ``episodes``, ``recalls`` and
     ``outcomes`` were deleted, and logs the deletion. The keys of deleted cases are removed from the candidates of every recall.
     """
 
     def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
-        """Delete cases, whoever vouches for them, and the episodes that ended in one of them: their queries say the same."""
+        """Delete cases, whoever verified them, and the episodes that ended in one of them, since they have the same text."""
         ...
 
     def forget_where(self, namespace: int, where: object) -> dict[str, int]:
-        """Delete everything with matching metadata; a case is deleted if no other source vouches for it."""
+        """Delete everything with matching metadata; a case is deleted unless another source verifies it."""
         ...
 
     def forget_episode(self, episode_id: str) -> dict[str, int]:
-        """Delete an episode, and its case unless another source vouches for that case."""
+        """Delete an episode, and its case unless another source verifies that case."""
         ...
 
     def forget_namespace(self, namespace: int) -> dict[str, int]:
@@ -31,8 +31,9 @@ class Forgetting(Protocol):
         ...
 
     def scrub(self, namespace: int) -> tuple[int, bool]:
-        """Remove every byte of deleted data from all files, and the namespace's log of searches, whose queries have no id.
+        """Remove every byte of deleted data from all files.
 
-        Return the log line of the purge, and whether it succeeded: it fails while another process reads an older state.
+        The namespace's log of searches is deleted as well, since a search belongs to no episode that could be named. Return the
+        log line of the purge, and whether it succeeded: it fails while another process reads an older state.
         """
         ...

@@ -1,4 +1,4 @@
-"""A part of the ledger: checking it for damage, repairing it, and moving it to another embedder."""
+"""A part of the ledger: checking it for damage, repairing it, and changing its embedder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Maintenance(Protocol):
-    """The checks and repairs of the doctor. A ledger that cannot have some fault reports that it has none."""
+    """The checks and repairs of the doctor. A ledger in which a kind of fault is impossible reports none of that kind."""
 
     def integrity(self) -> str:
         """Return ``ok``, or the storage's own description of the damage."""
@@ -45,7 +45,7 @@ class Maintenance(Protocol):
         ...
 
     def odd_vectors(self, dimension: int) -> int:
-        """Return how many vectors have another length than the embedder's."""
+        """Return how many vectors do not have this dimension."""
         ...
 
     def query_texts(self) -> list[str]:

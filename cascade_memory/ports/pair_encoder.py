@@ -26,7 +26,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Some cases: ``keys`` (n,) identify them, equal ``groups`` (n,) mark agreeing solutions, ``heads`` begin the solutions."""
+    """Some cases. ``keys`` (n,) identify them, equal ``groups`` (n,) mean agreeing solutions, ``heads`` begin the solutions."""
 
     keys: NDArray[np.int64]
     texts: Sequence[str]
@@ -41,7 +41,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A task, and the part of a case that encoders see: its own task and the beginning of its solution."""
+    """A task, and what an encoder sees of a case: the case's own task, and the beginning of its solution."""
 
     query: str
     text: str

@@ -125,7 +125,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class MayAbstain(Protocol):
-    """Optional methods of a policy that decides at random whether to show anything, or that keeps a context of its choice."""
+    """Optional methods of a policy that decides at random whether to show anything, or stores a context with its choice."""
 
     def chance_of_showing(self, choice: Choice, *, seed: int) -> float:
         """Return the probability with which the policy showed this choice rather than nothing."""

@@ -9,7 +9,7 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class SolutionMatcher(Protocol):
-    """Decides which recalled cases are right or wrong, given a verified solution: the source of hindsight labels."""
+    """Decides which recalled cases would have been right, given a verified solution. This yields the hindsight labels."""
 
     def key(self, solution: Solution) -> str:
         """Return a text that is equal for solutions that certainly agree."""

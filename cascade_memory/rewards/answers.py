@@ -14,7 +14,7 @@ Reward: TypeAlias = "Callable[[Episode], float | None]"
 
 
 def exact_match(expected: Expected) -> Reward:
-    """Reward an answer that equals the expected one, but for case and spaces.
+    """Reward an answer that equals the expected one; upper and lower case and extra spaces do not matter.
 
     >>> reward = exact_match({"6 * 7": "Forty-two"})
     >>> reward(Episode(id="e", namespace="n", query="6 * 7", status="open", solution=" forty-two"))
@@ -56,7 +56,7 @@ def _compared(expected: Expected, agrees: Callable[[str, str], bool]) -> Reward:
     if not isinstance(expected, Mapping) and not callable(expected):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
             f"expected must map tasks to answers, or be a function of the episode, not {type(expected).__name__}; "
-            "for one text whatever the task, use matches(...)"
+            "to expect the same text for every task, use matches(...)"
         )
 
     def reward(episode: Episode) -> float | None:

@@ -11,11 +11,11 @@ from cascade_memory.errors import InvalidInput
 
 
 class command_succeeds:  # noqa: N801 - it is used like a function, as the other rewards are
-    """Reward a run if a command then exits with status 0. The command receives the answer on standard input.
+    """Reward a run if a command exits with status 0 afterwards. The command receives the answer on standard input.
 
     The command is a list of words (it is run without a shell), or a function of the episode that returns one. A command that
-    cannot be started, or takes longer than ``timeout`` seconds, says nothing about the agent. Then an exception is raised, the
-    episode stays pending, and the failure is counted in ``memory.health()``.
+    cannot be started, or takes longer than ``timeout`` seconds, is no evidence about the agent. Then an exception is raised,
+    the episode stays pending, and the failure is counted in ``memory.health()``.
 
     >>> import sys
     >>> reward = command_succeeds([sys.executable, "-c", "import sys; sys.exit(sys.stdin.read() != '42')"])

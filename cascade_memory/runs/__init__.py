@@ -1,4 +1,4 @@
-"""Shared by the adapters of all frameworks: the active episode, the work at the end of a run, and failing open."""
+"""What the adapters of all frameworks share: the active episode, the work at the end of a run, and failing open."""
 
 from __future__ import annotations
 

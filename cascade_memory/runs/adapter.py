@@ -1,4 +1,4 @@
-"""The base class of the framework adapters: each holds an engine and passes its most used verbs on."""
+"""The base class of the framework adapters. An adapter holds an engine, and has the engine's most used methods itself."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Adapter:
         return self
 
     def _repr_html_(self) -> str:
-        return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - the same object, seen from the other side
+        return self._engine._repr_html_()  # pyright: ignore[reportPrivateUsage] - Jupyter's protocol has this name
 
 
 def engine_for(
@@ -103,10 +103,10 @@ def engine_for(
     k: int | None = None,
     embedder: Callable[[Any], Any] | None = None,
 ) -> Engine:
-    """Return the engine to share, or open one with these options; ``embedder`` converts a framework's embedder into ours.
+    """Return the engine to share, or open one with these options; ``embedder`` converts a framework's embedder.
 
-    ``k`` is the number of cases that an engine opened here shows. It does not change a shared engine: an adapter with a ``k``
-    of its own passes it to each recall.
+    ``k`` is the number of cases that an engine opened here shows. It does not change a shared engine: an adapter with its own
+    ``k`` passes it to each recall.
     """
     if isinstance(engine, Adapter):
         engine = engine.engine

@@ -26,7 +26,7 @@ class ActiveEpisode:
     namespace: str | None
     session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
     recalls: int = 0
-    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that need not be made twice
+    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that were made, so that none is made twice
     asking: threading.Lock = field(default_factory=threading.Lock)
     outer: ActiveEpisode | None = None
 
@@ -65,5 +65,5 @@ def within(entry: ActiveEpisode) -> Generator[ActiveEpisode, None, None]:
     try:
         yield entry
     finally:
-        with contextlib.suppress(ValueError):  # the block ends in another context than it began in: nothing to restore
+        with contextlib.suppress(ValueError):  # the block began in another context: then there is nothing to restore
             _current.reset(token)

@@ -1,4 +1,4 @@
-"""How a run ended, as the memory is to read it."""
+"""Translates how a run ended into the memory's words."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 
 
 def status_of(error: BaseException | None, *stopped: type[BaseException]) -> str:
-    """Return the status of a run that ended with an exception: after an "error" it may be judged, a "cancelled" run may not.
+    """Return the status of a run that ended with an exception: "error", which may be judged, or "cancelled", which may not.
 
-    ``stopped`` are the framework's own exceptions that say that somebody stopped the run.
+    ``stopped`` are the framework's own exceptions for a run that somebody stopped.
 
     >>> status_of(ValueError("no such tool")), status_of(KeyboardInterrupt()), status_of(asyncio.CancelledError())
     ('error', 'cancelled', 'cancelled')

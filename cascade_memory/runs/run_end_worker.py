@@ -1,4 +1,4 @@
-"""Work that remains when a run has ended: done at once, or on a worker thread if it would block an event loop."""
+"""Does the work that remains when a run has ended: at once, or on a worker thread if it would block an event loop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _PATIENCE = 60.0  # seconds
 
-# True inside a reward_fn, which must not wait for itself.
-_inside: ContextVar[bool] = ContextVar("cascade_memory_aftermath", default=False)
+# True in work on a worker. A reward_fn called there must not wait for the workers, and so for itself.
+_inside: ContextVar[bool] = ContextVar("cascade_memory_in_run_end_work", default=False)
 
 
 class RunEndWorker:
-    """Does such work, and waits for it on request. Failures on a worker are counted in ``memory.health()``."""
+    """Does the work at the end of runs, and waits for it on request. ``memory.health()`` counts the failures on a worker."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -31,13 +31,13 @@ class RunEndWorker:
         self._under_way: set[Future[None]] = set()
 
     def do(self, work: Callable[[], None], *, at_once: bool = False) -> None:
-        """Do the work now; on a worker if this thread runs an event loop, unless ``at_once`` is set."""
+        """Do the work now, or on a worker if this thread runs an event loop and ``at_once`` is not set."""
         if at_once or not _on_a_loop():
             work()
             return
         with self._lock:
             if self._worker is None:
-                self._worker = ThreadPoolExecutor(4, thread_name_prefix="cascade-memory-aftermath")
+                self._worker = ThreadPoolExecutor(4, thread_name_prefix="cascade-memory-run-end")
             future = self._worker.submit(contextvars.copy_context().run, self._guarded, work)
             self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
@@ -48,7 +48,7 @@ class RunEndWorker:
             work()
 
     def drain(self) -> None:
-        """Wait for the workers, but no longer than a verdict may reasonably take; within a verdict, do not wait at all."""
+        """Wait for the workers, for at most a minute; inside work on a worker, do not wait at all."""
         if not _inside.get():
             wait(list(self._under_way), timeout=_PATIENCE)
 

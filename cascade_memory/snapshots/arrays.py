@@ -34,8 +34,8 @@ def read_arrays(path: Path) -> dict[str, Floats]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         if len(members) > _MOST_ARRAYS:
-            raise ValueError(f"it holds {len(members):,} arrays")
-        # A compressed array could grow to any size. We never compress.
+            raise ValueError(f"it holds {len(members):,} arrays, more than {_MOST_ARRAYS}")
+        # A compressed array could grow to any size. The library never compresses them.
         if any(one.compress_type != zipfile.ZIP_STORED for one in members) or sum(one.file_size for one in members) > len(
             content
         ):

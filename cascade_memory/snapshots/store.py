@@ -113,9 +113,9 @@ class SnapshotStore:
         ]
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
-        """Find the newest readable snapshot of this policy and encoder, not after the log entry ``until``."""
+        """Return the newest readable snapshot of this policy and encoder up to the log entry ``until``, or None."""
         for file in self._files(namespace):
-            # A later one was learned from another ledger: somebody has restored an old copy of this ledger.
+            # A later one learned from log entries that do not exist here: somebody has restored an old copy of the ledger.
             if (of_state(file.name) or (0, 0))[1] > until:
                 continue
             found = self.read(file)
@@ -124,7 +124,7 @@ class SnapshotStore:
         return None
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Delete an unusable snapshot. Only files in this folder with names of snapshots are deleted, whatever it names."""
+        """Delete an unusable snapshot and its weights. Only files of this folder with the names of snapshots are deleted."""
         if self.path is None:
             return
         _delete(self.path / state_name(snapshot.namespace, snapshot.seq))

@@ -1,1 +1,1 @@
-"""Where vectors are found again: an exact scan in memory, and Chroma on disk."""
+"""Searches for the nearest vectors: an exact scan in RAM, and Chroma on disk or on a server."""

@@ -14,7 +14,7 @@ import httpx
 
 from cascade_memory.errors import StoreError
 
-LARGEST = 4 * 2**20  # bytes: as nested empty lists in JSON they become 90 MB for a moment
+LARGEST = 4 * 2**20  # bytes of an answer: parsed as JSON, nested empty lists of this size need 90 MB for a moment
 _CONNECTING = 5.0  # seconds
 
 
@@ -50,7 +50,7 @@ class BoundedTransport(httpx.BaseTransport):
             for part in answer.iter_stream():
                 body += part
                 if len(body) > LARGEST:
-                    raise StoreError(f"it answered with more than {LARGEST:,} bytes")
+                    raise StoreError(f"the server answered with more than {LARGEST:,} bytes")
             return httpx.Response(answer.status, headers={"content-type": "application/json"}, content=bytes(body))
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class _Clock(threading.local):
     def left(self, at_most: float = float("inf")) -> float:
         left = min(self._end - time.monotonic(), at_most)
         if left <= 0:
-            raise httpcore.ReadTimeout("it took too long")
+            raise httpcore.ReadTimeout("the server did not answer in time")
         return left
 
 

@@ -35,8 +35,8 @@ from cascade_memory.stores.folder_files import is_sealed, make_private, remove, 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"
 BATCH = 1_000
-_SHARE = 20  # 1/20 of the time for writing may be spent on making the files of a thousand namespaces private
-EF_SEARCH = 130  # recall@32 at 100,000 MiniLM vectors: 0.993, against 0.990 with Chroma's 100, for 0.3 ms
+_SHARE = 20  # make_private pauses for 20 times as long as it took, since a thousand namespaces have many files
+EF_SEARCH = 130  # at 100,000 MiniLM vectors: recall@32 is 0.993, with Chroma's default of 100 it is 0.990; costs 0.3 ms
 
 
 def collection_name(namespace: str) -> str:
@@ -69,7 +69,7 @@ class Collections:
     """The collections of a memory in Chroma, one for each namespace, and the connection to them.
 
     This class calls the layer below Chroma's client and collection objects, because those objects build any embedding function
-    that a collection names. Here vectors go in and ids come out, and the description of a collection must be one that we wrote.
+    that a collection names. It passes vectors and receives ids, and it accepts only collections that it would create itself.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Collections:
                     self._api = self._connect()
 
     def collection(self, namespace: str) -> UUID:
-        """Return the id of a namespace's collection. Create a missing one; refuse one that we would not create like this."""
+        """Return the id of a namespace's collection. Create a missing one; refuse one that differs from what this creates."""
         with self._lock:
             self.open()
             if namespace not in self._collections:
@@ -221,14 +221,14 @@ class ChromaFolder(Collections):
         from chromadb.config import Settings
 
         if self.path.is_symlink():
-            raise StoreError(f"{self.path} is a link; Chroma is kept in a folder of the memory's own")
+            raise StoreError(f"{self.path} is a link; remove it, so that Chroma can have a real folder there")
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Read no .env file of the working directory, and send no telemetry, also with versions of Chroma that still can.
+        # Read no .env file of the working directory. Send no telemetry, even with older versions of Chroma that can.
         settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
         try:
             client: Any = chromadb.PersistentClient(str(self.path), settings=settings)
         except BaseException:
-            # Chroma keeps a system that failed to start, and would return it the next time.
+            # Chroma caches a system even if it failed to start, and would return it the next time.
             getattr(SharedSystemClient, "_identifier_to_system", {}).pop(str(self.path), None)
             raise
         make_private(self.path)
@@ -241,7 +241,7 @@ class ChromaFolder(Collections):
         make_private(self.path)
 
     def exists(self) -> bool:
-        """Whether there is anything in the place of the Chroma folder."""
+        """Say whether anything exists at the path of the Chroma folder."""
         return os.path.lexists(self.path)
 
     def seal(self) -> str:
@@ -249,7 +249,7 @@ class ChromaFolder(Collections):
         return seal(self.path)
 
     def is_sealed(self, before: str) -> bool:
-        """Whether the folder is unchanged since ``seal``; Chroma itself does not read it for this."""
+        """Say whether the folder is unchanged since ``seal``; Chroma itself does not read it for this."""
         return is_sealed(self.path, before)
 
     def recover(self) -> bool:

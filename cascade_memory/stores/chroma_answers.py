@@ -24,7 +24,7 @@ _NO_FUNCTION = ("legacy", "unknown")  # Chroma's words for a collection without 
 
 @contextlib.contextmanager
 def failing_as_one(where: str) -> Generator[None, None, None]:
-    """Turn every error of Chroma into a ``StoreError``; panics of its Rust code are no ``Exception``."""
+    """Turn every error of Chroma into a ``StoreError``, also panics of its Rust code, which are not an ``Exception``."""
     try:
         yield
     except StoreError:
@@ -43,8 +43,8 @@ def shown(said: object) -> str:
     """
     try:
         text = str(said)[: 4 * _SHOWN]
-    except Exception:  # noqa: BLE001 - lists that are nested deeper than Python can write
-        text = "more than can be written"
+    except Exception:  # noqa: BLE001 - str() fails on lists that are nested too deeply
+        text = "a value that is nested too deeply"
     return shorten("".join(c if c.isprintable() or c.isspace() else "?" for c in text), _SHOWN)
 
 
@@ -53,8 +53,8 @@ def checked_collection(model: Any, name: str, namespace: str) -> UUID:
     wrong = _wrong(model, name, namespace)
     if wrong:
         raise StoreError(
-            f"the collection {name!r} in Chroma is not as this memory makes it: {wrong}. It is not used; "
-            "memory.rebuild() deletes it and makes it anew"
+            f"the collection {name!r} in Chroma was not created by this memory: {wrong}. It is not used; "
+            "memory.rebuild() deletes it and creates it again"
         )
     return model.id
 
@@ -64,7 +64,7 @@ def _wrong(model: Any, name: str, namespace: str) -> str | None:
     if not isinstance(model.id, UUID) or model.name != name:
         return f"it is called {shown(model.name)!r}"
     if not isinstance(metadata, Mapping) or cast("Mapping[str, Any]", metadata).get(NAMESPACE) != namespace:
-        return "its metadata does not say that it belongs to the namespace"
+        return "its metadata does not name the namespace"
     if not isinstance(configuration, Mapping) or _space(cast("Mapping[str, Any]", configuration)) != SPACE:
         return f"its distance is not {SPACE}"
     if _names_function(configuration) or _names_function(model.serialized_schema):
@@ -78,7 +78,7 @@ def _space(configuration: Mapping[str, Any]) -> object:
 
 
 def _names_function(value: object) -> bool:
-    """Whether a JSON value contains an embedding function that could be built."""
+    """Say whether a JSON value contains an embedding function that could be built."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -100,29 +100,29 @@ def _is_none(function: object) -> bool:
 
 
 def checked_count(said: object) -> int:
-    """Return a number of cases, or refuse what is none.
+    """Return a number of cases; raise if Chroma answered with anything else.
 
     >>> checked_count(3)
     3
     """
     if type(said) is not int or not 0 <= said < _MOST:
-        raise StoreError(f"Chroma gave {shown(said)} as a number of cases")
+        raise StoreError(f"Chroma answered {shown(said)!r} instead of a number of cases")
     return said
 
 
 def checked_ids(said: object, k: int) -> list[str]:
-    """Return the ids in the answer to a query, or refuse an answer that has not up to ``k`` ids.
+    """Return the ids in the answer to a query; raise if it is not a list of at most ``k`` ids.
 
     >>> checked_ids({"ids": [["a", "b"]], "distances": [[0.1, 0.2]]}, k=2)
     ['a', 'b']
     """
     lists = cast("Mapping[str, Any]", said).get("ids") if isinstance(said, Mapping) else None
     if not isinstance(lists, list) or len(cast("list[object]", lists)) != 1:
-        raise StoreError("Chroma answered a query with something else than one list of ids")
+        raise StoreError("Chroma's answer to a query is not one list of ids")
     ids: object = lists[0]
     if not isinstance(ids, list) or len(cast("list[object]", ids)) > k:
-        raise StoreError(f"Chroma answered a query for {k} cases with something else than a list of at most as many")
+        raise StoreError(f"Chroma's answer to a query for {k} cases is not a list of at most {k} ids")
     found = cast("list[object]", ids)
     if not all(isinstance(one, str) and len(one) <= MAX_ID_CHARS for one in found):
-        raise StoreError("Chroma answered a query with ids that are none")
+        raise StoreError(f"Chroma's answer to a query has an id that is not a text of up to {MAX_ID_CHARS} characters")
     return cast("list[str]", found)

@@ -1,4 +1,4 @@
-"""A Chroma server instead of a folder: others may use it too, it outlives this process, and it may be down for a while."""
+"""A Chroma server instead of a folder. Others may use it too, it goes on after this process, and it may be down for a while."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cascade_memory.stores.chroma_answers import shown
 
 ASKING = 1.0  # seconds that a recall waits for an answer before it scans its own vectors instead
 _FEEDING = 60.0
-_KNOCKING = 5.0
+_CONNECTING = 5.0
 _PAGE, _MOST_PAGES = 100, 1_000  # of the list of collections
-_HINT = ", with nothing behind the port, and no user or password before the host"
+_HINT = ", with nothing after the port, and no user or password before the host"
 _DEFAULT_PORT = {"http": 8000, "https": 443}
 
 
@@ -32,7 +32,7 @@ def parsed(url: str) -> tuple[str, int, bool]:
         parts = urlsplit(url)
         port = parts.port or _DEFAULT_PORT.get(parts.scheme)
     except ValueError:
-        raise InvalidInput(f'chroma is no address; it must look like "http://host:port"{_HINT}') from None
+        raise InvalidInput(f'chroma is not an address; it must look like "http://host:port"{_HINT}') from None
     if port is None or not parts.hostname or parts.path not in ("", "/") or "@" in url or "?" in url or "#" in url:
         # The message does not quote the address, since a wrong part of it may be a password.
         raise InvalidInput(f'chroma must look like "http://host:port"{_HINT}')
@@ -57,14 +57,14 @@ class ChromaServer(Collections):
 
     @property
     def residue(self) -> str:
-        """Where the server may keep data after ``discard``, in words."""
-        return f"the files of the Chroma server at {self.url}: it was told to delete, when its bytes go is up to it"
+        """A sentence that says where data may be left after ``discard``."""
+        return f"the files of the Chroma server at {self.url}: it has deleted the cases, but may erase their bytes later"
 
     def _name(self, namespace: str) -> str:
         return f"{collection_name(namespace)}-{self._owner}"
 
     def _connect(self) -> Any:
-        """Build Chroma's client with our own transport: the one that Chroma builds can wait for ever."""
+        """Build Chroma's client with a transport that has a time limit: the one that Chroma builds can wait for ever."""
         from chromadb.api import ServerAPI
         from chromadb.config import Settings, System
 
@@ -78,7 +78,7 @@ class ChromaServer(Collections):
         system = System(settings)
         api: Any = system.instance(ServerAPI)
         api._session.close()
-        api._session, transport = bounded_client(api._session.headers, min(self.timeout, _KNOCKING), tls=tls)
+        api._session, transport = bounded_client(api._session.headers, min(self.timeout, _CONNECTING), tls=tls)
         try:
             api.heartbeat()
         except Exception as error:
@@ -93,19 +93,19 @@ class ChromaServer(Collections):
         api._system.stop()
 
     def exists(self) -> bool:
-        """True: whether the server still has the cases is checked when it is reached."""
+        """Return True: whether the server still has the cases is checked after connecting."""
         return True
 
     def seal(self) -> str:
-        """Empty: the data of a server cannot be digested as a whole."""
+        """Return an empty text: the data of a server cannot be digested as a whole."""
         return ""
 
     def is_sealed(self, before: str) -> bool:  # noqa: ARG002
-        """False: others may write to the server at any time."""
+        """Return False: others may write to the server at any time."""
         return False
 
     def recover(self) -> bool:
-        """Connect again the next time; then the counts show whether the server still has the cases."""
+        """Disconnect, so that the next use connects again, and return True: the server may still have the cases."""
         with contextlib.suppress(Exception):  # whatever state the client is in
             Collections.close(self)
         return True

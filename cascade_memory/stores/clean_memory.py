@@ -8,7 +8,7 @@ import platform
 import threading
 from collections.abc import Generator
 
-_M_PERTURB = -6  # glibc: fill what is allocated with the complement of a byte
+_M_PERTURB = -6  # an option of glibc: fill allocated memory with the complement of a byte
 _ZEROS = 0xFF
 _lock = threading.Lock()
 _inside = 0

@@ -64,7 +64,7 @@ def seal(folder: Path) -> str:
 
 
 def is_sealed(folder: Path, before: str) -> bool:
-    """Whether a folder is, byte for byte, what it was at ``seal``. If names or sizes differ, no file is read."""
+    """Say whether a folder has the same bytes as at ``seal``. If names or sizes differ, no file is read."""
     try:
         files = _listed(folder)
         names, _, contents = before.partition("-")
@@ -76,7 +76,7 @@ def is_sealed(folder: Path, before: str) -> bool:
 def _listed(folder: Path) -> dict[str, int]:
     """Return the size of each file by its path in the folder, and -1 for folders."""
     if not stat.S_ISDIR(os.lstat(folder).st_mode):
-        raise UnsealedError(f"{folder} is no folder")
+        raise UnsealedError(f"{folder} is not a folder")
     found: dict[str, int] = {}
     waiting = [("", 0)]
     while waiting:
@@ -90,7 +90,7 @@ def _listed(folder: Path) -> dict[str, int]:
                 elif stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
                     found[name] = status.st_size
                 else:
-                    raise UnsealedError(f"{name} in {folder} is neither a file nor a folder of Chroma's")
+                    raise UnsealedError(f"{name} in {folder} is not a plain file or folder such as Chroma creates")
     return dict(sorted(found.items()))
 
 

@@ -19,7 +19,7 @@ class Bulk(Protocol):
 
     @property
     def covered(self) -> int:
-        """The greatest key in the index, which holds all smaller keys as well; 0 while it cannot be asked."""
+        """The greatest key in the index, which holds all smaller keys as well; 0 while it cannot answer queries."""
         ...
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> NDArray[np.int64]:
@@ -28,17 +28,17 @@ class Bulk(Protocol):
 
 
 class TieredIndex(ExactIndex):
-    """A ``CaseIndex`` that asks the bulk index if that is faster. A new case is found at once in both ways."""
+    """A ``CaseIndex`` that queries the approximate index if that is faster. A new case is found at once in both ways."""
 
     def __init__(self, dimension: int, bulk: Bulk | None = None, exact_limit: int = EXACT_LIMIT) -> None:
         super().__init__(dimension)
         self._bulk = bulk
-        self.exact_limit = exact_limit  # with up to this many cases the bulk index is not asked
+        self.exact_limit = exact_limit  # with up to this many cases the approximate index is not queried
 
     def nearest(
         self, vector: NDArray[np.float32], k: int, among: NDArray[np.int64] | None = None, after: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the k nearest, best first, among the given keys, of keys greater than ``after``."""
+        """Return the keys and cosines of the k nearest vectors, best first, for keys in ``among`` and beyond ``after`` only."""
         exact = super().nearest
         if self._bulk is None or among is not None or after or self.count <= self.exact_limit:
             return exact(vector, k, among, after)

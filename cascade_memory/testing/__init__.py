@@ -1,4 +1,4 @@
-"""For authors of their own parts: contract tests for every port, and simple parts for use in tests.
+"""For authors of new parts (an embedder, a ledger, ...): contract tests for every port, and simple parts for use in tests.
 
 from cascade_memory.testing import EmbedderContract
 

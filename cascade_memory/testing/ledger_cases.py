@@ -118,8 +118,8 @@ class LedgerCasesContract(LedgerMaterial):
         text, again, way = (ledger.candidates(keys)[int(key)][2] for key in keys)
         assert text == again
         assert ledger.cases.solutions([text, way, 10_000]) == {text: "s", way: steps}
-        told = ledger.cases.told_apart([text, way, 10_000])
-        assert told == {text: (new[0].solution_key, "text"), way: (new[2].solution_key, "trajectory")}
+        found = ledger.cases.told_apart([text, way, 10_000])
+        assert found == {text: (new[0].solution_key, "text"), way: (new[2].solution_key, "trajectory")}
         ledger.cases.evict([int(keys[2])])
         assert list(ledger.cases.solutions([text, way])) == list(ledger.cases.told_apart([text, way])) == [text]
 

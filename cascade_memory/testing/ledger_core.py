@@ -59,7 +59,7 @@ class LedgerCoreContract(LedgerMaterial):
             self._refused(StoreError, lambda: ledger.cases.add([self._case()]))
 
     def test_a_ledger_that_cannot_be_written_is_read(self) -> None:
-        """It says why it cannot be written. Skipped if the subclass cannot make such a ledger."""
+        """``read_only`` gives the reason. Skipped if the subclass cannot make such a ledger."""
         ledger = self.unwritable()
         if ledger is not None:
             assert ledger.read_only
@@ -68,7 +68,7 @@ class LedgerCoreContract(LedgerMaterial):
             assert ledger.cases.count(None) == 0
 
     def test_a_closed_ledger_says_so(self) -> None:
-        """It raises after ``close``, which may be called several times."""
+        """Every call after ``close`` raises, except ``close`` itself."""
         ledger = self._ledger()
         ledger.close()
         ledger.close()
@@ -195,7 +195,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert ledger.unsettled("e1", None).key == found.key
 
     def test_an_outcome_its_case_and_its_labels_become_true_together(self) -> None:
-        """Learning then reads them all."""
+        """After ``settle`` returns, the outcome, the case and the labels can all be read."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         (key,) = self._keys(ledger)
@@ -237,7 +237,7 @@ class LedgerCoreContract(LedgerMaterial):
         assert feedback.agreement is None
 
     def test_what_somebody_else_says_counts_more_than_what_an_agent_says(self) -> None:
-        """It replaces an agent's report without ``overwrite``, while an agent's report never replaces it."""
+        """Another source's reward replaces an agent's report without ``overwrite``; an agent's report never replaces one."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, source="agent"))

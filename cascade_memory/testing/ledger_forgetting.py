@@ -34,7 +34,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert [one.forgot for one in ledger.insight.judged(1)] == [True]
 
     def test_what_was_said_with_metadata_goes_and_others_keep_the_case(self) -> None:
-        """While others have verified a case, it stays, with the first of them as its source."""
+        """A case that others have verified stays, with the oldest of these verifications as its source."""
         ledger = self._ledger()
         for episode, user in (("e1", "ann"), ("e2", "bob")):
             ledger.record(self._recall(episode, metadata={"user": user}))

@@ -54,13 +54,13 @@ class LedgerLessonsContract(LedgerMaterial):
             ledger.settle(self._settlement(f"e{number}", number / 4, namespace=namespace))
         outcomes = self._outcomes(ledger)
 
-        def told(namespace: int | None, limit: int, **options: Any) -> list[float]:
+        def rewards_of(namespace: int | None, limit: int, **options: Any) -> list[float]:
             return [4 * one.reward for one in ledger.lessons.history(namespace, limit, **options)]
 
-        assert told(None, 10) == [0.0, 1.0, 2.0, 3.0]
-        assert told(1, 10) == [0.0, 1.0, 3.0]
-        assert told(1, 2) == [1.0, 3.0]
-        assert told(None, 2, until=outcomes[2]) == [1.0, 2.0]
+        assert rewards_of(None, 10) == [0.0, 1.0, 2.0, 3.0]
+        assert rewards_of(1, 10) == [0.0, 1.0, 3.0]
+        assert rewards_of(1, 2) == [1.0, 3.0]
+        assert rewards_of(None, 2, until=outcomes[2]) == [1.0, 2.0]
 
     def test_the_last_outcome_is_known_when_it_was_forgotten(self) -> None:
         """Its key is never used again."""
@@ -77,7 +77,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.last_outcome() > last
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
-        """So pairs can be read again. A recall without a query of its own has that of the episode."""
+        """A recall without its own query has that of the episode. Training reads its pairs from these."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         keys = tuple(self._keys(ledger))
@@ -91,7 +91,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.asked(10_000) is None
 
     def test_whoever_learned_knows_whether_anything_was_taken_back_since(self) -> None:
-        """In this namespace, that covers outcomes that were replaced, forgotten or purged."""
+        """``took_back`` covers the outcomes of this namespace that were replaced, forgotten or purged."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0))
@@ -157,7 +157,7 @@ class LedgerInsightContract(LedgerMaterial):
         assert (ledger.insight.counts(1), ledger.insight.counts(None)["cases"]) == (counts, 4)
 
     def test_rewards_say_whether_a_case_was_shown(self) -> None:
-        """Only valid rewards are returned, oldest first."""
+        """Rewards that were not withdrawn are returned, oldest first."""
         ledger = self._ledger()
         ledger.record(self._recall("e1", candidates=(5,)))
         ledger.record(self._recall("e2"))

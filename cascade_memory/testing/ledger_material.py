@@ -50,7 +50,7 @@ class LedgerMaterial:
             call()
         except errors:
             return
-        raise AssertionError(f"it was done, and not refused with {errors}")
+        raise AssertionError(f"the call succeeded, but should have raised {errors}")
 
     def _case(self, namespace: int = 1, query: str = "q", solution: Solution = "s", **options: Any) -> NewCase:
         fields: dict[str, Any] = {

@@ -55,19 +55,19 @@ class MirrorInRam:
         self.cases.pop(namespace, None)
 
     def count(self, namespace: str) -> int:
-        """Count."""
+        """Return the number of cases in a namespace."""
         return len(self.cases.get(namespace, {}))
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
         """Do nothing: a mirror in RAM needs no preparation."""
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
-        """Scan."""
+        """Return the nearest ids by an exact scan."""
         kept = self.cases.get(namespace, {})
         return sorted(kept, key=lambda case_id: -float(kept[case_id][1] @ vector))[:k]
 
     def close(self) -> None:
-        """Let go."""
+        """Close the mirror; its cases stay."""
         self.is_open = False
 
     def recover(self) -> bool:
@@ -76,7 +76,7 @@ class MirrorInRam:
         return False
 
     def discard(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.cases = {}
 
 

@@ -287,7 +287,7 @@ def test_a_collection_that_names_a_function_is_refused_by_every_call_and_nothing
     ]
     for call in calls:
         mirror = ChromaFolder(place)
-        with pytest.raises(StoreError, match="not as this memory makes it"):
+        with pytest.raises(StoreError, match="not created by this memory"):
             call(mirror)
         mirror.close()
     mirror = ChromaFolder(place)

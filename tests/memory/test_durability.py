@@ -240,7 +240,7 @@ def test_a_full_disk_is_an_error_loses_nothing_and_passes(on_disk):
         memory.reward(episode, 1.0, solution=big)
     with pytest.raises(StoreUnwritable, match="nothing stored so far was lost"):
         memory.add("q", big)
-    with pytest.warns(RuntimeWarning, match="could not write a recall down"):  # recall keeps the agent going
+    with pytest.warns(RuntimeWarning, match="could not store a recall"):  # recall keeps the agent going
         recall = memory.recall("y" * 50_000)
     assert len(recall.cases) == 1
     assert "no room left" in str(recall.error)

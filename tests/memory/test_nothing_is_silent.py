@@ -152,8 +152,8 @@ def test_of_thousands_of_namespaces_a_few_are_named(ram: CascadeMemory):
     ("options", "words"),
     [
         ({"namespace": ""}, "namespace is empty; pass whose cases these are"),
-        ({"retain_from": "host"}, r"retain_from takes several sources, such as \('host', 'human'\), not 'host'"),
-        ({"retain_from": 3}, "retain_from takes several sources"),
+        ({"retain_from": "host"}, r"retain_from must be a collection of sources, such as \('host', 'human'\), not 'host'"),
+        ({"retain_from": 3}, "retain_from must be a collection of sources"),
         ({"retain_from": ["nobody"]}, "source must be one of host, human, env, judge, agent, not 'nobody'"),
         ({"retain_at": 2}, r"retain_at must lie in \[0, 1\], not 2.0"),
         ({"retain_at": "1"}, "retain_at must be a number"),
@@ -169,7 +169,7 @@ def test_a_wrong_option_is_named_as_what_it_is(options: dict, words: str):
     [
         (("q", ""), "solution is empty; pass what solved the task"),
         (("q",), r"a case is \(query, solution\)"),
-        ({"query": "q"}, "a case needs the keys query and solution"),
+        ({"query": "q"}, "a case must have the keys query and solution"),
         ({"query": "", "solution": "s"}, "query is empty; pass the text of the task"),
         (("q", "s", {"k": None}), "metadata 'k' is a NoneType"),
         (None, r"a case is \(query, solution\)"),

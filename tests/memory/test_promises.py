@@ -322,7 +322,7 @@ def test_after_a_recall_that_failed_open_nothing_breaks(ram: CascadeMemory, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(engine_of(ram).parts.ledger, "record", fail)
-        with pytest.warns(RuntimeWarning, match="could not write a recall down"):
+        with pytest.warns(RuntimeWarning, match="could not store a recall"):
             recall = ram.recall("task")
     assert recall.cases[0].solution == "s"
     assert ram.reward(recall.episode_id, 1.0, solution="s") is None

@@ -69,7 +69,7 @@ def test_a_purge_says_what_could_not_be_relearned(on_disk, monkeypatch):
     monkeypatch.setattr(engine_of(memory).parts.ledger.lessons, "history", broken)
     receipt = memory.forget(episode_id=episodes[1], purge=True)
     assert not receipt.purged
-    assert "relearning failed" in receipt.stale[0]
+    assert "learning again failed" in receipt.stale[0]
     monkeypatch.undo()
     assert memory.forget(purge=True).purged  # once more, and all is well
     assert state_of(memory).policy.rewards == 9
