@@ -353,7 +353,7 @@ def test_a_collection_of_another_namespace_is_refused(small: Path, tmp_path: Pat
         connection.execute("UPDATE collection_metadata SET str_value = 'a tenant'")
     connection.close()
     mirror = ChromaFolder(place)
-    with pytest.raises(StoreError, match="does not say that it belongs"):
+    with pytest.raises(StoreError, match="does not name the namespace"):
         mirror.count("default")
     mirror.close()
 

@@ -141,7 +141,7 @@ def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: Cascad
     free.set()
     memory.sync()
     ledger.record = record  # type: ignore[method-assign]
-    with pytest.raises(UnknownEpisode, match="something was forgotten"):
+    with pytest.raises(UnknownEpisode, match="data was forgotten"):
         memory.reward(recall.episode_id, 1.0, solution="s")
     assert memory.health().failures == {"record": 1}
     memory.close()
@@ -321,7 +321,7 @@ def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
     memory.sync()
     ledger.record = record  # type: ignore[method-assign]
     if dropped:
-        with pytest.raises(UnknownEpisode, match="could not be written down after all: something was forgotten"):
+        with pytest.raises(UnknownEpisode, match="could not be written down after all: data was forgotten"):
             memory.reward(recall.episode_id, 1.0, solution="mine")
     else:
         assert memory.reward(recall.episode_id, 1.0, solution="mine")
