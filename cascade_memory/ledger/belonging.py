@@ -106,11 +106,11 @@ class Belonging:
         self._refuse_again()
         noted, generation = connection.execute(_FACTS).fetchone()
         if self._embedder is not None and noted not in (None, self._embedder[1]):
-            theirs, ours = _name_of(noted), _name_of(self._embedder[1])
+            stored, own = _name_of(noted), _name_of(self._embedder[1])
             self._refuse(
                 EncoderMismatch(
-                    f"{self.path} has vectors of the embedder {theirs!r} now, but this memory was opened with {ours!r}: "
-                    f"nothing was stored. Close the memory, and open it again with {theirs!r}"
+                    f"{self.path} has vectors of the embedder {stored!r} now, but this memory was opened with {own!r}: "
+                    f"nothing was stored. Close the memory, and open it again with {stored!r}"
                 )
             )
         if generation != self._generation:

@@ -63,9 +63,9 @@ def by_episode(connection: sqlite3.Connection, episode_id: str) -> Named:
     return Named(episodes=frozenset(key for (key,) in rows))
 
 
-def going(connection: sqlite3.Connection, named: Named) -> set[int]:
-    """Return the keys of the cases that will have no verification left, including cases that were evicted before."""
-    return set(named.cases) | {key for key in _touched(connection, named) if _is_left_alone(connection, key, named)}
+def cases_to_delete(connection: sqlite3.Connection, named: Named) -> set[int]:
+    """Return the keys of the named cases, and of those that will have no verification left (evicted ones included)."""
+    return set(named.cases) | {key for key in _touched(connection, named) if _is_unverified(connection, key, named)}
 
 
 def _touched(connection: sqlite3.Connection, named: Named) -> set[int]:
@@ -76,7 +76,7 @@ def _touched(connection: sqlite3.Connection, named: Named) -> set[int]:
     return touched | named.matching
 
 
-def _is_left_alone(connection: sqlite3.Connection, key: int, named: Named) -> bool:
+def _is_unverified(connection: sqlite3.Connection, key: int, named: Named) -> bool:
     if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:
         return True
     episodes, additions = verified_by(connection, key)
@@ -106,9 +106,9 @@ def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
 def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
     """Delete an episode with everything that belongs to it, and subtract it from the counts. Its case is not touched."""
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
-    standing = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
-    if standing is not None:
-        count_use(connection, episode, standing[0], sign=-1)
+    current = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
+    if current is not None:
+        count_use(connection, episode, current[0], sign=-1)
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
@@ -181,7 +181,7 @@ class SQLiteForgetting:
         early, until = self._take_out_early(namespace, naming)
         with self._connections.write(durable=True) as connection:
             named = naming(connection)
-            keys = sorted(going(connection, named))
+            keys = sorted(cases_to_delete(connection, named))
             gone = forget(connection, named)
             # If all these cases were handled early, only recalls added since need a search; otherwise all recalls do.
             after = until if early.issuperset(keys) else 0
@@ -196,7 +196,7 @@ class SQLiteForgetting:
         Return the cases, and the key of the last recall examined. If the process dies here, nothing is forgotten yet.
         """
         with self._connections.read() as connection:
-            keys = going(connection, naming(connection))
+            keys = cases_to_delete(connection, naming(connection))
         until = 0
         while keys:
             with self._connections.read() as connection:

@@ -47,12 +47,12 @@ class SQLiteInsight:
                 found[status] = 0
             found.update(connection.execute(f"SELECT status, count(*) FROM episode {where} GROUP BY status", values).fetchall())
             found["episodes"] = sum(found[status] for status in ("open", "settled", "censored", "expired"))
-            standing = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
+            current = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
             found["rewards"], found["mean_reward"] = connection.execute(
-                f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {standing}", values
+                f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {current}", values
             ).fetchone()
             found.update({f"unkept_{why}": 0 for why in get_args(Unkept)})
-            unkept = f"SELECT 'unkept_' || unkept, count(*) FROM outcome {standing} AND unkept IS NOT NULL GROUP BY unkept"
+            unkept = f"SELECT 'unkept_' || unkept, count(*) FROM outcome {current} AND unkept IS NOT NULL GROUP BY unkept"
             found.update(connection.execute(unkept, values).fetchall())
             return found
 

@@ -158,8 +158,8 @@ def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: An
 def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     """Set an episode's status to what its outcomes say; remove an unreadable episode, but keep its case."""
     del embed
-    standing = "SELECT key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL ORDER BY key DESC"
-    outcomes = [one for (one,) in connection.execute(standing, (key,)).fetchall()]
+    query = "SELECT key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL ORDER BY key DESC"
+    outcomes = [one for (one,) in connection.execute(query, (key,)).fetchall()]
     with as_stored(connection):
         row = _row(connection, "SELECT * FROM episode WHERE key = ?", key)
     for name in (name for name, value in row.items() if isinstance(value, Undecodable)):

@@ -77,15 +77,15 @@ class Settling:
                 raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
             episode, status, of_episode = found
             _check_confirmed(connection, new)
-            standing = _standing(connection, episode) if status == "settled" else None
-            if standing is None and status != "open":
+            current = _current_outcome(connection, episode) if status == "settled" else None
+            if current is None and status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
-            if standing is not None and not _may_replace(standing, new):
-                return Settled(episode_id=new.episode_id, changed=False, case_id=standing["case"])
+            if current is not None and not _may_replace(current, new):
+                return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
             reported = _reported(connection, new, episode)
-            metadata = _metadata(connection, new, of_episode, None if standing is None else standing["key"])
-            if standing is not None:
-                withdraw(connection, new.namespace, new.at, standing["key"])
+            metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
+            if current is not None:
+                withdraw(connection, new.namespace, new.at, current["key"])
             case_key, case_id = None, None
             kind, text = packed = pack_solution(new.solution)
             if new.case is not None:
@@ -164,7 +164,7 @@ def _metadata(
     return {**(metadata_if_readable(of_episode) if of_episode else {}), **of_outcome}
 
 
-def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
+def _current_outcome(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
         """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
@@ -173,33 +173,33 @@ def _standing(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
     return dict(zip(("key", "value", "solved", "learns", "source", "case", "agents_words"), row, strict=True))
 
 
-def _may_replace(standing: dict[str, Any], new: Settlement) -> bool:
+def _may_replace(current: dict[str, Any], new: Settlement) -> bool:
     """Tell whether an outcome replaces the current one; False if both are the same; raise if it may not replace it."""
-    if new.overwrite and not _is_less(standing, new):
+    if new.overwrite and not _is_less_trusted(current, new):
         return True
-    if _adds_to(standing, new):
+    if _adds_to(current, new):
         return True
-    if standing["value"] == new.value:
+    if current["value"] == new.value:
         return False
-    before = f"episode {new.episode_id!r} was rewarded with {standing['value']:g} before"
-    if _is_less(standing, new):
+    before = f"episode {new.episode_id!r} was rewarded with {current['value']:g} before"
+    if _is_less_trusted(current, new):
         raise AlreadyRewarded(f"{before}, and not by its agent: an agent's own report cannot replace that")
     raise AlreadyRewarded(f"{before}; pass overwrite=True to replace that by {new.value:g}")
 
 
-def _is_less(standing: dict[str, Any], new: Settlement) -> bool:
+def _is_less_trusted(current: dict[str, Any], new: Settlement) -> bool:
     """Tell whether this is an agent's report on an episode that a trusted source has already judged."""
-    return standing["source"] in TRUSTED_SOURCES and new.source not in TRUSTED_SOURCES
+    return current["source"] in TRUSTED_SOURCES and new.source not in TRUSTED_SOURCES
 
 
-def _adds_to(standing: dict[str, Any], new: Settlement) -> bool:
+def _adds_to(current: dict[str, Any], new: Settlement) -> bool:
     """Tell whether an outcome may replace another one without ``overwrite``: it adds the solution or a better source."""
-    if _is_less(standing, new):
+    if _is_less_trusted(current, new):
         return False
-    trusted, was_trusted = new.source in TRUSTED_SOURCES, standing["source"] in TRUSTED_SOURCES
-    brings_solution = new.value == standing["value"] and new.solution is not None and not standing["solved"]
-    confirms = trusted and standing["agents_words"] and not new.agents_words and new.value == standing["value"]
-    return brings_solution or confirms or (trusted and not was_trusted) or (new.learns and not standing["learns"])
+    trusted, was_trusted = new.source in TRUSTED_SOURCES, current["source"] in TRUSTED_SOURCES
+    brings_solution = new.value == current["value"] and new.solution is not None and not current["solved"]
+    confirms = trusted and current["agents_words"] and not new.agents_words and new.value == current["value"]
+    return brings_solution or confirms or (trusted and not was_trusted) or (new.learns and not current["learns"])
 
 
 def _similarity(numbers: bytes) -> NDArray[np.float32]:

@@ -54,7 +54,7 @@ def whole(value: object, name: str, low: int = 0, high: int = GREATEST) -> int:
     cascade_memory.errors.InvalidInput: copies must be a whole number from 0 to 9007199254740992, not True
     """
     if type(value) is not int or not low <= value <= high:
-        raise InvalidInput(f"{name} must be a whole number from {low} to {high}, not {_said(value)}")
+        raise InvalidInput(f"{name} must be a whole number from {low} to {high}, not {_quoted(value)}")
     return value
 
 
@@ -66,7 +66,7 @@ def number(value: object, name: str, low: float, high: float) -> float:
     cascade_memory.errors.InvalidInput: novelty must be a number from 0 to 1, not 1e+300
     """
     if type(value) not in (int, float) or not low <= cast("float", value) <= high:
-        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}, not {_said(value)}")
+        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}, not {_quoted(value)}")
     return float(cast("float", value))
 
 
@@ -78,21 +78,21 @@ def moment(value: object, name: str) -> float:
 def one_of(value: object, allowed: tuple[str, ...], name: str) -> str:
     """Check that a value is one of the allowed words."""
     if type(value) is not str or value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {_said(value)}")
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {_quoted(value)}")
     return value
 
 
 def name_of(value: object, name: str) -> str:
     """Check the name of a policy or an encoder."""
     if type(value) is not str or len(value) > _NAME_CHARS or _SURROGATE.search(value):
-        raise InvalidInput(f"{name} must be a text of at most {_NAME_CHARS:,} characters, not {_said(value)}")
+        raise InvalidInput(f"{name} must be a text of at most {_NAME_CHARS:,} characters, not {_quoted(value)}")
     return value
 
 
 def hex_of(value: object, name: str) -> str:
     """Check a digest."""
     if type(value) is not str or not _HEX.fullmatch(value):
-        raise InvalidInput(f"{name} must be 32 hexadecimal digits, not {_said(value)}")
+        raise InvalidInput(f"{name} must be 32 hexadecimal digits, not {_quoted(value)}")
     return value
 
 
@@ -103,7 +103,7 @@ def blob(value: object, name: str, item: int) -> bytes:
     return value
 
 
-def _said(value: object) -> str:
+def _quoted(value: object) -> str:
     if isinstance(value, (bytes, bytearray)):
         return "bytes"
     text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
@@ -127,7 +127,7 @@ def solution(kind: object, text: object, *, needed: bool = False) -> Solution | 
     if kind is None and text is None and not needed:
         return None
     if type(text) is not str:
-        raise InvalidInput(f"the solution must be a text, not {_said(text)}")
+        raise InvalidInput(f"the solution must be a text, not {_quoted(text)}")
     try:
         return check_solution(unpack_solution(one_of(kind, _SOLUTION_KINDS, "solution_kind"), text))
     except CascadeError:
@@ -287,7 +287,7 @@ def addition(row: Row) -> None:
     one_of(row["source"], SOURCES, "source")
     moment(row["at"], "at")
     if row["solution"] is not None and type(row["solution"]) is not str:
-        raise InvalidInput(f"the solution must be a text, not {_said(row['solution'])}")
+        raise InvalidInput(f"the solution must be a text, not {_quoted(row['solution'])}")
 
 
 def field(row: Row) -> None:

@@ -71,7 +71,7 @@ class EpisodeVerbs(Handle):
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open (health() counts that), so there is no episode to reward
-        said = Judgement(
+        judgement = Judgement(
             episode_id=episode_id,
             value=number,
             source=source,
@@ -80,15 +80,15 @@ class EpisodeVerbs(Handle):
             overwrite=overwrite,
             confirms=confirms,
         )
-        return self._settle(engine, said, self._in(namespace))
+        return self._settle(engine, judgement, self._in(namespace))
 
-    def _settle(self, engine: Engine, said: Judgement, namespace: str) -> str | None:
+    def _settle(self, engine: Engine, judgement: Judgement, namespace: str) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
-        unkept = why_unkept(said.value, said.source, retain_at=self._retain_at, retain_from=self._retain_from)
-        waits = said.source not in TRUSTED_SOURCES and said.source not in self._retain_from
-        settled = engine.reward(said, namespace=namespace, case_text=self._case_text, waits=waits, unkept=unkept)
+        unkept = why_unkept(judgement.value, judgement.source, retain_at=self._retain_at, retain_from=self._retain_from)
+        waits = judgement.source not in TRUSTED_SOURCES and judgement.source not in self._retain_from
+        settled = engine.reward(judgement, namespace=namespace, case_text=self._case_text, waits=waits, unkept=unkept)
         if settled.changed and settled.case_id is None:
-            self._warn_unkept(unkept or "solution", said.value)
+            self._warn_unkept(unkept or "solution", judgement.value)
         return settled.case_id
 
     def _warn_unkept(self, why: Unkept, value: float) -> None:
@@ -193,7 +193,7 @@ class EpisodeVerbs(Handle):
 
     def _conclude(self, episode: Episode, value: float | None, status: str, solution: Solution | None) -> float | None:
         if value is not None and self._reward_fn is not None:
-            said = Judgement(
+            judgement = Judgement(
                 episode_id=episode.id,
                 value=value,
                 source=check_source(source_of(self._reward_fn)),
@@ -201,7 +201,7 @@ class EpisodeVerbs(Handle):
                 confirms=episode.fingerprint if solution is None else None,
             )
             try:
-                self._settle(self._caught_up(episode.id), said, episode.namespace)
+                self._settle(self._caught_up(episode.id), judgement, episode.namespace)
             except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
                 self.note_failure("reward", error)
                 return None

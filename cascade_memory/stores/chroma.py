@@ -100,14 +100,14 @@ class Collections:
     def _writing(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def _speaking(self) -> AbstractContextManager[None]:
+    def _chroma_errors(self) -> AbstractContextManager[None]:
         return failing_as_one(f"Chroma{self.place and ' at ' + self.place[1:]}")
 
     def open(self) -> None:
         """Import chromadb and connect. Slow the first time."""
         with self._lock:
             if self._api is None:
-                with self._speaking():
+                with self._chroma_errors():
                     self._api = self._connect()
 
     def collection(self, namespace: str) -> UUID:
@@ -116,7 +116,7 @@ class Collections:
             self.open()
             if namespace not in self._collections:
                 name = self._name(namespace)
-                with self._speaking(), self._writing():
+                with self._chroma_errors(), self._writing():
                     model = self._api.get_or_create_collection(
                         name,
                         configuration={"hnsw": {"space": SPACE, "ef_search": EF_SEARCH}},
@@ -132,7 +132,7 @@ class Collections:
         collection = self.collection(namespace)
         for start in range(0, len(cases), BATCH):
             part = cases[start : start + BATCH]
-            with self._speaking(), self._writing():
+            with self._chroma_errors(), self._writing():
                 self._api._upsert(
                     collection,
                     ids=[case.id for case in part],
@@ -145,7 +145,7 @@ class Collections:
         """Remove cases; unknown ids are ignored."""
         collection = self.collection(namespace)
         for start in range(0, len(ids), BATCH):
-            with self._speaking():
+            with self._chroma_errors():
                 self._api._delete(collection, ids=list(ids[start : start + BATCH]))
 
     def drop(self, namespace: str) -> None:
@@ -153,7 +153,7 @@ class Collections:
         with self._lock:
             self.open()
             self._collections.pop(namespace, None)
-            with self._speaking():
+            with self._chroma_errors():
                 self._delete_collection(self._name(namespace))
 
     def _delete_collection(self, name: str) -> None:
@@ -165,7 +165,7 @@ class Collections:
     def count(self, namespace: str) -> int:
         """Return the number of cases of a namespace."""
         collection = self.collection(namespace)
-        with self._speaking():
+        with self._chroma_errors():
             return checked_count(self._api._count(collection))
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
@@ -182,7 +182,7 @@ class Collections:
             raise
 
     def _ask(self, collection: UUID, vector: NDArray[np.float32], k: int) -> list[str]:
-        with self._speaking():
+        with self._chroma_errors():
             return checked_ids(self._api._query(collection, [vector], n_results=k, include=["distances"]), k)
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class Collections:
         with self._lock:
             if self._api is not None:
                 api, self._api, self._collections = self._api, None, {}
-                with self._speaking():
+                with self._chroma_errors():
                     self._disconnect(api)
 
 

@@ -35,14 +35,14 @@ def failing_as_one(where: str) -> Generator[None, None, None]:
         raise StoreError(f"{where} failed: {type(error).__name__}: {shown(error)}") from error
 
 
-def shown(said: object) -> str:
+def shown(answer: object) -> str:
     r"""Return a text from outside as one short line without control characters.
 
     >>> shown("\x1b[31mHa!\n" + "ha" * 200)[:8]
     '?[31mHa!'
     """
     try:
-        text = str(said)[: 4 * _SHOWN]
+        text = str(answer)[: 4 * _SHOWN]
     except Exception:  # noqa: BLE001 - str() fails on lists that are nested too deeply
         text = "a value that is nested too deeply"
     return shorten("".join(c if c.isprintable() or c.isspace() else "?" for c in text), _SHOWN)
@@ -99,24 +99,24 @@ def _is_none(function: object) -> bool:
     return any(function == {"type": none} for none in _NO_FUNCTION)
 
 
-def checked_count(said: object) -> int:
+def checked_count(answer: object) -> int:
     """Return a number of cases; raise if Chroma answered with anything else.
 
     >>> checked_count(3)
     3
     """
-    if type(said) is not int or not 0 <= said < _MOST:
-        raise StoreError(f"Chroma answered {shown(said)!r} instead of a number of cases")
-    return said
+    if type(answer) is not int or not 0 <= answer < _MOST:
+        raise StoreError(f"Chroma answered {shown(answer)!r} instead of a number of cases")
+    return answer
 
 
-def checked_ids(said: object, k: int) -> list[str]:
+def checked_ids(answer: object, k: int) -> list[str]:
     """Return the ids in the answer to a query; raise if it is not a list of at most ``k`` ids.
 
     >>> checked_ids({"ids": [["a", "b"]], "distances": [[0.1, 0.2]]}, k=2)
     ['a', 'b']
     """
-    lists = cast("Mapping[str, Any]", said).get("ids") if isinstance(said, Mapping) else None
+    lists = cast("Mapping[str, Any]", answer).get("ids") if isinstance(answer, Mapping) else None
     if not isinstance(lists, list) or len(cast("list[object]", lists)) != 1:
         raise StoreError("Chroma's answer to a query is not one list of ids")
     ids: object = lists[0]

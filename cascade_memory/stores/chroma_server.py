@@ -138,7 +138,7 @@ class ChromaServer(Collections):
             self._collections = {}
             self._asking._collections = {}
             self.open()
-            with self._speaking():
+            with self._chroma_errors():
                 for name in self._named():
                     self._delete_collection(name)
 
