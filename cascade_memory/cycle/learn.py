@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cascade_memory.domain.records import Change
 from cascade_memory.ports.ledger import Ledger
-from cascade_memory.ports.policy import Policy
+from cascade_memory.ports.policy import Feedback, Policy
 
 WINDOW = 2048  # outcomes from which a policy is rebuilt: bounded, however long the history is
 
@@ -16,21 +16,23 @@ def needs_rebuild(changes: Sequence[Change]) -> bool:
     return any(change.takes_outcomes_back for change in changes)
 
 
-def learn(changes: Sequence[Change], *, ledger: Ledger, policy: Policy) -> None:
-    """Apply changes to a policy."""
+def learn(
+    changes: Sequence[Change], *, ledger: Ledger, policy: Policy, read: Callable[[list[Feedback]], list[Feedback]]
+) -> None:
+    """Apply changes to a policy. ``read`` turns the logged features of outcomes into those of the present encoder."""
     failure: Exception | None = None
     for change in changes:
         try:
-            _apply(change, ledger, policy)
+            _apply(change, ledger, policy, read)
         except Exception as error:  # noqa: BLE001 - one bad entry must not cost the rest; raised below
             failure = error
     if failure is not None:
         raise failure
 
 
-def _apply(change: Change, ledger: Ledger, policy: Policy) -> None:
+def _apply(change: Change, ledger: Ledger, policy: Policy, read: Callable[[list[Feedback]], list[Feedback]]) -> None:
     if change.settles:
-        policy.update(ledger.lessons.feedback(change.ref))
+        policy.update(read(ledger.lessons.feedback(change.ref)))
     elif change.closes:
         for recall in ledger.lessons.recalls_of(change.ref):
             policy.withdraw(recall)

@@ -26,10 +26,14 @@ class LightEncoder:
     the query shares with the stored *solution*; and, if the query has several paragraphs, shared letter sequences of the first
     paragraphs and of the last paragraphs. Each signal is standardised over the candidates, so that no scale has to be learned.
     The last two are multiplied by a weight: how far stored cases with similar paragraphs have similar solutions.
+
+    What a column means is found out on fixed examples (``meaning.py``), unless ``meanings`` declares it: that is for a signal
+    that depends on more than the query and the candidates, and for a built-in one whose meaning was changed.
     """
 
     identity = "light-3"
     features = FEATURES
+    meanings: Mapping[str, str] = {}  # the version of what a signal means, by its name: changed by hand
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup

@@ -71,7 +71,7 @@ class Decider:
             selection=selection,
             policy=policy.name,
             rewards=policy.rewards,
-            encoder=encoder.identity,
+            encoder=state.learner.identity,
             opinion=opinion,
         )
 

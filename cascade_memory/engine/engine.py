@@ -35,6 +35,7 @@ from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
@@ -68,7 +69,7 @@ class Engine:
         self._follower = Follower(parts.ledger)
         self._shared_head: SharedHead | None = None
         if parts.ranker.shared is not None:
-            self._shared_head = SharedHead(parts.ranker.shared, parts.ledger, outcomes=learn != "off")
+            self._shared_head = SharedHead(parts.ranker.shared, columns_of(parts.ranker), parts.ledger, outcomes=learn != "off")
             self._follower.join(self._shared_head)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
         self._learner = LearnerThread(self) if learn == "background" else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.domain.records import Change
+from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.trainer import trainer_for
 from cascade_memory.ports.ledger import Ledger
@@ -36,7 +37,9 @@ class Learner:
         keep: bool,
     ) -> None:
         self._name, self._namespace_id, self._ledger, self._snapshots = name, namespace_id, ledger, snapshots
-        self._trainer = trainer_for(ranker, encoder, ledger)
+        columns = columns_of(ranker, encoder)
+        self.identity = columns.identity  # of the encoder, and of all that take its place
+        self._trainer = trainer_for(ranker, encoder, columns, ledger)
         self._known = 0  # the last outcome in the policy's last rebuild: the policy knows all outcomes up to it
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
@@ -96,7 +99,7 @@ class Learner:
 
     def _usable(self, seq: int) -> Snapshot | None:
         """Load and return the newest snapshot that is valid here; delete those that are not."""
-        name, encoder = self.policy.name, self.encoder.identity
+        name, encoder = self.policy.name, self.identity
         last = self._ledger.lessons.last_outcome()
         while (snapshot := self._snapshots.latest(self._namespace_id, policy=name, encoder=encoder, until=seq)) is not None:
             try:
@@ -232,7 +235,7 @@ class Learner:
                     seq=self._seq,
                     known=self._known,
                     policy=policy.name,
-                    encoder=self.encoder.identity,
+                    encoder=self.identity,
                     state=state,
                 ),
                 weights,
@@ -249,5 +252,5 @@ class Learner:
         fitted = getattr(self.encoder, "fitted_outcomes", 0)
         if not fitted:
             return ()
-        weights = f"the weights of {self.encoder.identity} in {self._name!r}, which were fitted to {fitted:,} outcomes"
+        weights = f"the weights of {self.identity} in {self._name!r}, which were fitted to {fitted:,} outcomes"
         return (f"{weights}: memory.refit() fits them again",)

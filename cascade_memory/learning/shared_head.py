@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cascade_memory.cycle.learn import needs_rebuild
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.records import Change
+from cascade_memory.learning.columns import Columns
 from cascade_memory.learning.ranker import Shared
 from cascade_memory.ports.ledger import Ledger
 
@@ -17,8 +18,8 @@ _WINDOW = 1_024  # outcomes of all namespaces from which a rebuild learns the we
 class SharedHead:
     """Passes every outcome in the ledger to the shared weights, whether its namespace is loaded in this process or not."""
 
-    def __init__(self, shared: Shared, ledger: Ledger, *, outcomes: bool) -> None:
-        self._shared, self._ledger, self._outcomes = shared, ledger, outcomes
+    def __init__(self, shared: Shared, columns: Columns, ledger: Ledger, *, outcomes: bool) -> None:
+        self._shared, self._columns, self._ledger, self._outcomes = shared, columns, ledger, outcomes
         self.seq = ledger.head()
         self._learning = threading.Lock()
         self._noting = threading.Lock()
@@ -44,11 +45,12 @@ class SharedHead:
                 return True
             for change in todo:
                 if change.settles and change.ref > self._known:
-                    self._shared.update(self._ledger.lessons.feedback(change.ref))
+                    self._shared.update([self._columns.read(one) for one in self._ledger.lessons.feedback(change.ref)])
             return False
 
     def rebuild(self) -> None:
         """Make the shared weights again from the ledger."""
         known = self._ledger.lessons.last_outcome()
-        self._shared.rebuild(self._ledger.lessons.history(None, _WINDOW, until=known))
+        history = self._ledger.lessons.history(None, _WINDOW, until=known)
+        self._shared.rebuild([self._columns.read(one) for one in history])
         self._known, self._rebuild_due = known, False

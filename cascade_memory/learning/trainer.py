@@ -11,6 +11,7 @@ from cascade_memory.bandit.neural_bandit import NeuralBandit, Schedule
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.cycle.learn import learn
 from cascade_memory.domain.records import Change
+from cascade_memory.learning.columns import Columns
 from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs, hindsight_lessons
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.ledger import Ledger
@@ -67,10 +68,10 @@ class Trainer(Protocol):
         ...
 
 
-def trainer_for(ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> Trainer:
+def trainer_for(ranker: Ranker, encoder: PairEncoder, columns: Columns, ledger: Ledger) -> Trainer:
     """Choose the trainer for a ranker."""
     if ranker.training is None:
-        return PolicyTrainer(ranker, encoder, ledger)
+        return PolicyTrainer(ranker, encoder, columns, ledger)
     return NeuralTrainer(ranker, cast("TrainableEncoder", encoder), ledger, ranker.training)
 
 
@@ -87,23 +88,27 @@ class PolicyTrainer:
     waiting_since = None
     takes_long = False
 
-    def __init__(self, ranker: Ranker, encoder: PairEncoder, ledger: Ledger) -> None:
-        self._ranker, self._ledger = ranker, ledger
+    def __init__(self, ranker: Ranker, encoder: PairEncoder, columns: Columns, ledger: Ledger) -> None:
+        self._ranker, self._columns, self._ledger = ranker, columns, ledger
         self.now: tuple[PairEncoder, Policy] = (encoder, ranker.policy())
 
     def learn(self, changes: Sequence[Change]) -> None:
         """Learn from all these entries."""
-        learn(changes, ledger=self._ledger, policy=self.now[1])
+        learn(changes, ledger=self._ledger, policy=self.now[1], read=self._read)
 
     expect = learn
 
     def refit(self, history: Sequence[Feedback]) -> None:
         """Train a new policy from the beginning, while recalls still use the old one."""
         policy = self._ranker.policy()
-        policy.rebuild(history)
+        policy.rebuild(self._read(history))
         self.now = (self.now[0], policy)
 
     rebuild = refit
+
+    def _read(self, outcomes: Sequence[Feedback]) -> list[Feedback]:
+        present = self._columns.identity  # nearly all rows are of the present encoder, and need no reading
+        return [one if one.encoder == present else self._columns.read(one) for one in outcomes]
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Replace the encoder by one that knows only the remaining cases."""

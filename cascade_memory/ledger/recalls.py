@@ -133,14 +133,15 @@ def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, An
 
 # The vector of a recall's query, if that is also its episode's query.
 _VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.episode AND recall.query IS NULL)"
-FEEDBACK_COLUMNS = f"recall.key, candidates, groups, chosen, numbers, features, context, shown, agreement, {_VECTOR}"
-SHADOW_COLUMNS = f"recall.key, candidates, groups, chosen, numbers, shadow_numbers, shadow_context, shown, agreement, {_VECTOR}"
+_ROW = "recall.key, candidates, groups, chosen, numbers, {features}, {context}, shown, agreement, {vector}, {encoder}"
+FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_VECTOR, encoder="encoder")
+SHADOW_COLUMNS = _ROW.format(features="shadow_numbers", context="shadow_context", vector=_VECTOR, encoder="''")
 _OPINION = 2  # columns of shadow_numbers before the features
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
     """Build a policy's lesson from a row of ``FEEDBACK_COLUMNS``."""
-    key, candidates, groups, chosen, numbers, features, context, shown, agreement, query = row
+    key, candidates, groups, chosen, numbers, features, context, shown, agreement, query, encoder = row
     n = len(candidates) // 8
     of_solutions, places = int_arrays(groups, chosen)
     labels = agreement if agreement is not None and len(agreement) == 4 * n else None
@@ -162,6 +163,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
         reward=reward,
         agreement=None if labels is None else agreed,
         weight=weight,
+        encoder=encoder if isinstance(encoder, str) else "",  # somebody may have edited this row
     )
 
 

@@ -63,7 +63,7 @@ class Feedback:
 
     ``agreement`` (n,) says how far each candidate's solution agrees with the verified one, nan if that is unknown; it is None
     if no solution was verified. ``shown`` is False if the policy abstained. ``weight`` is this recall's share of the episode's
-    credit.
+    credit. ``encoder`` is the identity under which the features were logged, "" if that is unknown.
     """
 
     key: int
@@ -74,6 +74,7 @@ class Feedback:
     reward: float
     agreement: Floats | None
     weight: float = 1.0
+    encoder: str = ""
 
 
 class Policy(Protocol):

@@ -30,6 +30,7 @@ class LedgerLessonsContract(LedgerMaterial):
         ledger.settle(self._settlement("e1", 1.0))
         (outcome,) = self._outcomes(ledger)
         assert [(one.key, one.reward) for one in ledger.lessons.feedback(outcome)] == [(recall, 1.0)]
+        assert [one.encoder for one in ledger.lessons.history(1, 10)] == [self._recall("e1").encoder]
         ledger.settle(self._settlement("e1", 0.25, overwrite=True))
         _, second = self._outcomes(ledger)
         assert ledger.lessons.feedback(outcome) == []

@@ -1,0 +1,176 @@
+"""What the columns of an encoder mean: found out on fixed examples, so that a changed signal is noticed."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.digests import digest
+from cascade_memory.encoders.clusters import Lookup
+from cascade_memory.encoders.light import FEATURES, LightEncoder, standardised
+from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+
+UNKNOWN = "?"  # the note of a column whose meaning could not be found out
+_DIMENSION = 8  # of the examples' vectors, whatever the embedder is: another embedder must not change the notes
+_DIGITS = 6
+# Values are compared in tenths of a standard deviation, since processors differ in the last bits. The offset is there because
+# many values are round numbers, and a round number must not lie on the edge between two tenths.
+_STEP, _OFFSET = 0.1, 0.0371
+_NOTE = r"\d{1,4}=[0-9a-f?]{1,32}"
+_NOTED = re.compile(rf"(?P<name>.*) \[(?P<notes>{_NOTE}(, {_NOTE})*)\]", re.DOTALL | re.ASCII)
+_OURS = re.compile(r"light-\d+")
+_log = logging.getLogger(__name__)
+
+# Texts of different lengths, with and without paragraphs, digits, questions, capitals, code and other alphabets.
+_TEXTS = (
+    "heat some cup and put it in cabinet",
+    "cool some plate and put it in fridge",
+    "How do I reset my password?",
+    "My card was declined in Lisbon on 3 May 2024, error 402!",
+    "list the orders of customer 17\n\nTable orders: id, customer, total.\n\nAnswer with one SQL query.",
+    "list the customers of region 4\n\nTable customers: id, name, region.\n\nAnswer with one SQL query.",
+    "Dear shop,\n\nthe parcel never came. I have waited for eleven days.\n\nPlease send it once more",
+    "DEAR SHOP!\n\nThe parcel came twice, and I need it only once.\n\nPlease refund one of them",
+    "def mean(values): return sum(values) / len(values)  # TypeError: 'NoneType' object is not iterable",
+    "x",
+    "Übersetze den Satz ins Englische: «Der Zug fährt um 7:45 Uhr ab.»",
+    "把这句话翻译成英文",
+)
+_HEADS = (
+    "take the cup, microwave it, put it in the cabinet",
+    "take the plate, cool it, put it in the fridge",
+    "Send a reset link.",
+    "enable foreign transactions",
+    "SELECT * FROM orders WHERE customer = 17",
+    "SELECT * FROM customers WHERE region = 4",
+    "resend",
+    "refund",
+    "return 0.0 if not values else sum(values) / len(values)",
+    "",
+    "The train leaves at 7:45.",
+    "Translate this sentence into English.",
+)
+_QUERIES = (
+    "put a hot cup into the cabinet, please",
+    "list the orders of region 4\n\nTable orders: id, customer, region, total.\n\nAnswer with one SQL query.",
+)
+
+
+class Noted(NamedTuple):
+    """An identity, taken apart: its name, and a note on each column that is not the built-in one of its place."""
+
+    name: str
+    notes: Mapping[int, str]
+
+    @property
+    def of_light(self) -> bool:
+        """Whether the light encoder, or one derived from it, wrote this: then the columns are in the order of ``FEATURES``."""
+        return bool(self.notes) or _OURS.fullmatch(self.name) is not None
+
+
+def noted(identity: str) -> Noted:
+    """Take an identity apart.
+
+    >>> noted("light-3-length [7=1a2b3c]"), noted("light-3").notes
+    (Noted(name='light-3-length', notes={7: '1a2b3c'}), {})
+    """
+    found = _NOTED.fullmatch(identity)
+    if found is None:
+        return Noted(identity, {})
+    pairs = (one.split("=") for one in found["notes"].split(", "))
+    return Noted(found["name"], {int(place): note for place, note in pairs})
+
+
+def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]) -> str:
+    """Return the identity of an encoder that ``make`` made, with a note on each column that it added or changed.
+
+    The note is a short hash of what the column says of a few fixed examples. So it changes when somebody edits the function of
+    a signal, even if its name stays. The columns of ``LightEncoder`` itself have no note.
+
+    >>> identity_of(LightEncoder(2, lambda keys: np.zeros((len(keys), 2), np.float32)), LightEncoder)
+    'light-3'
+    """
+    if not isinstance(encoder, LightEncoder):
+        return encoder.identity
+    declared = encoder.meanings
+    says = {} if type(encoder) is LightEncoder else _said(encoder, make)
+    notes: dict[int, str] = {}
+    for place, name in enumerate(encoder.features):
+        if name in declared:
+            notes[place] = _short(f"{name}\x00{declared[name]}")
+        elif name in says:
+            notes[place] = says[name]
+        elif place >= len(FEATURES) or name != FEATURES[place]:
+            notes[place] = UNKNOWN
+    listed = ", ".join(f"{place}={note}" for place, note in notes.items())
+    return f"{encoder.identity} [{listed}]" if listed else encoder.identity
+
+
+def meanings_of(make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
+    """Return a short hash of what each column of a light encoder says of the examples. Raise what its signals raise.
+
+    >>> list(meanings_of(LightEncoder))
+    ['similarity', 'cluster', 'words', 'letters', 'solution words', 'opening', 'closing']
+    """
+    names, tenths = _tried(make)
+    return {name: _short(f"{name}\x00{column.tolist()}") for name, column in zip(names, tenths.T, strict=True)}
+
+
+def _said(encoder: LightEncoder, make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
+    """Return the notes on the columns that say something else than the built-in ones; warn of those that cannot be noted."""
+    try:
+        first, second, ours = meanings_of(make), meanings_of(make), _of_ours()
+    except Exception as error:  # noqa: BLE001 - the signals are anybody's; recalls report them if they fail there too
+        _log.warning(
+            "the signals of %s cannot be tried on examples (%r), so a change of what they mean will not be noticed: change "
+            "`identity` yourself when you change one",
+            type(encoder).__name__,
+            error,
+        )
+        return {}
+    vague = [name for name in first if name not in encoder.meanings and first[name] != second.get(name)]
+    if vague:
+        _log.warning(
+            "the signals %s of %s say something else each time, so a change of what they mean will not be noticed: change "
+            "`identity` yourself when you change one",
+            ", ".join(map(repr, vague)),
+            type(encoder).__name__,
+        )
+    return {name: UNKNOWN if name in vague else note for name, note in first.items() if note != ours.get(name)}
+
+
+@functools.cache
+def _of_ours() -> Mapping[str, str]:
+    return meanings_of(LightEncoder)
+
+
+def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Encode the examples with a new encoder; return the names of its columns, and the columns in tenths of their deviation."""
+    n = len(_TEXTS)
+    vectors = _unit(np.cos(0.7 * np.outer(np.arange(1.0, n + 1.0), np.arange(1.0, _DIMENSION + 1.0))))
+    cases = Candidates(keys=np.arange(1, n + 1), texts=_TEXTS, heads=_HEADS, vectors=vectors, groups=np.arange(n) // 2)
+    encoder: Any = make(_DIMENSION, lambda keys: vectors[np.asarray(keys) - 1])
+    encoder.retain(cases)
+    encoder.alignment.weights = np.ones(len(encoder.alignment.weights), np.float32)  # too few cases to find them out
+    tables: list[NDArray[np.float32]] = []
+    for number, text in enumerate(_QUERIES):
+        asked = _unit(vectors[[4 * number]] + 0.5 * vectors[[4 * number + 1]])[0]
+        features = np.asarray(encoder.encode(Query(text=text, vector=asked), cases, vectors @ asked), np.float32)
+        if not np.isfinite(features).all():
+            raise ValueError("a column has values that are nan or infinite")
+        tables.append(standardised(features))
+    return tuple(encoder.features), np.floor(np.concatenate(tables) / _STEP + _OFFSET).astype(np.int64)
+
+
+def _unit(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def _short(text: str) -> str:
+    return digest(text)[:_DIGITS]

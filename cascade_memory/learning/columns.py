@@ -1,0 +1,81 @@
+"""Reads features that were logged under another identity of the encoder: only what still means the same is learned from."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.encoders.light import LightEncoder
+from cascade_memory.encoders.meaning import UNKNOWN, Noted, identity_of, noted
+from cascade_memory.learning.ranker import Ranker
+from cascade_memory.ports.pair_encoder import PairEncoder
+from cascade_memory.ports.policy import Feedback
+
+_log = logging.getLogger(__name__)
+
+
+class Columns:
+    """The columns of the present encoder. ``read`` turns logged features into them.
+
+    A column that means something else by now counts as 0, so that its weight is learned anew.
+    """
+
+    def __init__(self, identity: str, names: Sequence[str]) -> None:
+        self.identity = identity
+        self._names, self._now = tuple(names), noted(identity)
+        self._changed: dict[str, tuple[int, ...]] = {}  # by the identity that wrote the row
+        self._told: set[int] = set()
+
+    def read(self, outcome: Feedback) -> Feedback:
+        """Return an outcome with features as the present encoder means them."""
+        features, wrote = outcome.slate.features, outcome.encoder
+        if wrote in ("", self.identity) or not self._names or not features.size:
+            return outcome
+        then, width = noted(wrote), len(self._names)
+        alike = self._now.of_light and (then.of_light or then.name == self._now.name)
+        if not alike:
+            return outcome  # of an encoder of another kind: the policy decides
+        if wrote not in self._changed:
+            self._changed[wrote] = tuple(place for place in range(width) if not _same(then, self._now, place))
+        changed = [place for place in self._changed[wrote] if place < features.shape[1]]
+        if not changed:
+            return outcome
+        self._tell(changed)
+        features = np.array(features)
+        features[:, changed] = 0.0
+        return dataclasses.replace(outcome, slate=dataclasses.replace(outcome.slate, features=features))
+
+    def _tell(self, changed: Sequence[int]) -> None:
+        """Say once for each signal that it begins anew."""
+        new = [place for place in changed if place not in self._told]
+        if new:
+            self._told.update(new)
+            _log.warning(
+                "the meaning of the ranking signals %s has changed since some outcomes were logged: their weights are learned "
+                "anew from later outcomes. If a signal depends on more than the query and the candidates (the time of day, for "
+                "example), declare what it means: meanings = {name: version} in the class of the encoder",
+                ", ".join(repr(self._names[place]) for place in new),
+            )
+
+
+def columns_of(ranker: Ranker, encoder: PairEncoder | None = None) -> Columns:
+    """Find out what the columns of a ranker's encoder mean; ``encoder`` is one that the ranker made, if there is one."""
+    made = ranker.encoder(1, _no_vectors) if encoder is None else encoder
+    names = made.features if isinstance(made, LightEncoder) else ()
+    return Columns(identity_of(made, ranker.encoder), names)
+
+
+def _no_vectors(keys: NDArray[np.int64]) -> NDArray[np.float32]:
+    return np.zeros((len(keys), 1), np.float32)
+
+
+def _same(then: Noted, now: Noted, place: int) -> bool:
+    """Tell whether the column in this place means the same in both."""
+    before, after = then.notes.get(place), now.notes.get(place)
+    # Rows of earlier versions have no notes. There, as where a note could not be made, the name of the encoder has to do.
+    unsure = UNKNOWN in (before, after) or (after is not None and not then.notes)
+    return then.name == now.name if unsure else before == after
