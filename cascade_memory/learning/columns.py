@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 class Columns:
     """The columns of the present encoder. ``read`` turns logged features into them.
 
-    A column that means something else by now counts as 0, so that its weight is learned anew.
+    A column that means something else by now counts as 0, so that its weight is learned anew. Columns that the present encoder
+    does not have, because a newer version wrote them, are left out; the rest of the outcome counts.
     """
 
     def __init__(self, identity: str, names: Sequence[str]) -> None:
@@ -42,10 +43,11 @@ class Columns:
         if wrote not in self._changed:
             self._changed[wrote] = tuple(place for place in range(width) if not _same(then, self._now, place))
         changed = [place for place in self._changed[wrote] if place < features.shape[1]]
-        if not changed:
+        if changed:
+            self._tell(changed)
+        elif features.shape[1] <= width:
             return outcome
-        self._tell(changed)
-        features = np.array(features)
+        features = np.array(features[:, :width])
         features[:, changed] = 0.0
         return dataclasses.replace(outcome, slate=dataclasses.replace(outcome.slate, features=features))
 

@@ -1,4 +1,4 @@
-"""A signal whose meaning changes begins anew, even if its name stays."""
+"""A signal whose meaning changes begins anew, even if its name stays; what was logged under another version still teaches."""
 
 from __future__ import annotations
 
@@ -139,6 +139,18 @@ def test_a_reward_that_comes_after_the_change_teaches_nothing_about_the_signal(t
         assert state_of(memory).policy.rewards == 21
 
 
+def test_what_a_newer_version_learned_counts_in_the_older_one(tmp_path: Path):
+    """The older one lacks the last signal, and only that is lost."""
+    with opened(tmp_path / "m", None) as memory:
+        taught(memory, range(10))
+    with opened(tmp_path / "m", Longer) as memory:
+        taught(memory, range(10, 70))
+    with opened(tmp_path / "m", None) as memory:
+        taught(memory, range(70, 71))
+        assert state_of(memory).policy.rewards == 71
+        assert np.abs(weights_of(memory) - START).max() > 0.1
+
+
 def logged(identity: str, width: int) -> Feedback:
     slate = Slate(features=np.ones((2, width)), similarity=np.ones(2), groups=np.arange(2))
     places = np.zeros(1, np.int64)
@@ -151,6 +163,7 @@ SEVEN, EIGHT = [1.0] * 7, [1.0] * 8
 READ = {
     "of the same encoder": ("light-3", "light-3", 7, SEVEN),
     "of an older version": ("light-3", "light-2", 5, [1.0] * 5),  # the policy fills it up
+    "of a newer version": ("light-3", "light-4", 8, SEVEN),
     "before there were notes": ("mine [7=aaaaaa]", "mine", 8, EIGHT),
     "before there were notes, of another encoder": ("mine [7=aaaaaa]", "light-4", 8, [*SEVEN, 0.0]),
     "another built-in meaning": ("light-3 [2=aaaaaa]", "light-3 [2=bbbbbb]", 7, [1.0, 1.0, 0.0, *[1.0] * 4]),
