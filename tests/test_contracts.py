@@ -186,21 +186,29 @@ class TestNeuralLogUCB(PolicyContract):
 
 
 class TestShowNothing(PolicyContract):
+    learns = False
+
     def make(self):
         return ShowNothing()
 
 
 class TestFrozenHead(PolicyContract):
+    learns = False
+
     def make(self):
         return FrozenHead(np.ones(5))
 
 
 class TestSimilarityPolicy(PolicyContract):
+    learns = False
+
     def make(self):
         return SimilarityPolicy()
 
 
 class TestUniformPolicy(PolicyContract):
+    learns = False
+
     def make(self):
         return UniformPolicy()
 

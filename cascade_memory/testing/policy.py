@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from cascade_memory.ports.policy import Feedback, Policy, Slate
@@ -17,10 +19,31 @@ def random_slate(n: int, dimension: int, seed: int = 0) -> Slate:
     return Slate(features=features, similarity=similarity, groups=rng.integers(0, 4, n))
 
 
+def two_sided_slate(dimension: int, seed: int) -> Slate:
+    """Make a slate of six equally similar candidates with two solutions, 1 and 2, which the last feature tells apart.
+
+    >>> slate = two_sided_slate(dimension=3, seed=0)
+    >>> sorted(slate.groups.tolist()), sorted(slate.features[:, -1].tolist())
+    ([1, 1, 1, 2, 2, 2], [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
+    """
+    rng = np.random.default_rng([seed, dimension])
+    groups = rng.permutation(np.array([1, 1, 1, 2, 2, 2]))
+    features = np.zeros((6, dimension))
+    if dimension:
+        features[:, 1:] = rng.normal(size=(6, max(dimension - 1, 0)))  # the first one, the similarity, is equal for all
+        features[:, -1] = np.where(groups == 1, 1.0, -1.0)
+    return Slate(features=features, similarity=np.full(6, 0.5), groups=groups, query=np.array([1.0, 0.0], np.float32))
+
+
 class PolicyContract:
-    """Subclass it, set ``dimension``, return a fresh policy from ``make``, and let pytest collect it."""
+    """Subclass it, set ``dimension``, return a fresh policy from ``make``, and let pytest collect it.
+
+    Set ``learns = False`` for a policy that learns nothing on purpose, such as one that shows the most similar case. The
+    contract then checks that rewards change nothing.
+    """
 
     dimension = 5
+    learns = True
 
     def make(self) -> Policy:
         """Return the policy under test."""
@@ -108,3 +131,75 @@ class PolicyContract:
         chosen = np.zeros(0, np.int64)
         policy.update([Feedback(key=1, slate=empty, chosen=chosen, context=nothing, shown=False, reward=1.0, agreement=None)])
         assert len(policy.select(random_slate(3, self.dimension), 1, abstain=False, seed=0).chosen) == 1
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    _lessons = range(1_000, 1_240)
+    _more_lessons = range(2_000, 2_080)
+
+    def _taught(self, policy: Policy, rewarded: int, lessons: Iterable[int] = _lessons) -> list[Feedback]:
+        """Reward a policy whenever it chooses one of the two solutions, and never for the other one; return the outcomes."""
+        history: list[Feedback] = []
+        for key in lessons:
+            slate = two_sided_slate(self.dimension, key)
+            choice = policy.select(slate, 1, abstain=False, seed=key)
+            policy.expect(key, slate, choice)
+            success = int(slate.groups[choice.chosen[0]]) == rewarded
+            outcome = Feedback(
+                key=key,
+                slate=slate,
+                chosen=choice.chosen,
+                context=choice.context,
+                shown=True,
+                reward=float(success),
+                agreement=(slate.groups == rewarded).astype(np.float32) if success else None,
+            )
+            policy.update([outcome])
+            history.append(outcome)
+        return history
+
+    def _firsts(self, policy: Policy) -> list[int]:
+        """Return the solution that a policy chooses first, for many slates."""
+        slates = [two_sided_slate(self.dimension, seed) for seed in range(60)]
+        return [int(one.groups[policy.select(one, 1, abstain=False, seed=7).chosen[0]]) for one in slates]
+
+    def _assert_prefers(self, policy: Policy, rewarded: int, before: list[int]) -> None:
+        """The rewarded solution is chosen first clearly more often than the other one, and more often than before."""
+        firsts = self._firsts(policy)
+        if self.learns:
+            share = firsts.count(rewarded) / len(firsts)
+            assert share >= 0.75, f"after {policy.rewards} rewards, what is always rewarded comes first in only {share:.0%}"
+            assert firsts.count(rewarded) > before.count(rewarded)
+        else:
+            assert firsts == before, "the contract says that this policy does not learn, but rewards change its choices"
+            assert policy.rewards == 0
+
+    def test_what_is_rewarded_is_chosen_first_more_often(self) -> None:
+        """One of two solutions is always rewarded, the other one never; whichever it is, the policy finds out."""
+        for rewarded in (1, 2):
+            policy = self.make()
+            before = self._firsts(policy)
+            self._taught(policy, rewarded)
+            self._assert_prefers(policy, rewarded, before)
+
+    def test_a_state_replaces_what_was_learned_and_is_learned_on_from(self) -> None:
+        """A policy that loads a state forgets its own. Then it learns from later outcomes as the original does."""
+        policy, copy = self.make(), self.make()
+        self._taught(policy, 1)
+        self._taught(copy, 2)
+        copy.load_state_dict(policy.state_dict())
+        assert self._firsts(copy) == self._firsts(policy)
+        for each in (policy, copy):
+            self._taught(each, 2, self._more_lessons)
+        assert self._firsts(copy) == self._firsts(policy)
+        assert copy.rewards == policy.rewards
+
+    def test_rebuilding_learns_from_the_history_alone(self) -> None:
+        """After ``rebuild`` a policy has forgotten what it knew, and knows what the history says."""
+        teacher, policy = self.make(), self.make()
+        before = self._firsts(policy)
+        history = self._taught(teacher, 1)
+        self._taught(policy, 2)
+        policy.rebuild(history)
+        self._assert_prefers(policy, 1, before)
+        assert policy.rewards == teacher.rewards
