@@ -5,20 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, CLOSED, SETTLED
-from cascade_memory.errors import (
-    AlreadyRewarded,
-    ContentChanged,
-    EncoderMismatch,
-    EpisodeClosed,
-    InvalidInput,
-    StoreError,
-    StoreUnwritable,
-    UnknownEpisode,
-)
-from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
+from cascade_memory.errors import EncoderMismatch, EpisodeClosed, StoreError, StoreUnwritable, UnknownEpisode
+from cascade_memory.testing.ledger_filters import LedgerFilters
+from cascade_memory.testing.ledger_material import VECTOR
+from cascade_memory.testing.ledger_rewards import LedgerRewards
 
 
-class LedgerCoreContract(LedgerMaterial):
+class LedgerCoreContract(LedgerRewards, LedgerFilters):
     """The ledger as a whole, its log, recalls and rewards."""
 
     # -- the ledger as a whole ---------------------------------------------------------------------------------------
@@ -133,29 +126,6 @@ class LedgerCoreContract(LedgerMaterial):
         assert a[2] == c[2] != b[2]
         assert sorted(ledger.candidates(keys, verified_after=150.0)) == keys[1:].tolist()
 
-    def test_filters(self) -> None:
-        """Chroma's operators; True is not 1; a missing key matches $ne."""
-        ledger = self._ledger()
-        fields = ({"n": 1, "t": "a"}, {"n": 2, "t": "b"}, {"n": 3.5, "on": True}, {"tags": ["x", "y"]})
-        ledger.cases.add([self._case(query=f"q{i}", metadata=field) for i, field in enumerate(fields)])
-        keys = self._keys(ledger)
-
-        def found(where: object) -> list[int]:
-            return [keys.index(key) for key in ledger.filtered(1, where).tolist()]
-
-        assert found({"n": 1}) == [0]
-        assert found({"n": {"$gte": 2}}) == [1, 2]
-        assert found({"n": {"$gt": 1, "$lt": 3}}) == [1]
-        assert found({"t": {"$ne": "a"}}) == [1, 2, 3]
-        assert found({"t": {"$in": ["a", "b"]}}) == [0, 1]
-        assert found({"t": {"$nin": ["a"]}}) == [1, 2, 3]
-        assert found({"$or": [{"n": 1}, {"on": True}]}) == [0, 2]
-        assert found({"$and": [{"n": 2}, {"t": "b"}]}) == [1]
-        assert found({"on": 1}) == []
-        assert found({"tags": "y"}) == [3]
-        assert ledger.filtered(2, {"n": 1}).tolist() == []
-        self._refused(InvalidInput, lambda: ledger.filtered(1, {"n": {"$like": 1}}))
-
     def test_a_recall_joins_an_open_episode_of_its_namespace_alone(self) -> None:
         """A recall cannot join an episode of another namespace, nor a closed one."""
         ledger = self._ledger()
@@ -179,89 +149,3 @@ class LedgerCoreContract(LedgerMaterial):
         ledger.record(self._recall("other", candidates=(stays,), opens_episode=True), unless_forgotten_since=since)
         ledger.record(late, unless_forgotten_since=ledger.head())
         assert ledger.insight.recalls(1) == 2
-
-    # -- reward ------------------------------------------------------------------------------------------------------
-
-    def test_what_must_be_known_to_settle_an_episode(self) -> None:
-        """The query and its vector, and for each recall the groups and the similarity of its candidates."""
-        ledger = self._ledger()
-        first = ledger.record(self._recall("e1", candidates=(5, 6), groups=np.array([3, 4])))
-        second = ledger.record(self._recall("e1", query="again"))
-        found = ledger.unsettled("e1", 1)
-        assert (found.namespace, found.query, found.solution, found.agents_words) == (1, "q", None, False)
-        np.testing.assert_allclose(found.vector, VECTOR)
-        assert {key: groups.tolist() for key, groups in found.groups.items()} == {first: [3, 4], second: []}
-        assert found.similarity[first].tolist() == [1.0, 1.0]
-        assert ledger.unsettled("e1", None).key == found.key
-
-    def test_an_outcome_its_case_and_its_labels_become_true_together(self) -> None:
-        """After ``settle`` returns, the outcome, the case and the labels can all be read."""
-        ledger = self._ledger()
-        ledger.cases.add([self._case(query="old")])
-        (key,) = self._keys(ledger)
-        recall = ledger.record(self._recall("e1", candidates=(key,)))
-        labels = {recall: np.array([1.0], np.float32)}
-        settled = ledger.settle(self._settlement("e1", 1.0, self._case(query="new", episode_id="e1"), agreement=labels))
-        assert settled.changed
-        assert settled.case_id is not None
-        (feedback,) = ledger.lessons.history(1, 10)
-        assert (feedback.key, feedback.reward, feedback.weight, feedback.shown) == (recall, 1.0, 1.0, True)
-        assert feedback.agreement is not None
-        assert feedback.agreement.tolist() == [1.0]
-        assert feedback.slate.features.shape == (1, 3)
-        used = ledger.cases.by_key([key])[key]
-        assert (used.shown, used.succeeded) == (1, 1.0)
-        episode = ledger.episodes.one("e1")
-        assert episode is not None
-        assert (episode.status, episode.reward, episode.cases) == ("settled", 1.0, (used.id,))
-
-    def test_settling_twice_changes_nothing_or_is_refused(self) -> None:
-        """Settling with the same value again changes nothing; another value is refused."""
-        ledger = self._ledger()
-        ledger.record(self._recall("e1"))
-        assert ledger.settle(self._settlement("e1", 0.0)).changed
-        assert not ledger.settle(self._settlement("e1", 0.0)).changed
-        self._refused(AlreadyRewarded, lambda: ledger.settle(self._settlement("e1", 1.0)))
-        assert ledger.insight.counts(1)["rewards"] == 1
-
-    def test_overwriting_takes_back_the_case_and_the_labels(self) -> None:
-        """The result is the same as if the first outcome had never existed."""
-        ledger = self._ledger()
-        recall = ledger.record(self._recall("e1"))
-        labels = {recall: np.zeros(0, np.float32)}
-        ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1"), agreement=labels))
-        ledger.settle(self._settlement("e1", 0.0, overwrite=True))
-        assert ledger.insight.counts(1)["cases"] == 0
-        (feedback,) = ledger.lessons.history(1, 10)
-        assert feedback.reward == 0.0
-        assert feedback.agreement is None
-
-    def test_what_somebody_else_says_counts_more_than_what_an_agent_says(self) -> None:
-        """Another source's reward replaces an agent's report without ``overwrite``; an agent's report never replaces one."""
-        ledger = self._ledger()
-        ledger.record(self._recall("e1"))
-        ledger.settle(self._settlement("e1", 1.0, source="agent"))
-        assert ledger.settle(self._settlement("e1", 0.0)).changed
-        self._refused(AlreadyRewarded, lambda: ledger.settle(self._settlement("e1", 1.0, source="agent", overwrite=True)))
-        assert ledger.insight.rewards(1) == [(0.0, False)]
-
-    def test_only_what_was_seen_is_confirmed(self) -> None:
-        """If the content of the episode has changed meanwhile, nothing is confirmed."""
-        ledger = self._ledger()
-        ledger.record(self._recall("e1"))
-        seen = ledger.episodes.one("e1")
-        assert seen is not None
-        self._refused(ContentChanged, lambda: ledger.settle(self._settlement("e1", 1.0, confirms="something else")))
-        assert ledger.insight.counts(1)["rewards"] == 0
-        assert ledger.settle(self._settlement("e1", 1.0, confirms=seen.fingerprint)).changed
-
-    def test_an_unknown_a_foreign_and_a_closed_episode_are_refused(self) -> None:
-        """Each of them raises its own error."""
-        ledger = self._ledger()
-        ledger.record(self._recall("e1"))
-        self._refused(UnknownEpisode, lambda: ledger.unsettled("nobody", 1))
-        self._refused(UnknownEpisode, lambda: ledger.unsettled("e1", 2))
-        self._refused(UnknownEpisode, lambda: ledger.settle(self._settlement("nobody", 1.0)))
-        assert ledger.episodes.close(["e1"], "censored") == ["e1"]
-        self._refused(EpisodeClosed, lambda: ledger.settle(self._settlement("e1", 1.0)))
-        assert ledger.lessons.history(1, 10) == []
