@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from cascade_memory.evaluation.bench.methods import KNOWN
     from cascade_memory.evaluation.bench.rows import Rows
     from cascade_memory.evaluation.bench.runner import run as run_all
+    from cascade_memory.evaluation.bench.stage import declared_of
     from cascade_memory.evaluation.bench.stages import lacking
 
     folder = folder_of_data(options.data)
@@ -82,9 +83,12 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=suite.limit if options.limit is None else options.limit,
     )
-    _check_embedder(Rows(options.out).rows, options.out)
+    kept, runs = Rows(options.out), list(suite.runs())
+    _check_embedder(kept.rows, options.out)
+    for one in runs:
+        kept.check_declared(asdict(one), declared_of(one))
     check_writable(options.out, "--out")
-    rows = run_all(list(suite.runs()), folder, options.out, jobs=options.jobs, progress=False if options.json else None)
+    rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=False if options.json else None)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0

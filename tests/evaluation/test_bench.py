@@ -18,7 +18,7 @@ from cascade_memory.cli import main
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench import stages
 from cascade_memory.evaluation.bench.methods import KNOWN, METHODS
-from cascade_memory.evaluation.bench.plan import SUITES, Run, Suite
+from cascade_memory.evaluation.bench.plan import ALONE, SUITES, Run, Suite
 from cascade_memory.evaluation.bench.rows import Rows
 from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.stage import Folders, Stage
@@ -75,6 +75,33 @@ def test_rows_of_another_stream_are_refused(tmp_path):
             rows.append({**row, "method": "CASCADE", **other})
     rows.append({name: value for name, value in {**row, "method": "CASCADE"}.items() if name != "stream"})
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 3
+
+
+def test_rows_whose_solver_was_declared_otherwise_are_refused(tmp_path):
+    row = {"task": "rca", "seed": 0, "limit": None, "solver": "simulated", "method": "NP-CBR", "n": 300, "misled": None}
+    rows = Rows(tmp_path / "rows.jsonl")
+    rows.append({**row, "declared": {"alone": 0.454, "matched": 0.97, "stops": [1, 2], "stream": "a"}})
+    again = {**row, "method": "CASCADE"}
+    for limit in (None, 100):  # the tables of both would stand side by side
+        with pytest.raises(InvalidInput, match=r"rows of rca whose solver was declared with alone = 0.454, and now it is 0.5"):
+            rows.append({**again, "limit": limit, "declared": {"alone": 0.5, "matched": 0.97}})
+    rows.append({**again, "declared": {"alone": 0.454, "matched": 0.97, "stops": (1, 2), "stream": "b"}})
+    rows.append({**again, "solver": "mine", "declared": {"alone": 0.5}})
+    rows.append({**again, "task": "lfd", "declared": {"alone": 0.5}})
+    rows.append({**again, "seed": 1})  # of a version that declared nothing
+    assert len(rows.rows) == 5
+
+
+def test_rows_of_another_declared_share_are_not_taken_for_these(streams, tmp_path, capsys, monkeypatch):
+    where = ["--data", str(streams), "--out", str(tmp_path / "rows.jsonl"), "--jobs", "1", "--limit", "20", "--json"]
+    play = ["bench", "run", "--tasks", "rca", "--seeds", "1", *where, "--methods", "NP-CBR"]
+    assert main(play) == main(play) == 0
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    monkeypatch.setitem(ALONE, "rca", 0.6)
+    for methods in ([], ["zero-shot"]):  # whether there is a run left to play or not
+        assert main([*play, *methods]) == 2
+        assert "rows of rca whose solver was declared with alone = 0.454, and now it is 0.6" in capsys.readouterr().err
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
 def test_memory_pays_where_solutions_recur(streams, tmp_path):

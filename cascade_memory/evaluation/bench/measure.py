@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -108,7 +108,10 @@ def measure(
     out, data = Path(out), Path(data)
     runs = [Run(one.task, one.method, one.seed, limit, solver.name, rewards=one.rewards) for one in suite.runs()]
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
-    _check_same(Rows(out).of(runs), declared, out)
+    rows = Rows(out)
+    _check_same(rows.of(runs), declared, out)
+    for one in runs:
+        rows.check_declared(asdict(one), declared)
     staged = _Staging(solver, own, declared)
     try:
         return run(runs, data, out, staged=staged, jobs=jobs, progress=progress)

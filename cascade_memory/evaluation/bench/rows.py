@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from cascade_memory.evaluation.bench.plan import Run
 
 Row = dict[str, Any]
 _ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these must have the same tasks in the same order
+_SOLVED_BY = ("task", "solver", "misled")  # runs that agree in these must have solvers with the same declared parameters
 _BEGINS = b'{"task": '
 
 
@@ -44,13 +46,17 @@ class Rows:
         return [by_key[key] for key in map(_key, map(asdict, runs)) if key in by_key]
 
     def append(self, row: Row) -> None:
-        """Write a row; it is on disk when this returns. A row from other tasks than those in the file is refused."""
+        """Write a row; it is on disk when this returns.
+
+        A row from other tasks than those in the file is refused, and so is one whose solver was declared otherwise.
+        """
         other = next((one for one in self.rows if _streams_differ(one, row)), None)
         if other is not None:
             raise InvalidInput(
                 f"{self.path} has rows of another {row['task']}: {other['n']:,} tasks, now {row['n']:,}, or different ones. "
                 "Name another file"
             )
+        self.check_declared(row, row.get("declared", {}))
         line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
         with self.path.open("r+b" if self.path.exists() else "xb") as file:
             file.truncate(self._end)
@@ -60,6 +66,26 @@ class Rows:
             os.fsync(file.fileno())
         self._end += len(line)
         self.rows.append(row)
+
+    def check_declared(self, about: Row, declared: Mapping[str, Any]) -> None:
+        """Refuse what was declared of a solver if the file has rows of this task and solver where something else was declared.
+
+        ``about`` is a row, or a run as a dictionary. Only the parameters in both declarations are compared.
+        """
+        for row in self.rows:
+            if all(row.get(name) == about.get(name) for name in _SOLVED_BY):
+                for name, value in _differing(row.get("declared", {}), declared):
+                    raise InvalidInput(
+                        f"{self.path} has rows of {row['task']} whose solver was declared with {name} = {value}, and now it is "
+                        f"{declared[name]}: figures of both cannot be compared. Delete these rows, or name another file"
+                    )
+
+
+def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Yield the name and the earlier value of the parameters that differ, as they are written in rows."""
+    written = json.loads(json.dumps({**now}))
+    # The fingerprint of a stream of one's own depends on how many of its tasks are played.
+    return ((name, value) for name, value in before.items() if name != "stream" and name in written and written[name] != value)
 
 
 def _streams_differ(one: Row, other: Row) -> bool:

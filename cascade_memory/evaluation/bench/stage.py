@@ -84,8 +84,20 @@ def solved_alone(run: Run, n: int) -> list[bool]:
 
 def simulated_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: a stream of texts with the SIMULATED solver."""
-    misled = MISLED if run.misled is None else run.misled
-    return Simulated(alone=ALONE[run.task], misled=misled).stage(catalogued(run.task), run, folders)
+    return _simulated(run).stage(catalogued(run.task), run, folders)
+
+
+def _simulated(run: Run) -> Simulated:
+    return Simulated(alone=ALONE[run.task], misled=MISLED if run.misled is None else run.misled)
+
+
+def declared_of(run: Run) -> Mapping[str, Any]:
+    """Return what is declared of the solver of a suite's run, as far as it is known before the run.
+
+    >>> declared_of(Run("rca", "CASCADE", seed=0)), declared_of(Run("spider", "CASCADE", seed=0, solver="reuse"))
+    ({'alone': 0.454, 'matched': 0.97, 'misled': 0.5}, {'alone': 0.2})
+    """
+    return _simulated(run).declared if run.solver == "simulated" else {"alone": ALONE_REUSE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
