@@ -36,11 +36,14 @@ def data(options: argparse.Namespace) -> int:
         print(json.dumps([{**_described(one), "there": one.is_there(folder)} for one in chosen], ensure_ascii=False))
     elif options.task:
         for name, value in _described(chosen[0]).items():
-            print(f"{name:10} {value}")
+            print(f"{name:10} {value or 'no'}")
         print(f"{'there':10} {'yes' if chosen[0].is_there(folder) else 'no'}, in {folder}")
     else:
-        rows = [[one.name, one.title, "yes" if one.is_there(folder) else "no", one.licence] for one in chosen]
-        print_table(f"tasks of the CASCADE paper, in {folder}", ["task", "about", "there", "licence"], rows)
+        for heading, of_paper in (("tasks of the CASCADE paper", True), ("other tasks", False)):
+            listed = [one for one in chosen if bool(one.paper_name) is of_paper]
+            rows = [[one.name, one.title, "yes" if one.is_there(folder) else "no", one.licence] for one in listed]
+            if rows:
+                print_table(f"{heading}, in {folder}", ["task", "about", "there", "licence"], rows)
     return 0
 
 

@@ -26,6 +26,7 @@ from cascade_memory.evaluation.bench.stages import lacking
 from cascade_memory.evaluation.bench.summary import interval, table
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.synthetic import tickets
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 TIMES = {"ms_per_task", "seconds"}
 
@@ -75,6 +76,22 @@ def test_rows_of_another_stream_are_refused(tmp_path):
             rows.append({**row, "method": "CASCADE", **other})
     rows.append({name: value for name, value in {**row, "method": "CASCADE"}.items() if name != "stream"})
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 3
+
+
+def test_tasks_that_are_not_of_the_paper_are_listed_by_themselves(streams, capsys, monkeypatch):
+    assert main(["bench", "data", "--data", str(streams)]) == 0
+    assert "other tasks" not in capsys.readouterr().out
+    ours = replace(CATALOGUE["rca"], name="desk", title="Tickets", paper_name="")
+    monkeypatch.setitem(CATALOGUE, "desk", ours)
+    assert main(["bench", "data", "--data", str(streams)]) == 0
+    of_paper, others = capsys.readouterr().out.split("other tasks")
+    assert of_paper.startswith("tasks of the CASCADE paper")
+    assert " desk " in others
+    assert " desk " not in of_paper
+    assert " rca " in of_paper
+    assert " rca " not in others
+    assert main(["bench", "data", "desk", "--data", str(streams)]) == 0
+    assert "in paper   no" in capsys.readouterr().out
 
 
 def test_rows_whose_solver_was_declared_otherwise_are_refused(tmp_path):

@@ -112,8 +112,8 @@ class Odd(Sums):
         (Odd("2 + 2", "fo\x00ur"), "task 2 of 'odd': the label contains the control character"),
         (Odd("2 + \ud800", "4"), "task 2 of 'odd': query contains a lone surrogate"),
         (Odd("2" * 100_001, "4"), "task 2 of 'odd': query has 100,001 characters"),
-        (Odd("2 + 2", "4", name="lfd"), "'lfd' is the name of one of the paper's streams"),
-        (Odd("2 + 2", "4", name="alfworld-20"), "is the name of one of the paper's streams"),
+        (Odd("2 + 2", "4", name="lfd"), "'lfd' is the name of a stream of the catalogue"),
+        (Odd("2 + 2", "4", name="alfworld-20"), "is the name of a stream of the catalogue"),
     ],
 )
 def test_a_task_that_cannot_be_played_is_found_before_any_is(task: Odd, said: str, tmp_path: Path):

@@ -98,7 +98,7 @@ def measure(
     else:
         own, names = task, [task.name]
     if own is not None and own.name in (*CATALOGUE, *WORLDS):
-        raise InvalidInput(f"{own.name!r} is the name of one of the paper's streams: rename yours, or pass only the name")
+        raise InvalidInput(f"{own.name!r} is the name of a stream of the catalogue: rename yours, or pass only the name")
     unknown = [method for method in methods if method not in KNOWN and method not in HUMAN]
     if unknown:
         raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*KNOWN, *HUMAN])}")

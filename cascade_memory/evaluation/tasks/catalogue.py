@@ -17,7 +17,7 @@ _BOX = r"Think first, then give {what} in \boxed{{}}."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A task of the paper, and the data that we use for it."""
+    """A task of the paper or another one (``paper_name`` is empty then), and the data that we use for it."""
 
     name: str
     title: str
