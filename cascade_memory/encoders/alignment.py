@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.lexical import Rarity, shared_letters
+from cascade_memory.encoders.lexical import Rarity
 from cascade_memory.ports.pair_encoder import Candidates
 
 TEXT_CHARS = 1_000  # characters of each text that are compared
@@ -65,7 +65,7 @@ class Alignment:
             2, np.float32
         )  # replaced as a whole, since other threads read it meanwhile
 
-    def retain(self, cases: Candidates, rarity: Rarity) -> None:
+    def retain(self, cases: Candidates, letters: Rarity) -> None:
         """Compare the new cases that have several paragraphs with the cases before them."""
         counted = self._cases
         for place, text in enumerate(cases.texts):
@@ -76,20 +76,20 @@ class Alignment:
                 continue
             case = _Earlier(*ends_of(text), cases.heads[place], int(cases.groups[place]), cases.vectors[place])
             if self._earlier:
-                self._compare(case, rarity)
+                self._compare(case, letters)
             self._earlier.append(case)
         if self._cases > counted:
             self.weights = self._weights()
 
-    def _compare(self, case: _Earlier, rarity: Rarity) -> None:
+    def _compare(self, case: _Earlier, letters: Rarity) -> None:
         others = list(self._earlier)
         same = np.array([other.group == case.group for other in others])
         likeness = np.stack(
             [
                 np.array([other.vector @ case.vector for other in others]),
-                shared_letters(case.opening, [other.opening for other in others], rarity),
-                shared_letters(case.closing, [other.closing for other in others], rarity),
-                np.where(same, 1.0, shared_letters(case.solution, [other.solution for other in others], rarity)),
+                letters.shared(case.opening, [other.opening for other in others]),
+                letters.shared(case.closing, [other.closing for other in others]),
+                np.where(same, 1.0, letters.shared(case.solution, [other.solution for other in others])),
             ]
         )
         self.pairs += len(others)

@@ -6,7 +6,7 @@ stored, only a count for each hash bucket.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,47 +78,44 @@ def _unique(owners: NDArray[np.int32], codes: NDArray[np.uint32]) -> Terms:
 
 
 class Rarity:
-    """Document frequencies, which are counted as cases arrive.
+    """How rare each term is among the texts so far. ``terms`` splits texts into words or into letter sequences.
 
-    >>> rarity = Rarity()
-    >>> rarity.add(word_terms(["the cup", "the lamp", "the desk"]), texts=3)
-    >>> the, cup = rarity.weights(word_terms(["the"])[1])[0], rarity.weights(word_terms(["cup"])[1])[0]
-    >>> bool(the < cup)
+    >>> rarity = Rarity(word_terms)
+    >>> rarity.add(["the cup", "the lamp", "the desk"])
+    >>> common, rare = rarity.shared("the cup", ["the lamp", "a cup"])
+    >>> bool(common < rare)
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Callable[[Sequence[str]], Terms]) -> None:
+        self._terms = terms
         self.counts = np.zeros(BUCKETS, np.float32)  # of texts with a term in each bucket
         self.texts = 0  # the number of texts so far
 
-    def add(self, terms: Terms, texts: int) -> None:
-        """Count the terms of new texts, of which there are ``texts``."""
-        if texts == 1:  # each term occurs once, and few of the buckets change
-            self.counts[terms[1]] += np.float32(1.0)
+    def add(self, texts: Sequence[str]) -> None:
+        """Count the terms of new texts."""
+        _, buckets = self._terms(texts)
+        if len(texts) == 1:  # each term occurs once, and few of the buckets change
+            self.counts[buckets] += np.float32(1.0)
         else:
-            self.counts += np.bincount(terms[1], minlength=BUCKETS).astype(np.float32)
-        self.texts += texts
+            self.counts += np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
+        self.texts += len(texts)
 
-    def weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
+    def shared(self, asked: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return how much one text shares with each of the others: the cosine of their terms, weighted by their rarity."""
+        owners, buckets = self._terms([asked, *texts])
+        first = np.searchsorted(owners, 1)
+        query, owners, buckets = buckets[:first], owners[first:] - 1, buckets[first:]
+        if not (len(buckets) and len(query)):
+            return np.zeros(len(texts), np.float32)
+        weights = self._weights(buckets)
+        in_query = np.zeros(BUCKETS, bool)
+        in_query[query] = True
+        found = np.bincount(owners, weights * in_query.take(buckets), minlength=len(texts))
+        norms = np.sqrt(np.bincount(owners, weights, minlength=len(texts)) * self._weights(query).sum(dtype=np.float64))
+        return (found / np.maximum(norms, 1e-9)).astype(np.float32)
+
+    def _weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the squared inverse document frequency of each bucket."""
         rarity = np.log((1.0 + self.texts) / (1.0 + self.counts.take(buckets))) + 1.0
         return (rarity * rarity).astype(np.float32)
-
-    def overlap(self, terms: Terms, n: int, query: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the cosine between a query and each of n texts, as vectors of terms that are weighted by their rarity."""
-        owners, buckets = terms
-        if not (len(buckets) and len(query)):
-            return np.zeros(n, np.float32)
-        weights = self.weights(buckets)
-        in_query = np.zeros(BUCKETS, bool)
-        in_query[query] = True
-        shared = np.bincount(owners, weights * in_query.take(buckets), minlength=n)
-        norms = np.sqrt(np.bincount(owners, weights, minlength=n) * self.weights(query).sum(dtype=np.float64))
-        return (shared / np.maximum(norms, 1e-9)).astype(np.float32)
-
-
-def shared_letters(asked: str, texts: Sequence[str], rarity: Rarity) -> NDArray[np.float32]:
-    """Return how many of its rare letter sequences one text shares with each of some other texts."""
-    owners, buckets = letter_terms([asked, *texts])
-    first = np.searchsorted(owners, 1)
-    return rarity.overlap((owners[first:] - 1, buckets[first:]), len(texts), buckets[:first])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends
 from cascade_memory.encoders.clusters import Lookup, SolutionClusters
-from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, shared_letters, word_terms
+from cascade_memory.encoders.lexical import Rarity, letter_terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 ENDS = ("opening", "closing")
@@ -38,7 +38,7 @@ class LightEncoder:
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup
         self.clusters = SolutionClusters(dimension, lookup)
-        self.words, self.letters, self.alignment = Rarity(), Rarity(), Alignment()
+        self.words, self.letters, self.alignment = Rarity(word_terms), Rarity(letter_terms), Alignment()
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that has seen no case."""
@@ -48,8 +48,8 @@ class LightEncoder:
         """Count the words of new cases and add them to the clusters of their solutions."""
         for start in range(0, len(cases), _BATCH):
             texts = [text[:TEXT_CHARS] for text in cases.texts[start : start + _BATCH]]
-            self.words.add(word_terms(texts), len(texts))
-            self.letters.add(letter_terms(texts), len(texts))
+            self.words.add(texts)
+            self.letters.add(texts)
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
 
@@ -63,16 +63,15 @@ class LightEncoder:
 
     def signals(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """Return each signal of each candidate, on a scale of its own."""
-        n = len(candidates)
-        texts = [query.text[:TEXT_CHARS], *(text[:TEXT_CHARS] for text in candidates.texts)]
-        asked, words, heads = _parts(word_terms([*texts, *candidates.heads]), n)
+        asked, texts = query.text[:TEXT_CHARS], [text[:TEXT_CHARS] for text in candidates.texts]
+        words, solution_words = np.split(self.words.shared(asked, [*texts, *candidates.heads]), 2)
         opening, closing = self._of_ends(query.text, candidates.texts)
         return {
             "similarity": similarity,
             "cluster": self.clusters.scores(query.vector, candidates.groups, candidates.vectors),
-            "words": self.words.overlap(words, n, asked),
-            "letters": shared_letters(texts[0], texts[1:], self.letters),
-            "solution words": self.words.overlap(heads, n, asked),
+            "words": words,
+            "letters": self.letters.shared(asked, texts),
+            "solution words": solution_words,
             "opening": opening,
             "closing": closing,
         }
@@ -82,7 +81,7 @@ class LightEncoder:
         if not self.alignment.weights.any() or not has_ends(asked):
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)
-        return [shared_letters(end, there, self.letters) for end, there in zip(ends_of(asked), others, strict=True)]
+        return [self.letters.shared(end, there) for end, there in zip(ends_of(asked), others, strict=True)]
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:
@@ -119,14 +118,6 @@ def _wrong_column(name: str, values: object, n: int) -> str | None:
     if not np.abs(column).max(initial=0.0) < _LARGEST:
         return f"the signal {name!r} has values that are nan, infinite, or beyond {_LARGEST:g}"
     return None
-
-
-def _parts(terms: Terms, n: int) -> tuple[NDArray[np.int32], Terms, Terms]:
-    """Separate the terms of the query, of the n candidates and of the n solutions."""
-    owners, buckets = terms
-    first, second = np.searchsorted(owners, [1, n + 1])
-    candidates = (owners[first:second] - 1, buckets[first:second])
-    return buckets[:first], candidates, (owners[second:] - (n + 1), buckets[second:])
 
 
 def standardised(columns: NDArray[np.float32]) -> NDArray[np.float32]:

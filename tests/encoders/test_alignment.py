@@ -36,8 +36,8 @@ def cases(n: int, order: str, seed: int = 0) -> Candidates:
 
 
 def weights_of(stored: Candidates) -> list[float]:
-    rarity, alignment = Rarity(), Alignment()
-    rarity.add(letter_terms(list(stored.texts)), len(stored))
+    rarity, alignment = Rarity(letter_terms), Alignment()
+    rarity.add(stored.texts)
     alignment.retain(stored, rarity)
     return [float(weight) for weight in alignment.weights]
 
@@ -53,9 +53,9 @@ def test_a_paragraph_counts_that_says_what_the_solution_is(order, opening, closi
 def test_a_few_cases_say_nothing_and_many_are_looked_at_now_and_then():
     assert weights_of(cases(1, "tgs")) == [0.0, 0.0]
     assert max(weights_of(cases(8, "gts"))) == 0.0
-    alignment, rarity = Alignment(), Rarity()
+    alignment, rarity = Alignment(), Rarity(letter_terms)
     stored = cases(2_000, "tgs")
-    rarity.add(letter_terms(list(stored.texts)), len(stored))
+    rarity.add(stored.texts)
     alignment.retain(stored, rarity)
     assert alignment.pairs < 16 * 1_100
     assert alignment.weights[0] > 0.75
@@ -63,8 +63,8 @@ def test_a_few_cases_say_nothing_and_many_are_looked_at_now_and_then():
 
 def test_one_by_one_or_all_at_once():
     stored = cases(40, "tgs")
-    rarity, one_by_one = Rarity(), Alignment()
-    rarity.add(letter_terms(list(stored.texts)), len(stored))
+    rarity, one_by_one = Rarity(letter_terms), Alignment()
+    rarity.add(stored.texts)
     for i in range(len(stored)):
         here = slice(i, i + 1)
         one_by_one.retain(

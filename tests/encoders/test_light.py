@@ -45,20 +45,18 @@ def test_words_are_hashed_one_by_one(text: str):
 
 
 def test_overlap_is_one_with_itself_zero_with_a_stranger_and_weighs_rare_words_more():
-    rarity = Rarity()
-    rarity.add(word_terms(["the cup", "the lamp", "the desk", "the fridge"]), 4)
-    query = word_terms(["the cup"])[1]
-    same, stranger, common, rare = rarity.overlap(word_terms(["the cup", "gold", "the lamp", "a cup"]), 4, query)
+    words = Rarity(word_terms)
+    words.add(["the cup", "the lamp", "the desk", "the fridge"])
+    same, stranger, common, rare = words.shared("the cup", ["the cup", "gold", "the lamp", "a cup"])
     assert same == np.float32(1.0)
     assert stranger == 0.0
     assert common < rare
 
 
 def test_overlap_of_nothing_is_nothing():
-    rarity = Rarity()
-    nothing = word_terms(["", "!"])
-    assert rarity.overlap(nothing, 2, word_terms(["cup"])[1]).tolist() == [0.0, 0.0]
-    assert rarity.overlap(word_terms(["cup"]), 1, nothing[1]).tolist() == [0.0]
+    words = Rarity(word_terms)
+    assert words.shared("cup", ["", "!"]).tolist() == [0.0, 0.0]
+    assert words.shared("!", ["cup"]).tolist() == [0.0]
 
 
 def test_more_texts_than_fit_one_call_are_split():

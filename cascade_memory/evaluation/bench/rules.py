@@ -26,16 +26,15 @@ class WordsEncoder(CosineEncoder):
     identity = "benchmark-words"
 
     def __init__(self) -> None:
-        self._rarity = Rarity()
+        self._words = Rarity(word_terms)
 
     def retain(self, cases: Candidates) -> None:
         """Count the words of new cases."""
-        self._rarity.add(word_terms(list(cases.texts)), len(cases))
+        self._words.add(cases.texts)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Compute a column of cosines and a column of word similarities."""
-        words = self._rarity.overlap(word_terms(list(candidates.texts)), len(candidates), word_terms([query.text])[1])
-        return np.stack([similarity, words], axis=1)
+        return np.stack([similarity, self._words.shared(query.text, candidates.texts)], axis=1)
 
 
 class StaticRule(SimilarityPolicy):
