@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.checked import USUAL, taken, taken_precision
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
-from cascade_memory.bandit.inverses import Cholesky, ShermanMorrison
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
-from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.posterior import Cholesky, Posterior, ShermanMorrison
 from cascade_memory.bandit.similarity import best_first, plain_choice
 from cascade_memory.bandit.window import Window, taken_pairs
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State

@@ -1,13 +1,123 @@
-"""A Gaussian belief about linear weights: theta ~ N(mean, precision^-1)."""
+"""A Gaussian belief about linear weights: theta ~ N(mean, A^-1), and two ways to keep A^-1 up to date while A grows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.bandit.inverses import Inverse, ShermanMorrison
 from cascade_memory.ports.policy import Floats
+
+_BLOCK = 64
+
+
+class Inverse(Protocol):
+    """The inverse of a symmetric positive definite matrix A in some representation; immutable."""
+
+    def quadratic(self, rows: Floats) -> Floats:
+        """Compute ``x' A^-1 x`` for each row x."""
+        ...
+
+    def grown(self, x: Floats, weight: float, precision: Floats) -> Inverse:
+        """Return the representation for ``precision``, which is the old matrix plus ``weight * x x'``."""
+        ...
+
+    @staticmethod
+    def of(precision: Floats) -> Inverse:
+        """Compute this representation of a matrix from scratch."""
+        ...
+
+    def sampled(self, noise: Floats) -> Floats:
+        """Turn standard normal noise into a draw from N(0, A^-1)."""
+        ...
+
+
+class ShermanMorrison:
+    """A^-1 itself, with rank-one updates: O(d^2) each. Rounding errors add up, so now and then A is inverted again.
+
+    >>> ShermanMorrison(np.eye(2) / 2.0).quadratic(np.array([[2.0, 0.0]]))
+    array([2.])
+    """
+
+    __slots__ = ("_covariance", "_updates")
+
+    REFACTOR_EVERY = 512
+
+    def __init__(self, covariance: Floats, updates: int = 0) -> None:
+        self._covariance, self._updates = covariance, updates
+
+    def quadratic(self, rows: Floats) -> Floats:
+        """Compute ``x' A^-1 x`` for each row x."""
+        return np.einsum("nd,nd->n", rows @ self._covariance, rows)
+
+    def grown(self, x: Floats, weight: float, precision: Floats) -> ShermanMorrison:
+        """Update A^-1 by the Sherman-Morrison formula; every 512th time, invert ``precision`` instead."""
+        if self._updates + 1 >= self.REFACTOR_EVERY:
+            return self.of(precision)
+        direction = self._covariance @ x
+        shrunk = np.outer(direction, direction) * (weight / (1.0 + weight * (x @ direction)))
+        return ShermanMorrison(self._covariance - shrunk, self._updates + 1)
+
+    @staticmethod
+    def of(precision: Floats) -> ShermanMorrison:
+        """Invert the matrix."""
+        return ShermanMorrison(np.linalg.inv(precision))
+
+    def sampled(self, noise: Floats) -> Floats:
+        """Multiply the noise by the Cholesky factor of A^-1."""
+        return np.linalg.cholesky(self._covariance) @ noise
+
+
+class Cholesky:
+    """The triangular factor of A, computed when it is first needed: O(d^3 / 3), and rounding errors do not add up.
+
+    >>> Cholesky(2.0 * np.eye(2)).quadratic(np.array([[2.0, 0.0]]))
+    array([2.])
+    """
+
+    __slots__ = ("_factor", "_precision")
+
+    def __init__(self, precision: Floats) -> None:
+        self._precision = precision
+        self._factor: Floats | None = None  # needs no lock: two threads would compute the same factor
+
+    def quadratic(self, rows: Floats) -> Floats:
+        """Compute ``|L^-1 x|^2`` for each row x, where ``A = L L'``."""
+        return (solve_lower(self._lower(), np.ascontiguousarray(rows.T)) ** 2).sum(axis=0)
+
+    def grown(self, x: Floats, weight: float, precision: Floats) -> Cholesky:
+        """Keep the new matrix; its factor is computed when it is first needed."""
+        del x, weight
+        return Cholesky(precision)
+
+    @staticmethod
+    def of(precision: Floats) -> Cholesky:
+        """Keep the matrix; its factor is computed when it is first needed."""
+        return Cholesky(precision)
+
+    def sampled(self, noise: Floats) -> Floats:
+        """Solve ``L' x = noise``: the covariance of x is A^-1."""
+        return np.linalg.solve(self._lower().T, noise)
+
+    def _lower(self) -> Floats:
+        if self._factor is None:
+            self._factor = np.linalg.cholesky(self._precision)
+        return self._factor
+
+
+def solve_lower(lower: Floats, right: Floats) -> Floats:
+    """Solve ``L x = b`` for each column b by forward substitution, a block of rows at a time.
+
+    >>> solve_lower(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([[2.0], [3.0]])).ravel()
+    array([1., 2.])
+    """
+    solved = np.array(right, np.float64)
+    for start in range(0, len(lower), _BLOCK):
+        end = start + _BLOCK
+        solved[start:end] -= lower[start:end, :start] @ solved[:start]
+        solved[start:end] = np.linalg.solve(lower[start:end, start:end], solved[start:end])
+    return solved
 
 
 class Posterior:
