@@ -24,7 +24,7 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.stores.chroma import ChromaFolder
-from cascade_memory.stores.tiered import TieredIndex
+from cascade_memory.stores.index import TieredIndex
 from cascade_memory.testing import (
     CaseIndexContract,
     CaseMirrorContract,

@@ -38,7 +38,7 @@ from cascade_memory.ports.solution_matcher import SolutionMatcher
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.chroma_server import ChromaServer, parsed
-from cascade_memory.stores.tiered import TieredIndex
+from cascade_memory.stores.index import TieredIndex
 from cascade_memory.visible import visible
 
 CHROMA, LOCK = "chroma", "owner.lock"

@@ -28,7 +28,7 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.memory.memory import Memory
 from cascade_memory.snapshots import SnapshotStore
-from cascade_memory.stores.tiered import TieredIndex
+from cascade_memory.stores.index import TieredIndex
 
 HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "40"))  # of each kind; .ci/matrix tries thousands
 DIMENSION = 8

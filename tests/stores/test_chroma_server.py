@@ -120,7 +120,7 @@ def test_two_memories_on_one_server_do_not_see_each_other(tmp_path: Path, server
 
 
 def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path: Path, server: Server, monkeypatch):
-    monkeypatch.setattr("cascade_memory.stores.tiered.EXACT_LIMIT", 10)
+    monkeypatch.setattr("cascade_memory.stores.index.EXACT_LIMIT", 10)
     monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:
         state_of(memory).index.exact_limit = 10
