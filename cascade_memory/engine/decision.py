@@ -1,41 +1,61 @@
-"""The decision of a recall, the ledger row that records it, and the ``Recall`` that the caller gets."""
+"""Decides on a recall: finds candidates, chooses among them, and builds the row for the ledger and the caller's ``Recall``."""
 
 from __future__ import annotations
 
 import math
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.recall import Recalled
-from cascade_memory.cycle.select import Selection
+from cascade_memory.cycle.recall import Recalled, recall
+from cascade_memory.cycle.select import Selection, select
+from cascade_memory.domain.calculating import calculating
+from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import RecallRequest
-from cascade_memory.ports.ledger import Ledger
+from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Choice, Slate
 
+_PLAIN = CosineEncoder()  # a search needs no more
+_SEARCH = Exposure(abstain=False)
 _NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """What one recall found and chose, and the id under which it was recorded."""
+    """The choice of one recall, the row that records it, and what the caller gets."""
 
-    id: str
+    selection: Selection
+    row: RecallRecord
+    recall: Recall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Chosen:
+    """What was found and chosen for a request, and how: the row and the ``Recall`` are built from it."""
+
+    request: RecallRequest
+    query: Query
+    namespace_id: int
     episode_id: str
+    arm: str
     recalled: Recalled
     selection: Selection
     policy: str
     rewards: int
     encoder: str
-    arm: str = "live"
-    opinion: Opinion | None = None
+    opinion: Opinion | None
 
     @property
     def shows(self) -> bool:
@@ -44,40 +64,224 @@ class Decision:
         return self.arm == "live" and choice is not None and not choice.abstained
 
 
-def recall_record(
-    request: RecallRequest, vector: NDArray[np.float32], decision: Decision, namespace: int, *, with_features: bool
-) -> RecallRecord:
+class Decider:
+    """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, records its own choice.
+
+    ``ranker_failed`` is told why similarity chose instead.
+    """
+
+    def __init__(self, parts: Parts, candidates: int, ranker_failed: Callable[[str], object]) -> None:
+        self._parts, self._candidates, self._ranker_failed = parts, candidates, ranker_failed
+
+    def decide(self, request: RecallRequest, query: Query, state: NamespaceState) -> Decision:
+        """Find candidates, choose among them, and look up the cases that are shown."""
+        chosen = self._choose(request, query, state)
+        if chosen.selection.failure is not None:
+            self._ranker_failed(chosen.selection.failure)
+        found = self._view(chosen)
+        row = _row(chosen, found.id, with_features=self._parts.ranker.writes_features)
+        return Decision(selection=chosen.selection, row=row, recall=found)
+
+    # -- the choice --------------------------------------------------------------------------------------------------
+
+    def _choose(self, request: RecallRequest, query: Query, state: NamespaceState) -> _Chosen:
+        """Find candidates, then choose; a search chooses by similarity alone."""
+        episode_id = request.episode_id or str(uuid.uuid4())
+        arm = "live" if request.search else self._arm(request, episode_id)
+        exposure = _SEARCH if request.search else request.exposure
+        size = max(self._candidates, request.k)
+        with calculating():
+            recalled = recall(
+                query,
+                index=state.index,
+                ledger=self._parts.ledger,
+                size=size,
+                among=self._among(state, request.where, None if request.search else size),
+                verified_after=_verified_after(state.limits),
+            )
+            encoder, learned = state.learner.now
+            policy = self._parts.fallback if request.search else learned
+            seed = state.seed()
+            selection = select(
+                query,
+                recalled.candidates,
+                recalled.similarity,
+                encoder=_PLAIN if request.search else encoder,
+                policy=policy,
+                fallback=self._parts.fallback,
+                k=request.k,
+                exposure=exposure,
+                seed=seed,
+            )
+            opinion = None
+            if state.shadow is not None and not request.search:
+                choice = selection.choice
+                opinion = state.shadow.opinion(query, recalled, choice, request.k, abstain=exposure.abstain, seed=seed)
+        return _Chosen(
+            request=request,
+            query=query,
+            namespace_id=state.namespace_id,
+            episode_id=episode_id,
+            arm=arm,
+            recalled=recalled,
+            selection=selection,
+            policy=policy.name,
+            rewards=policy.rewards,
+            encoder=state.learner.identity,
+            opinion=opinion,
+        )
+
+    def _arm(self, request: RecallRequest, episode_id: str) -> str:
+        """Return the arm of an existing or new episode; raise if the episode takes no recalls."""
+        episode = None if request.episode_id is None else self._parts.ledger.episodes.one(episode_id)
+        if episode is None:
+            return request.exposure.arm_of(episode_id)
+        if episode.namespace != request.namespace:
+            raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace")
+        if episode.status != "open":
+            raise EpisodeClosed(f"episode {episode_id!r} is {episode.status}; open another one to recall again")
+        return episode.arm
+
+    def _among(self, state: NamespaceState, where: object | None, newest: int | None) -> NDArray[np.int64] | None:
+        """Return the keys of the cases to choose from, None for all; at most the ``newest`` ones if the ranker sets a limit."""
+        ledger = self._parts.ledger
+        among = None if where is None else ledger.filtered(state.namespace_id, where)
+        if self._parts.ranker.newest and newest is not None:
+            return ledger.newest(state.namespace_id, newest) if among is None else among[-newest:]
+        return among
+
+    # -- what the caller gets ----------------------------------------------------------------------------------------
+
+    def _view(self, chosen: _Chosen) -> Recall:
+        request, choice, features = chosen.request, chosen.selection.choice, self._parts.ranker.features
+        return Recall(
+            id=str(uuid.uuid4()),
+            episode_id=chosen.episode_id,
+            namespace=request.namespace,
+            query=request.query,
+            cases=self._shown(chosen),
+            abstained=choice is not None and choice.abstained and chosen.arm == "live",
+            arm=chosen.arm,
+            template=request.template,
+            explainer=lambda: _explanation(chosen, features),  # it must not keep the parts of a closed memory alive
+        )
+
+    def _shown(self, chosen: _Chosen) -> tuple[RecalledCase, ...]:
+        choice, slate = chosen.selection.choice, chosen.selection.slate
+        if choice is None or not chosen.shows:
+            return ()
+        keys = [int(key) for key in chosen.recalled.candidates.keys[choice.chosen]]
+        stored = self._parts.ledger.cases.by_key(keys)
+        return tuple(
+            RecalledCase(
+                id=case.id,
+                query=case.query,
+                solution=case.solution,
+                metadata=case.metadata,
+                similarity=float(slate.similarity[i]),
+                utility=float(choice.utility[i]),
+                uncertainty=float(choice.uncertainty[i]),
+                score=float(choice.score[i]),
+            )
+            for i, key in zip(choice.chosen.tolist(), keys, strict=True)
+            if (case := stored.get(key)) is not None  # if it is None, another process has just forgotten the case
+        )
+
+
+def _verified_after(limits: Limits | None) -> float:
+    """Return the time since which a case must have been verified to be recalled."""
+    return 0.0 if limits is None or limits.ttl is None else time.time() - limits.ttl
+
+
+def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecord:
     """Build the ledger row of a recall: everything for a recall that is learned from, for a search only what was shown."""
-    slate, choice, search = decision.selection.slate, decision.selection.choice, request.search
+    request, slate, choice = chosen.request, chosen.selection.slate, chosen.selection.choice
     shown = np.zeros(0, np.int64) if choice is None else choice.chosen
-    kept = shown if search else slice(None)
+    kept = shown if request.search else slice(None)
     return RecallRecord(
-        id=decision.id,
-        episode_id=None if search else decision.episode_id,
-        namespace=namespace,
+        id=recall_id,
+        episode_id=None if request.search else chosen.episode_id,
+        namespace=chosen.namespace_id,
         query=request.query,
-        vector=vector,
-        kind="search" if search else "recall",
+        vector=chosen.query.vector,
+        kind="search" if request.search else "recall",
         k=request.k,
         at=time.time(),
-        policy=decision.policy,
+        policy=chosen.policy,
         policy_version=0 if choice is None else choice.version,
-        encoder=decision.encoder,
-        candidates=decision.recalled.candidates.keys[kept],
+        encoder=chosen.encoder,
+        candidates=chosen.recalled.candidates.keys[kept],
         groups=slate.groups[kept],
-        features=_NOTHING if search or not with_features else np.asarray(slate.features, np.float32),
+        features=_NOTHING if request.search or not with_features else np.asarray(slate.features, np.float32),
         numbers=_NOTHING if choice is None else _numbers(slate, choice)[kept],
-        chosen=np.arange(len(shown)) if search else shown,
-        shown=decision.shows,
+        chosen=np.arange(len(shown)) if request.search else shown,
+        shown=chosen.shows,
         baseline=math.nan if choice is None else choice.baseline,
-        context=_NOTHING if search or choice is None else np.asarray(choice.context, np.float32),
-        arm=decision.arm,
+        context=_NOTHING if request.search or choice is None else np.asarray(choice.context, np.float32),
+        arm=chosen.arm,
         holdout=request.exposure.holdout,
         thread=request.thread_id,
-        shadow=decision.opinion,
+        shadow=chosen.opinion,
         metadata=request.metadata,
         opens_episode=request.episode_id is None,
     )
+
+
+def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
+    numbers = np.empty((len(slate), len(Column)), np.float32)
+    numbers[:, Column.SIMILARITY] = slate.similarity
+    numbers[:, Column.VALUE] = choice.value
+    numbers[:, Column.UNCERTAINTY] = choice.uncertainty
+    numbers[:, Column.SCORE] = choice.score
+    numbers[:, Column.UTILITY] = choice.utility
+    numbers[:, Column.PROPENSITY] = choice.propensity
+    return numbers
+
+
+def _explanation(chosen: _Chosen, features: tuple[str, ...]) -> Explanation:
+    choice = chosen.selection.choice
+    return Explanation(
+        candidates=_candidates(chosen),
+        abstained=choice is not None and choice.abstained,
+        baseline=math.nan if choice is None else choice.baseline,
+        rewards=chosen.rewards,
+        policy=chosen.policy,
+        feature_names=(*features, "record"),
+        arm=chosen.arm,
+    )
+
+
+def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
+    choice, slate = chosen.selection.choice, chosen.selection.slate
+    if choice is None:
+        return ()
+    best = {int(i) for i in choice.chosen}
+    columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
+    standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing
+    parts = (
+        np.zeros((len(slate), 0)) if choice.contributions is None else np.column_stack([choice.contributions, standing[:, 2]])
+    )
+    rows = zip(*(column.tolist() for column in (*columns, *standing.T)), parts.tolist(), strict=True)
+    return tuple(
+        Candidate(
+            id=chosen.recalled.ids[i],
+            query=chosen.recalled.candidates.texts[i],
+            similarity=similarity,
+            value=value,
+            uncertainty=uncertainty,
+            score=score,
+            utility=utility,
+            chosen=i in best,
+            contributions=tuple(contributions),
+            tried=tried,
+            succeeded=succeeded,
+            record=record,
+        )
+        for i, (similarity, value, uncertainty, score, utility, tried, succeeded, record, contributions) in enumerate(rows)
+    )
+
+
+# -- without a decision ------------------------------------------------------------------------------------------------
 
 
 def proposal_record(
@@ -109,36 +313,6 @@ def proposal_record(
     )
 
 
-def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
-    numbers = np.empty((len(slate), len(Column)), np.float32)
-    numbers[:, Column.SIMILARITY] = slate.similarity
-    numbers[:, Column.VALUE] = choice.value
-    numbers[:, Column.UNCERTAINTY] = choice.uncertainty
-    numbers[:, Column.SCORE] = choice.score
-    numbers[:, Column.UTILITY] = choice.utility
-    numbers[:, Column.PROPENSITY] = choice.propensity
-    return numbers
-
-
-# -- what the caller gets ------------------------------------------------------------------------------------------------
-
-
-def recall_view(decision: Decision, request: RecallRequest, ledger: Ledger, features: tuple[str, ...]) -> Recall:
-    """Build the public ``Recall``: the cases that are shown, and why."""
-    choice = decision.selection.choice
-    return Recall(
-        id=decision.id,
-        episode_id=decision.episode_id,
-        namespace=request.namespace,
-        query=request.query,
-        cases=_shown(decision, ledger),
-        abstained=choice is not None and choice.abstained and decision.arm == "live",
-        arm=decision.arm,
-        template=request.template,
-        explainer=lambda: _explanation(decision, features),
-    )
-
-
 def failed_recall(request: RecallRequest, error: str) -> Recall:
     """Build a recall without cases that names the error."""
     nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
@@ -152,69 +326,4 @@ def failed_recall(request: RecallRequest, error: str) -> Recall:
         error=error,
         template=request.template,
         explainer=lambda: nothing,
-    )
-
-
-def _shown(decision: Decision, ledger: Ledger) -> tuple[RecalledCase, ...]:
-    choice, slate = decision.selection.choice, decision.selection.slate
-    if choice is None or not decision.shows:
-        return ()
-    keys = [int(key) for key in decision.recalled.candidates.keys[choice.chosen]]
-    stored = ledger.cases.by_key(keys)
-    return tuple(
-        RecalledCase(
-            id=case.id,
-            query=case.query,
-            solution=case.solution,
-            metadata=case.metadata,
-            similarity=float(slate.similarity[i]),
-            utility=float(choice.utility[i]),
-            uncertainty=float(choice.uncertainty[i]),
-            score=float(choice.score[i]),
-        )
-        for i, key in zip(choice.chosen.tolist(), keys, strict=True)
-        if (case := stored.get(key)) is not None  # if it is None, another process has just forgotten the case
-    )
-
-
-def _explanation(decision: Decision, features: tuple[str, ...]) -> Explanation:
-    choice = decision.selection.choice
-    return Explanation(
-        candidates=_candidates(decision),
-        abstained=choice is not None and choice.abstained,
-        baseline=math.nan if choice is None else choice.baseline,
-        rewards=decision.rewards,
-        policy=decision.policy,
-        feature_names=(*features, "record"),
-        arm=decision.arm,
-    )
-
-
-def _candidates(decision: Decision) -> tuple[Candidate, ...]:
-    choice, slate = decision.selection.choice, decision.selection.slate
-    if choice is None:
-        return ()
-    best = {int(i) for i in choice.chosen}
-    columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
-    standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing
-    parts = (
-        np.zeros((len(slate), 0)) if choice.contributions is None else np.column_stack([choice.contributions, standing[:, 2]])
-    )
-    rows = zip(*(column.tolist() for column in (*columns, *standing.T)), parts.tolist(), strict=True)
-    return tuple(
-        Candidate(
-            id=decision.recalled.ids[i],
-            query=decision.recalled.candidates.texts[i],
-            similarity=similarity,
-            value=value,
-            uncertainty=uncertainty,
-            score=score,
-            utility=utility,
-            chosen=i in best,
-            contributions=tuple(contributions),
-            tried=tried,
-            succeeded=succeeded,
-            record=record,
-        )
-        for i, (similarity, value, uncertainty, score, utility, tried, succeeded, record, contributions) in enumerate(rows)
     )

@@ -24,8 +24,7 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
-from cascade_memory.engine.decide import Decider
-from cascade_memory.engine.decision import recall_record, recall_view
+from cascade_memory.engine.decision import Decider
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.learner_thread import LearnerThread
@@ -54,7 +53,7 @@ class Engine:
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
         self._limits = limits
-        self._decider = Decider(parts, candidates)
+        self._decider = Decider(parts, candidates, self._note_ranker_failure)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -227,6 +226,11 @@ class Engine:
         self.last_error = visible(f"{step}: {type(error).__name__}: {error}")  # the message may quote a case
         _log.warning("%s failed", step, exc_info=error)
 
+    def _note_ranker_failure(self, failure: str) -> None:
+        """Count a recall in which similarity chose, since the ranker failed."""
+        self.failures["rank"] += 1
+        self.last_error = f"rank: {failure}"
+
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
     def recall(self, request: RecallRequest) -> Recall:
@@ -250,18 +254,13 @@ class Engine:
             self._learn_from_news()
         seq = self._follower.seq
         decision = self._decider.decide(request, Query(text=request.query, vector=vector), state)
-        choice, failure = decision.selection.choice, decision.selection.failure
-        if failure is not None:
-            self.failures["rank"] += 1
-            self.last_error = f"rank: {failure}"
-        entry = recall_record(request, vector, decision, state.namespace_id, with_features=parts.ranker.writes_features)
-        found = recall_view(decision, request, parts.ledger, parts.ranker.features)
-        left = attempt.show(found)
-        written = None
-        if choice is not None and entry.shown and failure is None and not request.search and self.learning != "off":
-            written = functools.partial(state.learner.expect, slate=decision.selection.slate, choice=choice)
-        unwritten = self.recording.write(entry, left, seq, written)
-        return found if unwritten is None or request.search else unrecorded(found, unwritten)
+        left = attempt.show(decision.recall)
+        written, selection, choice = None, decision.selection, decision.selection.choice
+        learns = selection.failure is None and not request.search and self.learning != "off"
+        if learns and choice is not None and decision.row.shown:
+            written = functools.partial(state.learner.expect, slate=selection.slate, choice=choice)
+        unwritten = self.recording.write(decision.row, left, seq, written)
+        return decision.recall if unwritten is None or request.search else unrecorded(decision.recall, unwritten)
 
     def reward(
         self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None

@@ -92,9 +92,9 @@ class NamespaceState:
         """The current policy; replaced after outcomes were taken back."""
         return self.learner.policy
 
-    def seed(self) -> tuple[int, int]:
+    def seed(self) -> int:
         """Return the seed of the next choice: the same sequence of recalls draws the same random numbers."""
-        return self.namespace_id, next(self._draws)
+        return self.namespace_id * 2_654_435_761 + next(self._draws)
 
     @property
     def busy(self) -> bool:
@@ -224,10 +224,6 @@ class NamespaceState:
         most = None if self.limits is None else self.limits.max_cases
         too_many = most is not None and self.index.count > most
         return too_many or (self._ages and time.monotonic() >= self.next_look)
-
-    def verified_after(self) -> float:
-        """Return the time since which a case must have been verified to be recalled."""
-        return 0.0 if self.limits is None or self.limits.ttl is None else time.time() - self.limits.ttl
 
     def tidy(self) -> None:
         """Expire and evict cases as the limits demand; the log tells every process, and this state too."""
