@@ -15,7 +15,7 @@ from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.messages import answer_in, text_of
-from cascade_memory.langchain.run_tree import Root, RunTree, ToolCall
+from cascade_memory.langchain.run_tree import RunTree, ToolCall
 from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
 
@@ -36,24 +36,8 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._tree = RunTree()
+        self.runs = RunTree()  # the recalls of the retriever, the middleware and the nodes find their episode in it
         self._closing = Closing(memory)
-
-    # -- called by recalls -------------------------------------------------------------------------------------------
-
-    def join(self, run_id: UUID | None, metadata: dict[str, Any] | None) -> Root | None:
-        """Return the root that a recall below this run belongs to, and mark the root as recalled for."""
-        return self._tree.join(run_id, metadata)
-
-    def claim(self, run_id: UUID | None, metadata: dict[str, Any]) -> str | None:
-        """Return the id for the first episode of the outermost run, only once; None if it has one, or the run is unknown."""
-        return self._tree.claim(run_id, metadata)
-
-    def adopt(self, run_id: UUID | None, metadata: dict[str, Any], episode_id: str, namespace: str | None) -> None:
-        """Watch an episode that the middleware or a node will end; if its run fails before, the handler ends it."""
-        found = self._tree.find(run_id, metadata)
-        if found is not None:
-            found.root.adopted.append((episode_id, namespace))
 
     # -- runs begin --------------------------------------------------------------------------------------------------
 
@@ -70,7 +54,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         """Record a chain, a graph or a node. The outermost one begins an episode; a graph may resume an interrupted one."""
         with fail_open(self._memory, "callback"):
             block = block_around(self._memory)
-            run, is_new = self._tree.start(run_id, parent_run_id, metadata, is_chain=True, block=block)
+            run, is_new = self.runs.start(run_id, parent_run_id, metadata, is_chain=True, block=block)
             if run is None or not is_new or run.tool is not None or run.root.block is not None:
                 return
             if isinstance(inputs, Command):
@@ -94,7 +78,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     ) -> None:
         """Record a tool call; calls that a tool makes itself are part of that tool call."""
         with fail_open(self._memory, "callback"):
-            run, _ = self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
+            run, _ = self.runs.start(run_id, parent_run_id, metadata, is_chain=False)
             if run is None or run.tool is not None:
                 return
             name = str((serialized or {}).get("name") or more.get("name") or "tool")
@@ -118,7 +102,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     ) -> None:
         """Record a run that has no steps of its own."""
         with fail_open(self._memory, "callback"):
-            self._tree.start(run_id, parent_run_id, metadata, is_chain=False)
+            self.runs.start(run_id, parent_run_id, metadata, is_chain=False)
 
     on_chat_model_start = on_llm_start = on_retriever_start = _noted
 
@@ -127,7 +111,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Record what the model said before it called a tool."""
         with fail_open(self._memory, "callback"):
-            run = self._tree.find(run_id)
+            run = self.runs.find(run_id)
             if run is None or run.tool is not None:
                 return
             for generation in [one for batch in response.generations for one in batch][:1]:
@@ -141,17 +125,17 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record the tool's answer."""
         with fail_open(self._memory, "callback"):
-            run = self._tree.find(run_id)
+            run = self.runs.find(run_id)
             if run is not None and run.tool is not None and not run.tool.observation:
                 run.tool.observation = answer_in(output)
                 run.tool.own = run.tool.own or is_rendered(run.tool.observation)
                 run.tool.failed = getattr(output, "status", None) == "error"
-            self._tree.end(run_id)
+            self.runs.end(run_id)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Record how the tool failed; an interrupt is not a failure."""
         with fail_open(self._memory, "callback"):
-            run = self._tree.find(run_id)
+            run = self.runs.find(run_id)
             if run is not None and run.tool is not None:
                 if isinstance(error, GraphInterrupt):
                     # The call starts again when it is resumed.
@@ -162,7 +146,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     def on_interrupt(self, event: Any) -> None:
         """Record that the graph waits for a person: the end of this run is not the end of the episode."""
         with fail_open(self._memory, "callback"):
-            run = self._tree.find(event.run_id)
+            run = self.runs.find(event.run_id)
             if run is not None and run.tool is None:  # a graph inside a tool handles its own interrupts
                 run.root.interrupted = True
 
@@ -176,14 +160,14 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         """End the episode if this was the outermost run. A cancelled or abandoned run is no evidence about the cases."""
         if isinstance(error, GraphInterrupt):  # ``on_interrupt`` is not called for a handler attached by ``attach()``
             with fail_open(self._memory, "callback"):
-                run = self._tree.find(run_id)
+                run = self.runs.find(run_id)
                 if run is not None and run.tool is None:
                     run.root.interrupted = True
         self._ended(run_id, status_of(error), None)
 
     def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
         with fail_open(self._memory, "callback"):
-            root = self._tree.end(run_id)
+            root = self.runs.end(run_id)
             if root is not None:
                 self._closing.close(root, status, outputs)
 
@@ -196,7 +180,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     @property
     def open_runs(self) -> int:
         """The number of runs being watched: 0 if nothing is running."""
-        return len(self._tree)
+        return len(self.runs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeCallbackHandler:
         """Return this same object: configurations are copied, but the runs being watched are not."""

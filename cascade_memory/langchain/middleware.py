@@ -116,13 +116,13 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         callbacks: Any = config.get("callbacks")
         run_id = getattr(callbacks, "parent_run_id", None)
         # The episode gets the id of the outermost run, or else a run id that the caller chose for this run.
-        wanted = self._handler.claim(run_id, fields) or getattr(info, "run_id", None)
+        wanted = self._handler.runs.claim(run_id, fields) or getattr(info, "run_id", None)
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
         recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, metadata)
         if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session:
-            self._handler.adopt(run_id, fields, recall.episode_id, namespace)
+            self._handler.runs.adopt(run_id, fields, recall.episode_id, namespace)
         episode = {
             "id": recall.episode_id,
             "query": task,

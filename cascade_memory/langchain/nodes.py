@@ -70,7 +70,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         if recall.error is not None and not recall.cases:
             return {}
         callbacks: Any = config.get("callbacks")
-        handler.adopt(getattr(callbacks, "parent_run_id", None), {}, recall.episode_id, None)
+        handler.runs.adopt(getattr(callbacks, "parent_run_id", None), {}, recall.episode_id, None)
         return {"id": recall.episode_id, "query": task, "context": recall.render(), "anchor": anchor}
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:

@@ -131,7 +131,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         of_episode = fields.get(METADATA_KEY)
         recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=of_episode)
         around = active_episode(self._engine)
-        root = self._handler.join(run_id, fields)
+        root = self._handler.runs.join(run_id, fields)
         if around is not None:
             return around.join(recall)
         episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)

@@ -120,13 +120,19 @@ class RunTree:
         return found.root
 
     def claim(self, run_id: UUID | None, metadata: Mapping[str, Any]) -> str | None:
-        """Return the id of a root's episode, only once; None also if there was a recall below the root already."""
+        """Return the id for the first episode of the outermost run, only once; None if it has one, or the run is unknown."""
         found = self.find(run_id, metadata)
         with self._lock:
             if found is None or found.root.opened or found.root.claimed:
                 return None
             found.root.claimed = True
             return found.root.episode_id
+
+    def adopt(self, run_id: UUID | None, metadata: Mapping[str, Any], episode_id: str, namespace: str | None) -> None:
+        """Watch an episode that the middleware or a node will end; if its run fails before, the handler ends it."""
+        found = self.find(run_id, metadata)
+        if found is not None:
+            found.root.adopted.append((episode_id, namespace))
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
         """Return a recorded run, or a new one below the only root that its metadata can mean."""

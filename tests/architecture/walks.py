@@ -106,7 +106,7 @@ def _reward(memory: Any) -> Walk:
     memory.callback.on_chain_start({}, {"input": "cool some mug"}, run_id=run)
     memory.callback.on_retriever_start({}, "cool some mug", run_id=step, parent_run_id=run)
     memory.invoke("cool some mug", {"metadata": {"cascade_episode_id": str(run)}})
-    memory.callback.join(step, {})
+    memory.callback.runs.join(step, {})
     return walk_of(lambda: memory.callback.on_chain_end({"output": "put it into the fridge"}, run_id=run))
 
 

@@ -92,7 +92,7 @@ def test_the_same_handler_attached_twice_pays_once(judged: CascadeMemory):
 def test_a_run_announced_twice_keeps_what_happened_in_between(judged: CascadeMemory):
     run_id = uuid.uuid4()
     judged.callback.on_chain_start({}, {}, run_id=run_id)
-    recall = judged.engine.recall("2 + 3", episode_id=judged.callback.join(run_id, {}).episode_id)
+    recall = judged.engine.recall("2 + 3", episode_id=judged.callback.runs.join(run_id, {}).episode_id)
     judged.callback.on_chain_start({}, {}, run_id=run_id)
     judged.callback.on_chain_end({"output": "5"}, run_id=run_id)
     judged.callback.on_chain_end({"output": "4"}, run_id=run_id)

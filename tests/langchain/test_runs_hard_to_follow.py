@@ -68,10 +68,10 @@ def test_a_stray_run_is_attached_by_its_thread_only_if_that_leaves_no_doubt(judg
     first, second = uuid.uuid4(), uuid.uuid4()
     handler.on_chain_start({}, {}, run_id=first, metadata={"thread_id": "a"})
     handler.on_chain_start({}, {}, run_id=second, metadata={"thread_id": "a"})
-    assert handler.join(uuid.uuid4(), {"thread_id": "a"}) is None, "two runs: never guess"
-    assert handler.join(uuid.uuid4(), {}) is None
+    assert handler.runs.join(uuid.uuid4(), {"thread_id": "a"}) is None, "two runs: never guess"
+    assert handler.runs.join(uuid.uuid4(), {}) is None
     handler.on_chain_end({}, run_id=second)
-    found = handler.join(uuid.uuid4(), {"thread_id": "a"})
+    found = handler.runs.join(uuid.uuid4(), {"thread_id": "a"})
     assert found is not None
     assert found.run_id == first
     handler.on_chain_end({}, run_id=first)
