@@ -14,8 +14,18 @@ from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.records import Unkept
-from cascade_memory.domain.validation import check_callable, check_duration, check_k, check_namespace, check_reward
+from cascade_memory.domain.validation import (
+    check_callable,
+    check_duration,
+    check_id,
+    check_k,
+    check_metadata,
+    check_namespace,
+    check_query,
+    check_reward,
+)
 from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
 from cascade_memory.insight.measuring import report_of
 from cascade_memory.insight.plot import plot_rewards
@@ -209,6 +219,34 @@ class Handle:
         self._engine.check()
         return self._engine
 
+    def _request(
+        self,
+        query: object,
+        *,
+        k: object,
+        namespace: object,
+        where: object,
+        episode_id: object = None,
+        thread_id: object = None,
+        metadata: object = None,
+        search: bool = False,
+    ) -> RecallRequest:
+        """Check what the user asks for in an open memory; the defaults of this handle fill the rest."""
+        self._open()
+        return RecallRequest(
+            query=check_query(query),
+            k=self._k if k is None else check_k(k),
+            namespace=self._in(namespace),
+            where=where,
+            episode_id=None if episode_id is None else check_id(episode_id, "episode_id"),
+            thread_id=None if thread_id is None else check_id(thread_id, "thread_id"),
+            metadata=check_metadata(metadata),
+            exposure=self._exposure,
+            template=self._template,
+            deadline=self._deadline,
+            search=search,
+        )
+
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
         """Return the engine when pending recalls are on disk: those of an episode, of a conversation, or all of them."""
         engine = self._open()
@@ -218,7 +256,7 @@ class Handle:
     def _namespace_id(self, namespace: str | None) -> int:
         return self._engine.namespace_id(self._in(namespace))
 
-    def _in(self, namespace: str | None) -> str:
+    def _in(self, namespace: object) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)
 
     @property

@@ -16,12 +16,10 @@ from cascade_memory.domain.trajectory import Solution, Step, check_solution
 from cascade_memory.domain.validation import (
     MetadataValue,
     check_id,
-    check_k,
     check_metadata,
     check_query,
 )
 from cascade_memory.engine.decision import failed_recall
-from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import (
     EmbedderFailed,
@@ -78,20 +76,11 @@ class Memory(EpisodeVerbs):
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
-        engine = self._open()
-        request = RecallRequest(
-            query=check_query(query),
-            k=self._k if k is None else check_k(k),
-            namespace=self._in(namespace),
-            where=where,
-            episode_id=None if episode_id is None else check_id(episode_id, "episode_id"),
-            thread_id=None if thread_id is None else check_id(thread_id, "thread_id"),
-            metadata=check_metadata(metadata),
-            exposure=self._exposure,
-            template=self._template,
-            deadline=self._deadline,
+        return self._found(
+            self._request(
+                query, k=k, namespace=namespace, where=where, episode_id=episode_id, thread_id=thread_id, metadata=metadata
+            )
         )
-        return self._found(engine, request)
 
     def search(
         self,
@@ -102,29 +91,18 @@ class Memory(EpisodeVerbs):
         where: Mapping[str, Any] | None = None,
     ) -> Recall:
         """Return the most similar cases, without the learned ranking. Opens no episode; is logged as a search."""
-        engine = self._open()
-        request = RecallRequest(
-            query=check_query(query),
-            k=self._k if k is None else check_k(k),
-            namespace=self._in(namespace),
-            where=where,
-            exposure=self._exposure,
-            template=self._template,
-            deadline=self._deadline,
-            search=True,
-        )
-        return self._found(engine, request)
+        return self._found(self._request(query, k=k, namespace=namespace, where=where, search=True))
 
-    def _found(self, engine: Engine, request: RecallRequest) -> Recall:
+    def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds, or a recall without cases that names the error."""
         try:
-            found = engine.recall(request)
+            found = self._engine.recall(request)
         except _MISUSE as error:
             if not isinstance(error, EmbedderFailed):
                 raise
-            found = self._failed(engine, error, request)
+            found = self._failed(error, request)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            found = self._failed(engine, error, request)
+            found = self._failed(error, request)
         if found.error is not None:
             failed = "store a recall" if found.cases else "recall"
             going_on = "" if found.cases else "; going on without cases"
@@ -132,10 +110,10 @@ class Memory(EpisodeVerbs):
             warnings.warn(message, RuntimeWarning, stacklevel=3)
         return found
 
-    def _failed(self, engine: Engine, error: Exception, request: RecallRequest) -> Recall:
-        engine.note_failure("recall", error)
+    def _failed(self, error: Exception, request: RecallRequest) -> Recall:
+        self._engine.note_failure("recall", error)
         failed = failed_recall(request, f"{type(error).__name__}: {error}")
-        engine.recording.note_unopened(failed.episode_id)
+        self._engine.recording.note_unopened(failed.episode_id)
         return failed
 
     def episode(
