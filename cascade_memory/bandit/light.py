@@ -143,11 +143,11 @@ class LightPolicy:
         shifted = score
         while True:
             chosen = best_first(slate, shifted)[:k]
-            new = {group for place in chosen.tolist() if (group := groups[place]) not in asked and group in self.records}
-            if not new:
-                return chosen, table
+            new = {groups[place] for place in chosen.tolist()} - asked
             asked |= new
-            found = {group: self.records.of(group, slate) for group in new}
+            found = self.records.known(new, slate)
+            if not found:
+                return chosen, table
             table = np.zeros((len(score), len(Standing._fields))) if table is None else table
             for group, standing in found.items():
                 table[slate.groups == group] = standing

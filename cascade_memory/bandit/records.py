@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -63,9 +64,9 @@ class Records:
         self._records: dict[int, _Record] = {}
         self._order: deque[int] = deque()  # the solution of each outcome, oldest first
 
-    def __contains__(self, group: int) -> bool:
-        """Say whether there is a record of a solution."""
-        return group in self._records
+    def known(self, groups: Iterable[int], slate: Slate) -> dict[int, Standing]:
+        """Summarise the records of these solutions for queries like this one; those without a record are left out."""
+        return {group: self.of(group, slate) for group in groups if group in self._records}
 
     def of(self, group: int, slate: Slate) -> Standing:
         """Summarise the record of a solution for queries like this one. Every recall calls this: microseconds count."""
