@@ -103,14 +103,10 @@ class CarefulMatcher:
 
     def __init__(self, matcher: SolutionMatcher, report: Callable[[str, Exception], None]) -> None:
         self._matcher, self._report = matcher, report
-
-    @property
-    def by_key(self) -> Callable[..., float] | None:
-        """The function that judges by keys alone, if the matcher has one."""
-        exact, kind = ExactMatcher, type(self._matcher)
-        if isinstance(self._matcher, exact) and (kind.key, kind.agreement) == (exact.key, exact.agreement):
-            return self._matcher.by_key
-        return None
+        exact, kind = ExactMatcher, type(matcher)
+        self.by_key: Callable[..., float] | None = None  # judges by keys alone, if the matcher can do that
+        if isinstance(matcher, exact) and (kind.key, kind.agreement) == (exact.key, exact.agreement):
+            self.by_key = matcher.by_key
 
     def key(self, solution: Solution) -> str:
         """Return the matcher's key, or the normalised text."""
