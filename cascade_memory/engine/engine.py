@@ -187,11 +187,10 @@ class Engine:
     def _learn_some(self, state: NamespaceState) -> bool:
         """Learn in a namespace and evict cases if necessary; return whether more is left to learn there."""
         more = False
-        if state.busy:
-            try:
-                more = state.learn(outcomes=self.learning != "off")
-            except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
-                self.note_failure("learn", error)
+        try:
+            more = state.learn(outcomes=self.learning != "off")
+        except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
+            self.note_failure("learn", error)
         if state.overdue:
             self._tidy(state)
         return more

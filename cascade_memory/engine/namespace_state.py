@@ -97,7 +97,7 @@ class NamespaceState:
         return self.namespace_id * 2_654_435_761 + next(self._draws)
 
     @property
-    def busy(self) -> bool:
+    def _busy(self) -> bool:
         """True while there is something to learn, or learning is in progress."""
         return bool(self._todo or self._new_cases) or self.learner.due or self.waiting or self._learning.locked()
 
@@ -180,6 +180,8 @@ class NamespaceState:
 
         Without ``outcomes``, only forget what has to be forgotten.
         """
+        if not self._busy:
+            return False
         with self._learning, self._calculating():
             with self._noting:
                 todo, self._todo = self._todo, []
@@ -188,11 +190,11 @@ class NamespaceState:
             if not outcomes:
                 todo = [change for change in todo if change.takes_case or change.forgets]
             try:
-                self.learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
+                more = self.learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
             finally:
                 if self.shadow is not None:
                     self.shadow.learn(todo, new, self._scanned(until=last_key))
-        return self.waiting
+        return more
 
     def rebuild_policy(self) -> None:
         """Learn again from the ledger, because the state shared between namespaces has changed."""

@@ -147,8 +147,8 @@ class Learner:
         *,
         seq: int,
         cases: int,
-    ) -> None:
-        """Bring encoder and policy up to date with entries of the log and with new cases.
+    ) -> bool:
+        """Bring encoder and policy up to date with entries of the log and with new cases; return whether more is left to learn.
 
         ``remaining`` yields all ``cases`` cases that are left, for an encoder that must forget the others.
         """
@@ -179,6 +179,7 @@ class Learner:
             self.save()
         if self._since_compaction >= _COMPACT_EVERY:
             self._compact()
+        return self.waiting
 
     def _news(self, changes: Sequence[Change]) -> list[Change]:
         return [change for change in changes if not change.settles or change.ref > self._known]
