@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.case_worth import worth
+from cascade_memory.bandit.case_worth import novelty, worth
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettled
@@ -33,7 +33,36 @@ def why_unkept(value: float, source: str, *, retain_at: float, retain_from: Coll
     return "below" if value < retain_at else None
 
 
-def index_text(
+def case_from(
+    episode: Unsettled,
+    solution: Solution,
+    *,
+    solution_key: str,
+    agreement: Mapping[int, NDArray[np.float32]],
+    source: str,
+    episode_id: str,
+    metadata: Mapping[str, MetadataValue],
+    case_text: CaseText,
+    embed: Callable[[Sequence[str]], NDArray[np.float32]],
+    failed: Callable[[str, Exception], object],
+) -> NewCase:
+    """Build the case of an episode that was solved. ``agreement`` are the labels that its recalls got in hindsight."""
+    text, vector = _index_text(episode, solution, case_text, embed, failed)
+    first = next(iter(agreement), None)  # of the episode's recalls
+    return new_case(
+        text,
+        vector,
+        solution,
+        solution_key=solution_key,
+        namespace=episode.namespace,
+        source=source,
+        episode_id=episode_id,
+        metadata=metadata,
+        novelty=1.0 if first is None else novelty(episode.similarity[first], agreement[first]),
+    )
+
+
+def _index_text(
     episode: Unsettled,
     solution: Solution,
     case_text: CaseText,

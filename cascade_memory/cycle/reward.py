@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.case_worth import novelty
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ports.ledger import Ledger
@@ -36,10 +35,3 @@ def hindsight(
         for recall, of_recall in episode.groups.items()
         if len(of_recall)
     }
-
-
-def novelty_of(episode: Unsettled, agreement: Mapping[int, NDArray[np.float32]]) -> float:
-    """Compute how new the solution was to the first recall of an episode; 1 if this is unknown."""
-    for recall, agrees in agreement.items():
-        return novelty(episode.similarity[recall], agrees)
-    return 1.0

@@ -14,14 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.retain import index_text, new_case
-from cascade_memory.cycle.reward import hindsight, novelty_of
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.cycle.retain import case_from
+from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import NewCase, Settled, Settlement, Unkept, Unsettled
+from cascade_memory.domain.records import NewCase, Settled, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
@@ -261,13 +260,11 @@ class Engine:
         unwritten = self.recording.write(decision.row, left, seq, written)
         return decision.recall if unwritten is None or request.search else unrecorded(decision.recall, unwritten)
 
-    def reward(
-        self, said: Judgement, *, namespace: str, case_text: CaseText, waits: bool = False, unkept: Unkept | None = None
-    ) -> Settled:
-        """Record an outcome and all its consequences durably. ``unkept`` is the reason to store no case, if there is one."""
+    def reward(self, said: Judgement) -> Settled:
+        """Record an outcome and all its consequences durably."""
         self._last_used = time.monotonic()
-        ledger = self.parts.ledger
-        episode = ledger.unsettled(said.episode_id, self.namespace_id(namespace))
+        ledger, unkept = self.parts.ledger, said.unkept
+        episode = ledger.unsettled(said.episode_id, self.namespace_id(said.namespace))
         if said.confirms is not None:
             self._check_confirmed(said, episode)
         unseen = said.solution is None and episode.agents_words and said.confirms is None
@@ -282,20 +279,20 @@ class Engine:
         if solution is None:
             unkept = unkept or "solution"
         elif unkept is None:
-            text, vector = index_text(episode, solution, case_text, self.embed, self.note_failure)
             solution_key = digest(self.matcher.key(solution))
             if self.parts.hindsight:
                 agreement = hindsight(episode, solution, solution_key=solution_key, ledger=ledger, matcher=self.matcher)
-            case = new_case(
-                text,
-                vector,
+            case = case_from(
+                episode,
                 solution,
                 solution_key=solution_key,
-                namespace=episode.namespace,
+                agreement=agreement,
                 source=said.source,
                 episode_id=said.episode_id,
                 metadata=said.metadata,
-                novelty=novelty_of(episode, agreement),
+                case_text=said.case_text,
+                embed=self.embed,
+                failed=self.note_failure,
             )
         settled = ledger.settle(
             Settlement(
@@ -312,7 +309,7 @@ class Engine:
                 metadata=said.metadata,
                 agents_words=unseen,
                 confirms=said.confirms,
-                waits=waits,
+                waits=said.waits,
                 unkept=unkept if said.value > 0 else None,  # a failure is never stored, so it needs no reason
             )
         )

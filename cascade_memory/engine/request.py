@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
+from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 
@@ -33,9 +35,13 @@ class Judgement:
     """A caller's judgement on how an episode ended."""
 
     episode_id: str
+    namespace: str
     value: float
     source: str
     solution: Solution | None  # None: the recorded one
+    case_text: CaseText  # makes the text under which a new case is indexed
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
     overwrite: bool = False
     confirms: str | None = None  # the fingerprint of the episode as the judge saw it
+    unkept: Unkept | None = None  # the reason to store no case, if there is one
+    waits: bool = False  # it waits until somebody confirms it

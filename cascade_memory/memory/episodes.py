@@ -71,8 +71,10 @@ class EpisodeVerbs(Handle):
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open (health() counts that), so there is no episode to reward
-        judgement = Judgement(
+        return self._settle(
+            engine,
             episode_id=episode_id,
+            namespace=self._in(namespace),
             value=number,
             source=source,
             solution=checked,
@@ -80,15 +82,37 @@ class EpisodeVerbs(Handle):
             overwrite=overwrite,
             confirms=confirms,
         )
-        return self._settle(engine, judgement, self._in(namespace))
 
-    def _settle(self, engine: Engine, judgement: Judgement, namespace: str) -> str | None:
+    def _settle(
+        self,
+        engine: Engine,
+        *,
+        episode_id: str,
+        namespace: str,
+        value: float,
+        source: str,
+        solution: Solution | None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
-        unkept = why_unkept(judgement.value, judgement.source, retain_at=self._retain_at, retain_from=self._retain_from)
-        waits = judgement.source not in TRUSTED_SOURCES and judgement.source not in self._retain_from
-        settled = engine.reward(judgement, namespace=namespace, case_text=self._case_text, waits=waits, unkept=unkept)
+        judgement = Judgement(
+            episode_id=episode_id,
+            namespace=namespace,
+            value=value,
+            source=source,
+            solution=solution,
+            case_text=self._case_text,
+            metadata=metadata or {},
+            overwrite=overwrite,
+            confirms=confirms,
+            unkept=why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from),
+            waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
+        )
+        settled = engine.reward(judgement)
         if settled.changed and settled.case_id is None:
-            self._warn_unkept(unkept or "solution", judgement.value)
+            self._warn_unkept(judgement.unkept or "solution", value)
         return settled.case_id
 
     def _warn_unkept(self, why: Unkept, value: float) -> None:
@@ -193,15 +217,18 @@ class EpisodeVerbs(Handle):
 
     def _conclude(self, episode: Episode, value: float | None, status: str, solution: Solution | None) -> float | None:
         if value is not None and self._reward_fn is not None:
-            judgement = Judgement(
-                episode_id=episode.id,
-                value=value,
-                source=check_source(source_of(self._reward_fn)),
-                solution=solution,
-                confirms=episode.fingerprint if solution is None else None,
-            )
+            source = check_source(source_of(self._reward_fn))
+            confirms = episode.fingerprint if solution is None else None
             try:
-                self._settle(self._caught_up(episode.id), judgement, episode.namespace)
+                self._settle(
+                    self._caught_up(episode.id),
+                    episode_id=episode.id,
+                    namespace=episode.namespace,
+                    value=value,
+                    source=source,
+                    solution=solution,
+                    confirms=confirms,
+                )
             except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
                 self.note_failure("reward", error)
                 return None
