@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
-    "a recall through the LangChain retriever": (48, 93),
-    "a reward through the handler": (50, 114),
-    "forget(purge=True)": (40, 160),
+    "a recall through the LangChain retriever": (44, 80),
+    "a reward through the handler": (50, 108),
+    "forget(purge=True)": (40, 156),
 }
 
 
