@@ -12,8 +12,8 @@ pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
     "a recall through the LangChain retriever": (44, 80),
-    "a reward through the handler": (50, 108),
-    "forget(purge=True)": (40, 156),
+    "a reward through the handler": (50, 109),
+    "forget(purge=True)": (40, 142),
 }
 
 

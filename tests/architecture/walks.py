@@ -79,20 +79,22 @@ def _goes_on(frame: FrameType) -> bool:
 
 
 def walks(folder: Path) -> dict[str, Walk]:
-    """Return three walks through a memory that was used before: what is loaded at first use is loaded."""
+    """Return three walks through a memory: each the shortest of some rounds, in which nothing is loaded for the first time and
+    no thread of the memory's own has just woken up.
+    """
     from cascade_memory.langchain import CascadeMemory
 
     memory = CascadeMemory(folder, embedder="hashing", learn="inline", deadline=None, reward_fn=lambda episode: 1.0)
-    found: dict[str, Walk] = {}
-    for round_ in range(3):
+    found: dict[str, list[Walk]] = {}
+    for round_ in range(4):
         for number in range(5):
             recall = memory.engine.recall(f"cool mug {round_}.{number}")
             memory.engine.reward(recall.episode_id, 1.0, solution="put it into the fridge")
-        found["a recall through the LangChain retriever"] = _recall(memory)
-        found["a reward through the handler"] = _reward(memory)
-        found["forget(purge=True)"] = _purge(memory)
+        found.setdefault("a recall through the LangChain retriever", []).append(_recall(memory))
+        found.setdefault("a reward through the handler", []).append(_reward(memory))
+        found.setdefault("forget(purge=True)", []).append(_purge(memory))
     memory.engine.close()
-    return found
+    return {name: min(its, key=lambda walk: walk.calls) for name, its in found.items()}
 
 
 def _recall(memory: Any) -> Walk:
