@@ -11,7 +11,7 @@ import numpy as np
 from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.ledger.compaction import NUMBERS, compacted_until
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, feedback, opinion
+from cascade_memory.ledger.lessons import FEEDBACK_COLUMNS, feedback, opinion
 from cascade_memory.ledger.rows import unpack_floats
 from cascade_memory.ports.judged import Judged
 

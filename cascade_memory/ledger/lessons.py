@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +12,15 @@ from numpy.typing import NDArray
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.recalls import FEEDBACK_COLUMNS, SHADOW_COLUMNS, feedback, shadow_feedback
-from cascade_memory.ledger.rows import unpack_floats, unpack_ints, usable
-from cascade_memory.ports.policy import Feedback
+from cascade_memory.ledger.rows import float_arrays, int_arrays, pack_floats, unpack_floats, unpack_ints, usable
+from cascade_memory.ports.policy import Feedback, Slate
+
+# The vector of a recall's query, if that is also its episode's query.
+_VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.episode AND recall.query IS NULL)"
+_ROW = "recall.key, candidates, groups, chosen, numbers, {features}, {context}, shown, agreement, {vector}, {encoder}"
+FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_VECTOR, encoder="encoder")
+_SHADOW_COLUMNS = _ROW.format(features="shadow_numbers", context="shadow_context", vector=_VECTOR, encoder="''")
+_OPINION = 2  # columns of shadow_numbers before the features
 
 
 class SQLiteLessons:
@@ -104,12 +112,53 @@ def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None
     ).fetchone()
     if row is None:
         return []
-    columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (SHADOW_COLUMNS, shadow_feedback)
+    columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (_SHADOW_COLUMNS, _shadow_feedback)
     recalls = connection.execute(
         f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
         (row[0], shadow),
     ).fetchall()
     return usable(recalls, lambda recall: built(recall, row[1], 1.0 / len(recalls)))
+
+
+def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
+    """Build a policy's lesson from a row of ``FEEDBACK_COLUMNS``."""
+    key, candidates, groups, chosen, numbers, features, context, shown, agreement, query, encoder = row
+    n = len(candidates) // 8
+    of_solutions, places = int_arrays(groups, chosen)
+    labels = agreement if agreement is not None and len(agreement) == 4 * n else None
+    of_pairs, table, of_choice, vector, agreed = float_arrays(features, numbers, context, query or b"", labels or b"")
+    similarity = table.reshape(-1, NUMBERS)[:, Column.SIMILARITY] if n else np.zeros(0, np.float32)
+    if not len(similarity) == len(of_solutions) == n or (len(places) and not 0 <= places.min() <= places.max() < n):
+        raise ValueError(f"the arrays of recall {key} do not belong together")
+    return Feedback(
+        key=key,
+        slate=Slate(
+            features=of_pairs.reshape(n, len(of_pairs) // n if n else 0),
+            similarity=similarity,
+            groups=of_solutions,
+            query=vector if query else None,
+        ),
+        chosen=places,
+        context=of_choice,
+        shown=bool(shown),
+        reward=reward,
+        agreement=None if labels is None else agreed,
+        weight=weight,
+        encoder=encoder if isinstance(encoder, str) else "",  # somebody may have edited this row
+    )
+
+
+def _shadow_feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
+    """Build the shadow's lesson from a row of ``_SHADOW_COLUMNS``: what was shown, with the features of its own encoder."""
+    n = len(row[1]) // 8
+    numbers = unpack_floats(row[5]).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
+    return feedback((*row[:5], pack_floats(numbers[:, _OPINION:]), *row[6:]), reward, weight)
+
+
+def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return (places, propensity) of what a shadow would have shown, for n candidates."""
+    table = unpack_floats(numbers).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
+    return table[:, 0], table[:, 1]
 
 
 def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, tuple[int, ...]]:

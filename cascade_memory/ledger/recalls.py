@@ -1,32 +1,26 @@
-"""The part of the ledger that stores recalls and opens their episodes, and reads recalls as lessons for policies."""
+"""The part of the ledger that stores recalls, opens their episodes, and counts the use of the cases that were shown."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Column, Opinion, RecallRecord
+from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
-    float_arrays,
     float_blobs,
-    int_arrays,
     int_blobs,
     metadata_if_readable,
     pack_floats,
     pack_metadata,
     picked,
-    unpack_floats,
     usable,
 )
-from cascade_memory.ports.policy import Feedback, Slate
 
 SEARCHES_KEPT = 2_048  # per folder
 
@@ -129,55 +123,6 @@ def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, An
     """Return the metadata that an episode's recalls were given."""
     (packed,) = connection.execute("SELECT metadata FROM episode WHERE key = ?", (episode,)).fetchone()
     return metadata_if_readable(packed) if packed else {}
-
-
-# The vector of a recall's query, if that is also its episode's query.
-_VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.episode AND recall.query IS NULL)"
-_ROW = "recall.key, candidates, groups, chosen, numbers, {features}, {context}, shown, agreement, {vector}, {encoder}"
-FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_VECTOR, encoder="encoder")
-SHADOW_COLUMNS = _ROW.format(features="shadow_numbers", context="shadow_context", vector=_VECTOR, encoder="''")
-_OPINION = 2  # columns of shadow_numbers before the features
-
-
-def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
-    """Build a policy's lesson from a row of ``FEEDBACK_COLUMNS``."""
-    key, candidates, groups, chosen, numbers, features, context, shown, agreement, query, encoder = row
-    n = len(candidates) // 8
-    of_solutions, places = int_arrays(groups, chosen)
-    labels = agreement if agreement is not None and len(agreement) == 4 * n else None
-    of_pairs, table, of_choice, vector, agreed = float_arrays(features, numbers, context, query or b"", labels or b"")
-    similarity = table.reshape(-1, NUMBERS)[:, Column.SIMILARITY] if n else np.zeros(0, np.float32)
-    if not len(similarity) == len(of_solutions) == n or (len(places) and not 0 <= places.min() <= places.max() < n):
-        raise ValueError(f"the arrays of recall {key} do not belong together")
-    return Feedback(
-        key=key,
-        slate=Slate(
-            features=of_pairs.reshape(n, len(of_pairs) // n if n else 0),
-            similarity=similarity,
-            groups=of_solutions,
-            query=vector if query else None,
-        ),
-        chosen=places,
-        context=of_choice,
-        shown=bool(shown),
-        reward=reward,
-        agreement=None if labels is None else agreed,
-        weight=weight,
-        encoder=encoder if isinstance(encoder, str) else "",  # somebody may have edited this row
-    )
-
-
-def shadow_feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
-    """Build the shadow's lesson from a row of ``SHADOW_COLUMNS``: what was shown, with the features of its own encoder."""
-    n = len(row[1]) // 8
-    numbers = unpack_floats(row[5]).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
-    return feedback((*row[:5], pack_floats(numbers[:, _OPINION:]), *row[6:]), reward, weight)
-
-
-def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return (places, propensity) of what a shadow would have shown, for n candidates."""
-    table = unpack_floats(numbers).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
-    return table[:, 0], table[:, 1]
 
 
 def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
