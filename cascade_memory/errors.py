@@ -87,11 +87,11 @@ class MemoryForked(CascadeError, RuntimeError):
 
 
 class MissingExtra(CascadeError, ImportError):
-    """An optional package is not installed. The message names the extra that brings it."""
+    """An optional package is not installed. The message names the extra that installs it."""
 
 
 class ModelUnavailable(CascadeError, ConnectionError):
-    """A chat model gave no reply: its server is down or refuses. This is not a failed task; the message says what to do."""
+    """A chat model gave no reply: its server is down or refuses the request. The task did not fail; the message says what to do."""
 
 
 class StoreError(CascadeError, OSError):
@@ -111,7 +111,7 @@ class StoreCorrupt(StoreError):
 
 
 class StoreReplaced(StoreError):
-    """The ledger was replaced, moved or deleted while it was open, so that further writes would be lost."""
+    """The ledger was replaced, moved or deleted while it was open; further writes would be lost."""
 
 
 class SchemaTooNew(StoreError):

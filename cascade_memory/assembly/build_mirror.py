@@ -17,7 +17,7 @@ _BATCH = 2_000
 
 def build(ledger_path: Path, target: Path) -> tuple[int, str]:
     """Copy all cases into a new Chroma folder; return the greatest case key and the seal of the folder."""
-    target.mkdir(mode=0o700)  # fails if it exists: then another process made it
+    target.mkdir(mode=0o700)  # fails if the folder exists, since another process made it then
     ledger, mirror = SQLiteLedger(ledger_path), ChromaFolder(target)
     key = 0
     while rows := ledger.cases.after(key, _BATCH):

@@ -85,17 +85,17 @@ class CascadeMemory(Memory):
             retain_at: The smallest reward with which a solution is stored as a case.
             retain_from: The sources of rewards whose solutions are stored as cases.
             candidates: The number of nearest cases among which the ranker chooses (K in the paper).
-            max_cases: The largest number of cases in a namespace. If there are more, those are evicted first that added least
-                that was new and were right least often.
+            max_cases: The largest number of cases in a namespace. If there are more, the least useful ones are
+                evicted: those that added little that was new, and were seldom right.
             ttl: Cases that were not verified for this time (seconds, or a timedelta) expire: they are no longer recalled, and
                 are deleted later; see ``expired`` and ``bring_back``.
             chroma: The address of a Chroma server ("http://host:8000") to use instead of a Chroma database in the folder. Any
                 number of processes can then search it, and this process does not wait for its writes.
             policy_scope: With "shared", the namespaces of a folder learn seven ranking weights together (but share no cases,
                 words or clusters), so that a new namespace does not begin with an untrained ranker.
-            credit: To which of several shown cases a reward is attributed: "matched" to those that agree with the verified
-                solution (or the first one, if none is known to agree), "all" to all, as in the paper, "first" to the best one;
-                or a function of the outcome that returns positions.
+            credit: Which of several shown cases a reward is attributed to: "matched", those that agree with the verified
+                solution (or the first one, if none is known to agree); "all", all of them, as in the paper; "first", the best
+                one; or a function of the outcome that returns positions.
             ranker_options: Options of a ranker that is named by a string, such as ``{"alpha": 0}``. An unknown option raises an
                 error that lists the possible ones.
             case_text: Turns a task and its solution into the text that is embedded to find the case; by default the task

@@ -272,21 +272,21 @@ def _elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
     """Name the Chroma servers that this memory has fed, but is not connected to now."""
     servers = [key.removeprefix(MIRROR) for key in ledger.facts.names(f"{MIRROR}:")]
     return tuple(
-        f"the collections on the Chroma server at {visible(one[1:])}: open the memory with chroma= that address, "
-        "which deletes them there"
+        f"the collections on the Chroma server at {visible(one[1:])}: to delete them there, open the memory "
+        "with that address as chroma="
         for one in servers
         if one != here
     )
 
 
 def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
-    """Delete files that a purge must not leave behind; name those that the user has to delete."""
+    """Delete files that a purge must not leave behind; describe those that the user has to delete."""
     for file in [folder / RESTORING, *(folder / SNAPSHOTS).glob("*.part")]:
         file.unlink(missing_ok=True)
     if not own_chroma:  # a Chroma folder from before the server was used
         ChromaFolder(folder / CHROMA).discard()
     kept = sorted(file.name for file in folder.glob(f"{LEDGER}*.damaged-*"))
-    return (f"{', '.join(kept)}, which a restore kept: delete it",) if kept else ()
+    return (f"the damaged ledger that a restore kept ({', '.join(kept)}): delete it",) if kept else ()
 
 
 def _identity(ledger: Ledger) -> str:
@@ -323,7 +323,7 @@ def ledger_path(folder: Path) -> Path:
 
 
 def _is_direct(embedder: Embedder, settings: Settings) -> bool:
-    """Say whether a recall calls nothing that could hang: neither a model nor an object of the user's."""
+    """Say whether a recall calls nothing that could hang: no model, and no object that the user passed."""
     rankers = (settings.ranker, settings.shadow or "auto")
     return type(embedder) is HashingEmbedder and all(one in ("auto", "light", "similarity", "random") for one in rankers)
 

@@ -40,10 +40,10 @@ class OwnerLock:
         """Take the lock if it is free; return whether it is held now. Raise if the file system ignores locks."""
         if self._handle is not None:
             return True
-        handle = self._taken()
+        handle = self._locked_file()
         if handle is None:
             return False
-        second = self._taken()
+        second = self._locked_file()
         if second is not None:  # granted a second time: the file system ignores locks
             os.close(second)
             os.close(handle)
@@ -52,7 +52,7 @@ class OwnerLock:
         _held.add(self)
         return True
 
-    def _taken(self) -> int | None:
+    def _locked_file(self) -> int | None:
         """Open the file and lock it; return its handle, or None if another process holds the lock."""
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), FILE)
@@ -75,7 +75,7 @@ class OwnerLock:
         )
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lock."""
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)

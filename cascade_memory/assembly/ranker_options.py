@@ -17,8 +17,8 @@ _OWN = frozenset(
 )  # parameters that users do not set
 
 
-def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
-    """Check that one of ``takers`` has a parameter with the name and type of each option; return a copy of the options.
+def check_ranker_options(ranker: str, given: object, makers: tuple[Callable[..., Any], ...]) -> dict[str, Any]:
+    """Check that one of ``makers`` has a parameter with the name and type of each option; return a copy of the options.
 
     >>> from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
     >>> check_ranker_options("neural-linlogucb", {"alpha": 0}, (NeuralLinLogUCB,))
@@ -26,24 +26,24 @@ def check_ranker_options(ranker: str, given: object, takers: tuple[Callable[...,
     """
     if not isinstance(given, Mapping):
         raise InvalidInput(f"ranker_options must be a mapping, such as {{'alpha': 0.1}}, not a {type(given).__name__}")
-    taken = {name: hint for taker in takers for name, hint in _parameters(taker).items()}
+    hints = {name: hint for maker in makers for name, hint in _parameters(maker).items()}
     options = dict(cast("Mapping[Any, Any]", given))
     for name, value in options.items():
-        if name not in taken:
-            close = difflib.get_close_matches(str(name), taken, n=1)
+        if name not in hints:
+            close = difflib.get_close_matches(str(name), hints, n=1)
             meant = f" (did you mean {close[0]!r}?)" if close else ""
-            takes = ", ".join(taken) if taken else "no options"
+            takes = ", ".join(hints) if hints else "no options"
             raise InvalidInput(f"the ranker {ranker!r} takes no option {name!r}{meant}; it takes {takes}")
-        if not _fits(value, taken[name]):
-            raise InvalidInput(f"ranker_options: {name!r} must be {_in_words(taken[name])}, not {value!r}")
+        if not _fits(value, hints[name]):
+            raise InvalidInput(f"ranker_options: {name!r} must be {_in_words(hints[name])}, not {value!r}")
     return options
 
 
-def _parameters(taker: Callable[..., Any]) -> dict[str, Any]:
-    made: Any = taker.__init__ if inspect.isclass(taker) else taker
-    theirs = {name: one for name, one in inspect.signature(taker).parameters.items() if name not in _OWN}
-    # Hints are resolved one by one: those of parameters that are not for the user may name types that are not imported there.
-    return {name: eval(str(one.annotation), made.__globals__) for name, one in theirs.items()}
+def _parameters(maker: Callable[..., Any]) -> dict[str, Any]:
+    function: Any = maker.__init__ if inspect.isclass(maker) else maker
+    options = {name: one for name, one in inspect.signature(maker).parameters.items() if name not in _OWN}
+    # Hints are resolved one by one: the hint of a parameter that users do not set may name a type that is not imported there.
+    return {name: eval(str(one.annotation), function.__globals__) for name, one in options.items()}
 
 
 def _fits(value: object, hint: Any) -> bool:

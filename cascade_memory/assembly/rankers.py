@@ -47,7 +47,7 @@ def _recency(dimension: int, lookup: Lookup) -> RecencyEncoder:
 def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ranker:
     """Make the default ranker: the light encoder, a ranking head with hindsight, and abstaining.
 
-    With ``shared``, one more head learns from all namespaces of a folder; its weights are the mean of the others' prior.
+    With ``shared``, one more head learns from all namespaces of a folder; its weights are the prior mean of the others.
     """
     policy = functools.partial(LightPolicy, len(FEATURES), hindsight=hindsight, start=START, **options)
     weights = SharedWeights(policy) if shared else None
@@ -247,8 +247,8 @@ def _check_made(ranker: Ranker, credit: str | Credit, options: Mapping[str, Any]
     late = [name for name, given in (("credit", credit != "matched"), ("ranker_options", options is not None)) if given]
     if late:
         raise InvalidInput(
-            f"{late[0]}= goes with a ranker named by a string, but {ranker.name!r} is a Ranker object: set it when you create "
-            "that, such as with cascade_memory.assembly.rankers.light(credit=...)"
+            f"{late[0]}= can only be used with a ranker named by a string, but {ranker.name!r} is a Ranker object: set "
+            "it when you create that, such as with cascade_memory.assembly.rankers.light(credit=...)"
         )
 
 
@@ -256,8 +256,8 @@ def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str 
     """Return the shadow ranker; refuse rankers that are slow or do not choose among the most similar cases."""
     if shadow is None:
         return None
-    made = isinstance(shadow, Ranker)  # such an object was created with its own credit function
-    ranker = resolve_ranker(shadow, hindsight=hindsight, credit="matched" if made else credit)
+    is_object = isinstance(shadow, Ranker)  # such an object was created with its own credit function
+    ranker = resolve_ranker(shadow, hindsight=hindsight, credit="matched" if is_object else credit)
     if ranker.newest or ranker.shared is not None or not ranker.writes_features:
         raise InvalidInput(
             f"{ranker.name!r} cannot be a shadow: a shadow scores the ranker's candidates at every recall and must be fast. "

@@ -20,7 +20,7 @@ from cascade_memory.snapshots import copy_snapshots
 
 
 def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False) -> dict[str, int]:
-    """Restore a backup into a folder; return what it holds. Nothing is removed before the backup was read completely.
+    """Restore a backup into a folder; return what it holds. Nothing is removed before the backup has been read.
 
     Args:
         backup: The folder that ``CascadeMemory.backup`` wrote.
@@ -77,9 +77,11 @@ def _put_in_place(source: Path, root: Path, held: dict[str, int]) -> None:
         unfinished.unlink(missing_ok=True)
         put_copy(source / folder.LEDGER, unfinished)
         if verified(unfinished) != held:
-            raise StoreCorrupt(f"{unfinished} differs from the backup it was copied from; nothing was replaced")
+            raise StoreCorrupt(
+                f"{unfinished} differs from the backup it was copied from; nothing was replaced. Repeat the restore"
+            )
         if target.exists():
-            raise StoreError(f"somebody has made a new memory in {root} meanwhile; close it everywhere, and repeat this")
+            raise StoreError(f"another process has made a new memory in {root} meanwhile; close it, and repeat the restore")
         sync_to_disk(unfinished)
         unfinished.rename(target)
     sync_to_disk(root)

@@ -1,4 +1,4 @@
-"""The learning algorithms: numpy arrays in, numpy arrays out. This package knows nothing of texts, cases or files."""
+"""The learning algorithms: numpy arrays in, numpy arrays out. This package handles no texts, cases or files."""
 
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.light import LightPolicy

@@ -1,4 +1,4 @@
-"""Whether showing the best case is better than showing none: predicts success with and without it, learned from outcomes."""
+"""Decides whether to show the best case or none: it learns from outcomes to predict success with and without the case."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.checked import USUAL, taken
+from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.ports.policy import Floats, State
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is expected of showing a case: P(the case fits), P(success if it is shown), P(success if no case is shown)."""
+    """The predictions for a case: P(the case fits), P(success if it is shown), P(success if no case is shown)."""
 
     fit: Floats
     utility: Floats
@@ -40,22 +40,22 @@ class CaseValue:
     """A mixture model of success: every one of its parts can be observed sooner or later.
 
     ``P(success | case) = q s1 + (1 - q) s0``: with probability q the case fits, and then s1 is the success rate, otherwise s0.
-    Without a case the success rate is b. ``q`` is a logistic regression on what the ranking says about the slate (``context``).
+    Without a case the success rate is b. ``q`` is a logistic regression on numbers from the ranking (``context``).
     After a success, hindsight shows whether the best case fitted, *even if it was not shown*, so most labels for q cost
-    nothing. Where hindsight is unavailable, the model's posterior probability that the case fitted takes its place. The
+    nothing. Where hindsight is unavailable, the label is the model's posterior probability that the case fitted. The
     parameters are fitted by expectation maximisation over a bounded window in which older episodes count less, so that a poor
     first guess of one part does not distort the others forever.
 
     Priors: a fitting case mostly helps; an unfitting one does somewhat worse than no case, and how much worse is learned.
-    The decision is made by Thompson sampling: it draws from the beliefs, narrowed so that it explores less than it otherwise
-    would.
+    Thompson sampling decides: it draws the parameters from the beliefs. The draws vary less than the
+    beliefs do (``TEMPER``, ``FIT_TEMPER``), so that it explores less.
     """
 
     WINDOW = 1024
     DISCOUNT = 0.999  # per episode: what happened 700 episodes ago counts half
-    FITTING_PRIOR = (32.0, 4.0)  # strong: a failure with a case is first taken as a sign that the case did not fit
+    FITTING_PRIOR = (32.0, 4.0)  # of s1; strong: a failure with a case is first taken as a sign that the case did not fit
     MISFIT_DISCOUNT = 0.75  # prior guess of s0 / b
-    MISFIT_STRENGTH = 8.0  # how many episodes that guess counts as much as
+    MISFIT_STRENGTH = 8.0  # that guess counts as much as this many episodes
     TEMPER = 3.0  # the rates are drawn as if there were this many times as much evidence
     FIT_TEMPER = 2.0  # the same for q
     REFIT_EVERY = 8
@@ -88,15 +88,15 @@ class CaseValue:
         return bool(self._draws(context, rng, 1)[0])
 
     def chance_worth_showing(self, context: Floats, rng: np.random.Generator) -> float:
-        """Estimate the probability that ``worth_showing`` says yes, from many draws."""
+        """Estimate the probability that ``worth_showing`` returns True, from many draws."""
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             return float(self.worth_showing(context, rng))
         return float(self._draws(context, rng, self.DRAWS).mean())
 
     def _draws(self, context: Floats, rng: np.random.Generator, n: int) -> NDArray[np.bool_]:
         beliefs = self._beliefs
-        # The log odds of q are normal with the variance of the weights along this context. It matters to draw q as well: if
-        # hindsight cannot show whether an unshown case would have fitted, only showing a case can refute "it does not fit".
+        # The log odds of q are normal, with the variance of the weights along this context. q must be drawn as well: where
+        # hindsight is unavailable, the belief that a case does not fit can be refuted only by showing the case.
         spread = float(np.sqrt(context @ beliefs.covariance @ context / self.FIT_TEMPER))
         fit = sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal(n)))
         b, s1, s0 = (
@@ -134,12 +134,12 @@ class CaseValue:
         guess = self.MISFIT_STRENGTH * _mean(alone) * self.MISFIT_DISCOUNT
         unfitting_prior = np.array([guess, self.MISFIT_STRENGTH - guess])
         fitting, unfitting = np.array(self.FITTING_PRIOR), unfitting_prior
-        told = known >= 0.0
-        informative = shown | told  # a failure without a case says nothing about the case
+        is_known = known >= 0.0
+        informative = shown | is_known  # a failure without a case says nothing about the case
         fits = known
         for _ in range(rounds):
             q, s1, s0 = sigmoid(context @ weights), _mean(fitting), _mean(unfitting)
-            if_won = np.where(told, known, q * s1 / (q * s1 + (1 - q) * s0))
+            if_won = np.where(is_known, known, q * s1 / (q * s1 + (1 - q) * s0))
             if_lost = q * (1 - s1) / (q * (1 - s1) + (1 - q) * (1 - s0))
             fits = np.where(shown, reward * if_won + (1 - reward) * if_lost, if_won)
             weights = fit_logistic(
@@ -147,10 +147,10 @@ class CaseValue:
             )
             fitting = self.FITTING_PRIOR + np.array([(won * if_won)[shown].sum(), (lost * if_lost)[shown].sum()])
             unfitting = unfitting_prior + np.array([(won * (1 - if_won))[shown].sum(), (lost * (1 - if_lost))[shown].sum()])
-        # The information about q: the curvature if every "fitted" were known, less what the unknown ones take away (Louis
-        # 1982).
+        # The information about q: the curvature if every "fitted" were known, minus what is lost because some are unknown
+        # (Louis 1982).
         q = sigmoid(context @ weights)
-        known_share = np.clip(q * (1 - q) - np.where(told, 0.0, fits * (1 - fits)), 0.0, None) * weight * informative
+        known_share = np.clip(q * (1 - q) - np.where(is_known, 0.0, fits * (1 - fits)), 0.0, None) * weight * informative
         precision = np.diag(self.PRECISION) + (context * known_share[:, None]).T @ context
         return _Beliefs(weights, np.linalg.inv(precision), alone, fitting, unfitting)
 
@@ -175,16 +175,18 @@ class CaseValue:
         rows, new = self._episodes(state, "rows"), self._episodes(state, "new")
         if len(rows) > self.WINDOW or len(new) > self.WINDOW:
             raise ValueError("the state has more episodes than the window holds")
-        covariance = taken(state, "covariance", (d, d))
+        covariance = checked_array(state, "covariance", (d, d))
         if np.linalg.eigvalsh((covariance + covariance.T) / 2.0).min() < -1e-9:
             raise ValueError("covariance is not positive semidefinite")
-        beliefs = _Beliefs(taken(state, "weights", (d,), -USUAL, USUAL), covariance, *taken(state, "rates", (3, 2), low=1e-9))
+        beliefs = _Beliefs(
+            checked_array(state, "weights", (d,), -USUAL, USUAL), covariance, *checked_array(state, "rates", (3, 2), low=1e-9)
+        )
         self._rows, self._new, self._beliefs = rows, list(new), beliefs
 
     def _episodes(self, state: State, name: str) -> Floats:
         """Check and return rows of episodes: context, shown, reward, fitted (or _NEVER), weight."""
         d = len(self._prior)
-        rows = taken(state, name, (None, d + 4), -USUAL, USUAL)
+        rows = checked_array(state, name, (None, d + 4), -USUAL, USUAL)
         shares = rows[:, d:].copy()
         shares[shares[:, 2] == self._NEVER, 2] = 0.0
         if not ((shares >= 0.0) & (shares <= 1.0)).all():

@@ -1,4 +1,4 @@
-"""How much each case is worth, so that the least useful ones are evicted: what it added when stored, and how it did since."""
+"""Computes how much each case is worth, so that the least useful ones are evicted: how new it was, and how often right."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def worth(
 ) -> NDArray[np.float64]:
     """Compute the worth of each case (``keys`` ascending): its novelty times the rate at which it was right.
 
-    Two things count as right or wrong: the outcomes of the case when it was shown, and its vote in every outcome in which some
-    candidate agreed with the verified solution. A case that no recall asked for counts as right half of the time. A case that
+    Two things say how often it was right: its outcomes when it was shown, and its votes in the outcomes in which some
+    candidate agreed with the verified solution. A case that was never a candidate counts as right half of the time. A case that
     is redundant, or contradicts its neighbours, gets a low worth.
     """
     right, wrong = np.zeros(len(keys)), np.zeros(len(keys))

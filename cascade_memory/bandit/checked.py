@@ -11,7 +11,7 @@ USUAL = 1e6  # limit for features and contexts that this library computes: they 
 _WIDEST = 1e-9  # the smallest precision of a belief: none of our priors is wider than that
 
 
-def taken(
+def checked_array(
     state: State,
     name: str,
     shape: tuple[int | None, ...],
@@ -30,7 +30,7 @@ def taken(
         high: The largest allowed number.
         unknown: Whether nan is allowed.
 
-    >>> taken({"rates": np.array([[0.5, 2.0]])}, "rates", (None, 2), low=0.0)
+    >>> checked_array({"rates": np.array([[0.5, 2.0]])}, "rates", (None, 2), low=0.0)
     array([[0.5, 2. ]])
     """
     if name not in state:
@@ -45,9 +45,9 @@ def taken(
     return array
 
 
-def taken_precision(state: State, name: str, d: int) -> Floats:
+def checked_precision(state: State, name: str, d: int) -> Floats:
     """Return a checked precision matrix: symmetric and positive definite, so that every uncertainty is a number."""
-    matrix = taken(state, name, (d, d), high=1e30, low=-1e30)
+    matrix = checked_array(state, name, (d, d), high=1e30, low=-1e30)
     scale = max(float(np.abs(matrix).max(initial=0.0)), 1.0)
     if not np.allclose(matrix, matrix.T, rtol=0.0, atol=1e-6 * scale):
         raise ValueError(f"{name} is not symmetric")

@@ -9,7 +9,7 @@ import numpy as np
 from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Floats, MayAbstain, Policy, Slate
 
-LEADERS = 4  # candidates that exploration may put first: the others would rarely help, and each one takes probability away
+LEADERS = 4  # candidates that exploration may put first: the others would rarely help, and would make these less probable
 
 
 def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: float, abstain: bool, seed: int) -> Choice:
@@ -44,5 +44,5 @@ def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: floa
 
 
 def context_of(policy: Policy, slate: Slate, choice: Choice, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
-    """Return the context that the policy wants back with the reward, if other candidates are shown than it chose."""
+    """Return the context that the policy needs to learn from the reward, if other candidates are shown than it chose."""
     return policy.context_of(slate, choice, chosen) if isinstance(policy, MayAbstain) else choice.context

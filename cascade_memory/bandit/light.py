@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_value import CaseValue
-from cascade_memory.bandit.checked import USUAL, taken
+from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import softmax
@@ -22,7 +22,7 @@ from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one standard deviation more is e^2 times as likely
-BANDIT_WEIGHT = 0.25  # of a bare reward; hindsight weighs 1. It is noisier: a reward depends on how hard the task was too
+BANDIT_WEIGHT = 0.25  # of a reward alone; hindsight weighs 1. A reward is noisier: it also depends on how hard the task was
 # The context is [1, log odds of the chosen solutions, cosine]. At first the log odds of the ranking are trusted as they are.
 CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])
 _MISSING = 0.5  # largest share of features that a row may lack: if it lacks more, another encoder wrote it
@@ -250,8 +250,8 @@ class LightPolicy:
     def _logged(self, outcome: Feedback) -> Floats | None:
         """Return the features that were logged with an outcome; None if another kind of policy, or the fallback, chose.
 
-        New features are only ever added at the end. Where an earlier version did not have a feature yet, it is filled up with
-        0.
+        New features are only ever added at the end. Where an earlier version did not have a feature yet, it is filled
+        with 0.
         """
         features = np.asarray(outcome.slate.features, np.float64)
         missing = len(self._prior) - features.shape[1]
@@ -316,7 +316,7 @@ class LightPolicy:
 
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
-        rewards, version, since_fit, verified, recurred = taken(state, "counters", (5,), low=0.0)
+        rewards, version, since_fit, verified, recurred = checked_array(state, "counters", (5,), low=0.0)
         head, value = RankingHead(self._leaning(), self._precision), CaseValue(CONTEXT_PRIOR)
         head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
         value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
@@ -336,7 +336,7 @@ def _odds(value: Floats, shift: Floats | None) -> Floats:
 
 
 def _contexts(slate: Slate, odds: Floats) -> Floats:
-    """Compute [1, log odds that its solution is right, cosine] of each candidate; candidates with one solution add up."""
+    """Compute [1, log odds that its solution is right, cosine] of each candidate; equal solutions are added up."""
     numbers: dict[int, int] = {}
     group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
     mass = np.asarray(np.bincount(group, odds), np.float64)[group]

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from cascade_memory.bandit.checked import taken
+from cascade_memory.bandit.checked import checked_array
 from cascade_memory.bandit.neural_linlogucb import WINDOW, NeuralLinLogUCB
 from cascade_memory.ports.policy import Feedback, Floats, Slate, State
 
@@ -39,10 +39,10 @@ class Schedule:
 
     Args:
         every: H, the number of rewards between two training steps of the encoder, and of the pairs in each step.
-        head: "kept": the encoder is trained with the present head, and that head stays. "reread": it is trained with the head
-        as
-            it was after the last step, and that head is put back. "joint": head and encoder are trained together, starting from
-            the head of the last step; what the head learned in between (Eq. linear-grad) is dropped, as in the authors' code.
+        head: "kept": the encoder is trained with the present head, and that head stays. "reread": it is trained with the
+            head as it was after the last step, and that head is put back. "joint": head and encoder are trained together,
+            starting from the head of the last step; what the head learned in between (Eq. linear-grad) is dropped, as in the
+            authors' code.
         reencode: How many pairs are encoded again after each step, at least the H newest; the others wait for their turn. None:
             all of the last 2,048, as in the paper.
         hindsight: How many further candidates per success the encoder is trained on, labelled by their agreement with the
@@ -64,7 +64,7 @@ class NeuralBandit:
         self._epoch: list[Lesson] = []  # since the last step of the encoder
         self._epoch_theta = policy.theta
         self._refs: deque[Ref] = deque(maxlen=WINDOW)  # the pairs in the policy's window, in the same order
-        self._stalest = 0  # the number of the pair from which on pairs are encoded again next, counted from the first pair ever
+        self._stalest = 0  # encoding again goes on at the pair with this number, counted from the first pair ever
         self._since = 0.0  # rewards since the encoder's last training step; an episode of several recalls counts once
         self.steps = 0  # training steps of the encoder so far
 
@@ -155,10 +155,10 @@ class NeuralBandit:
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; the encoder must have its weights already."""
         policy = self.now[1]
-        refs = taken(state, "training.refs", (None, 2), 0.0, _GREATEST_KEY)
-        epoch = taken(state, "training.epoch", (None, 4), 0.0, _GREATEST_KEY)
-        theta = taken(state, "training.epoch_theta", (len(policy.theta),))
-        stalest, steps, since = taken(state, "training.counters", (3,), low=0.0).tolist()
+        refs = checked_array(state, "training.refs", (None, 2), 0.0, _GREATEST_KEY)
+        epoch = checked_array(state, "training.epoch", (None, 4), 0.0, _GREATEST_KEY)
+        theta = checked_array(state, "training.epoch_theta", (len(policy.theta),))
+        stalest, steps, since = checked_array(state, "training.counters", (3,), low=0.0).tolist()
         if len(refs) != len(state["window.pairs"]) or not ((epoch[:, 2:] >= 0.0) & (epoch[:, 2:] <= 1.0)).all():
             raise ValueError("the pairs of the encoder do not match those of the policy's window")
         policy.load_state_dict(state)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.checked import USUAL, taken, taken_precision
+from cascade_memory.bandit.checked import USUAL, checked_array, checked_precision
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 from cascade_memory.bandit.posterior import Cholesky, Posterior, ShermanMorrison
 from cascade_memory.bandit.similarity import best_first, plain_choice
-from cascade_memory.bandit.window import Window, taken_pairs
+from cascade_memory.bandit.window import Window, checked_pairs
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 if TYPE_CHECKING:
@@ -278,9 +278,9 @@ class NeuralLinLogUCB:
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         d = len(self._theta)
-        theta, precision = taken(state, "theta", (d,)), taken_precision(state, "a", d)
-        rewards, ever = taken(state, "counters", (2,), low=0.0)
-        pairs, labels, weights = taken_pairs(state, WINDOW, d)
+        theta, precision = checked_array(state, "theta", (d,)), checked_precision(state, "a", d)
+        rewards, ever = checked_array(state, "counters", (2,), low=0.0)
+        pairs, labels, weights = checked_pairs(state, WINDOW, d)
         self._reset()
         self.posterior = Posterior(theta, precision, self._form(precision))
         self._rewards = float(rewards)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.checked import USUAL, taken
+from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.similarity import best_first, plain_choice
-from cascade_memory.bandit.window import Window, taken_pairs
+from cascade_memory.bandit.window import Window, checked_pairs
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 _WINDOW = 2_048  # pairs that the network is trained on
@@ -183,10 +183,12 @@ class NeuralLogUCB:
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         width, dimension = self._shape
-        network = _Network(taken(state, "inner", self._shape, -USUAL, USUAL), taken(state, "outer", (width,), -USUAL, USUAL))
-        design = taken(state, "design", (width * dimension + width,), low=1e-9)
-        (rewards,) = taken(state, "rewards", (1,), low=0.0)
-        pairs, labels, weights = taken_pairs(state, _WINDOW, dimension)
+        network = _Network(
+            checked_array(state, "inner", self._shape, -USUAL, USUAL), checked_array(state, "outer", (width,), -USUAL, USUAL)
+        )
+        design = checked_array(state, "design", (width * dimension + width,), low=1e-9)
+        (rewards,) = checked_array(state, "rewards", (1,), low=0.0)
+        pairs, labels, weights = checked_pairs(state, _WINDOW, dimension)
         self._reset()
         self._network, self._design, self._rewards = network, design, float(rewards)
         for pair, label, weight in zip(pairs, labels, weights, strict=True):

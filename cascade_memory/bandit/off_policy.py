@@ -1,6 +1,6 @@
 """Off-policy evaluation: what another policy would have earned, estimated from logged choices with known probabilities.
 
-Each choice is taken as a problem of its own: that it may change later ones is left out.
+Each choice is treated separately: its effect on later choices is ignored.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def estimate(log: list[Logged]) -> Estimates:
     * self-normalised: ``sum(w r) / sum(w)``. It is slightly biased but varies less. Its error is that of the mean of
       ``w (r - estimate)``, divided by the mean weight (the delta method).
     * doubly robust: the mean predicted success of the target's choices, corrected by ``w (r - expected)`` for the action that
-    was
-      taken. The predictions were made before the outcome, so the estimate is unbiased however wrong they are.
+      was taken. The predictions were made before the outcome, so the estimate is unbiased however wrong they are.
 
     >>> even = np.array([0.5, 0.5])
     >>> log = [Logged(action=i % 2, reward=float(i % 2), behaviour=even, target=np.array([0.0, 1.0]),

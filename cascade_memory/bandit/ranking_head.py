@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cascade_memory.bandit.checked import USUAL, taken, taken_precision
+from cascade_memory.bandit.checked import USUAL, checked_array, checked_precision
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.ports.policy import Floats, State
@@ -94,11 +94,14 @@ class RankingHead:
     def load(self, state: State) -> None:
         """Load what ``state`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         d = len(self.prior)
-        mode, precision = taken(state, "mode", (d + 1,), -USUAL, USUAL), taken_precision(state, "precision", d)
-        features = taken(state, "features", (None, d), -USUAL, USUAL)
-        agreement, sizes = taken(state, "agreement", (len(features),), 0.0, 1.0), taken(state, "sizes", (None,), 2.0)
-        weights = taken(state, "weights", (len(sizes),), 0.0, 1.0)
-        bandit = taken(state, "bandit", (None, d + 3), -(2.0**53), 2.0**53)
+        mode, precision = checked_array(state, "mode", (d + 1,), -USUAL, USUAL), checked_precision(state, "precision", d)
+        features = checked_array(state, "features", (None, d), -USUAL, USUAL)
+        agreement, sizes = (
+            checked_array(state, "agreement", (len(features),), 0.0, 1.0),
+            checked_array(state, "sizes", (None,), 2.0),
+        )
+        weights = checked_array(state, "weights", (len(sizes),), 0.0, 1.0)
+        bandit = checked_array(state, "bandit", (None, d + 3), -(2.0**53), 2.0**53)
         if sizes.sum() != len(features) or (sizes % 1.0).any() or max(len(sizes), len(bandit)) > self.window:
             raise ValueError("sizes do not match the recalls of the window")
         rewards, groups = bandit[:, d : d + 2], bandit[:, d + 2]

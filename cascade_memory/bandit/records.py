@@ -1,4 +1,4 @@
-"""How each solution did for queries like the present one. Weights are shared by all cases, so they cannot say this."""
+"""How each solution did for queries like the present one. All cases share the weights, so these cannot express it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.checked import USUAL, taken
+from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.products import rows_times
 from cascade_memory.ports.policy import Floats, Slate, State
 
@@ -127,13 +127,13 @@ class Records:
 
     def load(self, state: State) -> None:
         """Load what ``state`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
-        groups = taken(state, "groups", (None,), 0.0, 2.0**53)
-        sizes = taken(state, "sizes", (len(groups),), 1.0, self.LAST).astype(int)
+        groups = checked_array(state, "groups", (None,), 0.0, 2.0**53)
+        sizes = checked_array(state, "sizes", (len(groups),), 1.0, self.LAST).astype(int)
         ends = np.cumsum(sizes)
         total = int(sizes.sum())
-        queries = taken(state, "queries", (total, None), -1.01, 1.01).astype(np.float32)  # unit vectors
-        outcomes = taken(state, "outcomes", (total, 3), -USUAL, USUAL)
-        order = deque(int(group) for group in taken(state, "order", (None,), 0.0, 2.0**53))
+        queries = checked_array(state, "queries", (total, None), -1.01, 1.01).astype(np.float32)  # unit vectors
+        outcomes = checked_array(state, "outcomes", (total, 3), -USUAL, USUAL)
+        order = deque(int(group) for group in checked_array(state, "order", (None,), 0.0, 2.0**53))
         if len(order) > self.WINDOW or len({*groups.tolist()}) != len(groups) or {*order} != {*map(int, groups)}:
             raise ValueError("groups do not match the solutions named in order")
         self._records = {

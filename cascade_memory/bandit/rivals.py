@@ -1,4 +1,4 @@
-"""Bandits that the paper compares its own with; each differs from it in one place."""
+"""Bandits with which the paper compares its own; each differs from it in one place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.ports.policy import Floats
 
 
 class LinLogUCB(NeuralLinLogUCB):
-    """Logistic regression on frozen features from ``theta_0 = 1/d`` on, with the bonus from ``V = lambda I + sum f f'``.
+    """Logistic regression on frozen features. It starts at ``theta_0 = 1/d``; its bonus uses ``V = lambda I + sum f f'``.
 
     >>> LinLogUCB(4).theta
     array([0.25, 0.25, 0.25, 0.25])

@@ -45,7 +45,7 @@ class SimilarityPolicy:
         return {}
 
     def load_state_dict(self, state: State) -> None:
-        """Take nothing."""
+        """Load nothing."""
 
 
 class FrozenHead(SimilarityPolicy):
@@ -78,7 +78,7 @@ class ShowNothing(SimilarityPolicy):
     name = "zero-shot-1"
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
-        """Choose by cosine, and do not show it."""
+        """Order the candidates by cosine, and abstain from showing them."""
         choice = super().select(slate, k, abstain=abstain, seed=seed)
         return dataclasses.replace(choice, abstained=True, propensity=np.zeros(len(slate)))
 

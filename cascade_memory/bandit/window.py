@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.bandit.checked import taken
+from cascade_memory.bandit.checked import checked_array
 from cascade_memory.ports.policy import Floats, State
 
 
@@ -60,7 +60,7 @@ class Window:
 
     @property
     def crowd(self) -> float:
-        """How many of all pairs ever added each pair in the window stands for."""
+        """The number of pairs ever added, divided by the number in the window: each stands for that many."""
         return self.ever / max(len(self), 1)
 
     def copy(self) -> Window:
@@ -70,10 +70,10 @@ class Window:
         return other
 
 
-def taken_pairs(state: State, room: int, dimension: int) -> tuple[Floats, Floats, Floats]:
+def checked_pairs(state: State, room: int, dimension: int) -> tuple[Floats, Floats, Floats]:
     """Return the checked features, labels and weights of a saved window; raise ``ValueError`` if they are not valid."""
-    pairs = taken(state, "window.pairs", (None, dimension))
-    labels = taken(state, "window.labels", (len(pairs), 2), 0.0, 1.0, unknown=True)
+    pairs = checked_array(state, "window.pairs", (None, dimension))
+    labels = checked_array(state, "window.labels", (len(pairs), 2), 0.0, 1.0, unknown=True)
     if len(pairs) > room or np.isnan(labels[:, 1]).any():
         raise ValueError("the window has too many pairs, or window.labels lacks a weight")
     return pairs, labels[:, 0], labels[:, 1]

@@ -73,7 +73,8 @@ def test_every_ranker_takes_no_options_as_well(ranker: str):
 @pytest.mark.parametrize("given", [{"credit": "all"}, {"credit": lambda outcome: None}, {"ranker_options": {"alpha": 0}}])
 def test_what_comes_too_late_for_a_ranker_that_was_made_is_refused(given: dict):
     with pytest.raises(
-        InvalidInput, match=f"{next(iter(given))}= goes with a ranker named by a string, but 'light' is a Ranker obj"
+        InvalidInput,
+        match=f"{next(iter(given))}= can only be used with a ranker named by a string, but 'light' is a Ranker obj",
     ):
         CascadeMemory(embedder="hashing", ranker=light(), **given)
     CascadeMemory(embedder="hashing", ranker=light(), shadow=neural_linlogucb()).close()
