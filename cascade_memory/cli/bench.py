@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence[str]) -> Suite:
-    """Return a suite with the conditions given on the command line, and otherwise its own."""
+    """Return a suite under the conditions given on the command line; those that are not given stay its own."""
     from cascade_memory.evaluation.bench.conditions import rewards_named, wrong_cases_named
 
     if options.misled and (reused := [name for name in tasks if name in REUSED]):

@@ -49,10 +49,10 @@ def is_asked_for(options: argparse.Namespace) -> bool:
     needs |= dict.fromkeys(("instruction", "alone"), "stream")
     for one, other in needs.items():
         if getattr(options, one) not in (None, {}, False) and not getattr(options, other):
-            raise InvalidInput(f"--{one.replace('_', '-')} goes with --{other}")
+            raise InvalidInput(f"--{one.replace('_', '-')} can only be used with --{other}")
     for one in ("wrong_cases", "misled"):
         if getattr(options, one) and (options.model or options.stream):
-            raise InvalidInput(f"--{one.replace('_', '-')} goes without --model and without --stream")
+            raise InvalidInput(f"--{one.replace('_', '-')} cannot be used with --model or --stream")
     if options.stream and options.stream.resolve() == options.out.resolve():
         raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")
     return bool(options.model or options.stream)
@@ -111,8 +111,8 @@ def _tasks(options: argparse.Namespace) -> list[str]:
 def _own_task(options: argparse.Namespace) -> Task:
     from cascade_memory.evaluation.tasks.task import FileTask
 
-    told = {"instruction": options.instruction} if options.instruction else {}
-    return FileTask(name=options.stream.stem, file=options.stream.name, judge=_judge(options.judge or "exact"), **told)
+    given = {"instruction": options.instruction} if options.instruction else {}
+    return FileTask(name=options.stream.stem, file=options.stream.name, judge=_judge(options.judge or "exact"), **given)
 
 
 def _judge(name: str) -> Callable[[str, Any], float]:

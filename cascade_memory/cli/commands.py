@@ -135,8 +135,8 @@ def import_(options: argparse.Namespace) -> int:
         known = (Path(options.path).expanduser() / LEDGER).is_file()
         embedder = "stored" if known else StoredVectors(header["embedder"], header["dimension"])
         with CascadeMemory(options.path, embedder=embedder) as memory:
-            taken = memory.import_(itertools.chain([first], lines))
-    _done(options, {"imported": taken}, f"{taken:,} records imported")
+            count = memory.import_(itertools.chain([first], lines))
+    _done(options, {"imported": count}, f"{count:,} records imported")
     return 0
 
 
@@ -213,7 +213,7 @@ def _days(seconds: float) -> str:
     return f"{seconds / 86_400:.1f}"
 
 
-_READABLE = 600  # characters that are shown of a report to be confirmed
+_READABLE = 600  # the number of characters that pending prints of each text in a report
 
 
 def pending(options: argparse.Namespace) -> int:
@@ -225,12 +225,12 @@ def pending(options: argparse.Namespace) -> int:
     with _existing(options.path, options.namespace) as memory:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
         _check_waiting(options, waiting, confirmed)
-        made: list[str | None] = []
+        case_ids: list[str | None] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the warning that a reward stored no case; it is printed below
             for episode_id, seen in confirmed.items():
                 reward = waiting[episode_id].reward or 0.0
-                made.append(memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen))
+                case_ids.append(memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen))
         for episode_id in options.reject:
             memory.reward(episode_id, 0.0, source="human", namespace=options.namespace, overwrite=True)
         left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
@@ -239,8 +239,8 @@ def pending(options: argparse.Namespace) -> int:
         return 0
     if confirmed or options.reject:
         print(f"{len(confirmed)} confirmed, {len(options.reject)} rejected")
-    if None in made:
-        print(f"{made.count(None)} of the confirmed reports stored no case: the reward is too low, or there is no solution")
+    if None in case_ids:
+        print(f"{case_ids.count(None)} of the confirmed reports stored no case: the reward is too low, or there is no solution")
     print(f"reported by agents and not confirmed: {len(left)}")
     for one in left:
         print_whole(_name_of(one))  # in the form that --confirm expects

@@ -41,7 +41,7 @@ def serve(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _leave)
     with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:
         if listening is None:
-            _leave_when_told(memory)
+            _close_on_signal(memory)
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)  # the memory is being closed already
@@ -54,14 +54,14 @@ def _check_stdio(options: argparse.Namespace) -> None:
     given = {"host": (options.host, usual.host), "port": (options.port, usual.port), "rate": (options.rate, usual.per_minute)}
     ignored = [name for name, (value, default) in given.items() if value != default]
     if ignored or options.token_file is not None:
-        raise InvalidInput(f"--{(*ignored, 'token-file')[0]} goes with --transport http")
+        raise InvalidInput(f"--{(*ignored, 'token-file')[0]} can only be used with --transport http")
 
 
 def _leave(*_: object) -> None:
     sys.exit(0)
 
 
-def _leave_when_told(memory: CascadeMemory) -> None:
+def _close_on_signal(memory: CascadeMemory) -> None:
     """Close the memory and end the process on a signal: the SDK reads lines on a thread that no exception can stop."""
 
     def leave() -> None:
@@ -70,13 +70,13 @@ def _leave_when_told(memory: CascadeMemory) -> None:
         finally:
             os._exit(0)
 
-    def told(*_: object) -> None:
+    def signalled(*_: object) -> None:
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)
         threading.Thread(target=leave, name="cascade-memory-leave").start()
 
     for one in _STOP:
-        signal.signal(one, told)
+        signal.signal(one, signalled)
 
 
 def _token(file: str | None) -> str | None:

@@ -12,7 +12,7 @@ WINDOW = 2048  # outcomes from which a policy is rebuilt: bounded, however long 
 
 
 def needs_rebuild(changes: Sequence[Change]) -> bool:
-    """Tell whether data was taken back. A policy cannot subtract what it learned from that, but can be rebuilt without it."""
+    """Say whether outcomes were taken back. A policy cannot subtract what it learned from them, but can be rebuilt without."""
     return any(change.takes_outcomes_back for change in changes)
 
 
@@ -24,7 +24,7 @@ def learn(
     for change in changes:
         try:
             _apply(change, ledger, policy, read)
-        except Exception as error:  # noqa: BLE001 - one bad entry must not cost the rest; raised below
+        except Exception as error:  # noqa: BLE001 - one bad entry must not keep the others from being learned; raised below
             failure = error
     if failure is not None:
         raise failure

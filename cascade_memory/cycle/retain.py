@@ -74,7 +74,7 @@ def _index_text(
         text = case_text(episode.query, solution)
         if text != episode.query:
             return check_query(text), embed([text])[0]
-    except Exception as error:  # noqa: BLE001 - the user's function, or an embedder that is away
+    except Exception as error:  # noqa: BLE001 - the user's function or the embedder may fail
         failed("case_text", error)
     known = len(episode.vector) > 0  # else the episode was settled long ago, and its vector was compacted away
     return episode.query, episode.vector if known else embed([episode.query])[0]
@@ -113,9 +113,9 @@ def new_case(
 
 
 def surplus(records: CaseRecords, *, max_cases: int, ledger: Ledger, namespace: int, window: int) -> list[int]:
-    """Return the keys of the least valuable cases, which have to go to make room.
+    """Return the keys of the least valuable cases, which are evicted to make room.
 
-    Cases that were added by hand get full novelty; among equally valuable cases the older one goes.
+    Cases that were added by hand get full novelty; of equally valuable cases, the older one is evicted.
     """
     if len(records) <= max_cases:
         return []

@@ -18,7 +18,7 @@ def hindsight(
 ) -> dict[int, NDArray[np.float32]]:
     """Compute, for each recall, how far every candidate's stored solution agrees with the verified one.
 
-    Because of hindsight a success gives K labels instead of one. The agreement of a forgotten solution is unknown (nan).
+    With hindsight, a success gives K labels instead of one. The agreement of a forgotten solution is unknown (nan).
     ``solution_key`` is the key of the verified solution, as cases store it.
     """
     groups = sorted({int(group) for recall in episode.groups.values() for group in recall})

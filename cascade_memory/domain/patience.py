@@ -1,4 +1,4 @@
-"""How long the running code may wait for a lock: a recall has a deadline, while a reward would rather wait than fail."""
+"""How long the running code may wait for a lock: a recall has a deadline, while a reward waits rather than fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def patience(seconds: float | None) -> Generator[None, None, None]:
 
 
 def patience_ends() -> float | None:
-    """Return until when the running code may wait, by the monotonic clock; None: nobody has said."""
+    """Return the time until which the running code may wait, by the monotonic clock; None: there is no limit."""
     return _until.get()
 
 

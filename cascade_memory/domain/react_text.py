@@ -41,12 +41,12 @@ def read_react(text: str) -> Trajectory | None:
             steps[-1]["observation"] = content
         elif label == "Final Answer":
             answer = content
-    made = [
+    kept = [
         Step(action=step["action"], thought=step["thought"], observation=step.get("observation", ""))
         for step in steps
         if step["action"] or step["thought"]
     ]
-    return Trajectory(made, answer=answer) if made else None
+    return Trajectory(kept, answer=answer) if kept else None
 
 
 def thought_of(text: str) -> str:

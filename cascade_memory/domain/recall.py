@@ -121,7 +121,7 @@ class Explanation:
     def summary(self) -> str:
         """One sentence."""
         if self.arm == "holdout":
-            return "held out: this episode runs without memory, so that its worth can be measured"
+            return "held out: this episode runs without memory, so that the worth of the memory can be measured"
         if not self.candidates:
             return "no case was stored yet"
         behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"

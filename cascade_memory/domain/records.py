@@ -204,7 +204,7 @@ class Change:
         return self.kind == CLOSED
 
     @property
-    def retells_case(self) -> bool:
+    def changes_case(self) -> bool:
         """Whether the metadata of a case changed, or the count of its verifications."""
         return self.kind == RETOLD
 

@@ -13,7 +13,7 @@ from cascade_memory.encoders.lexical import MAX_TEXTS, letter_terms, word_terms
 class HashingEmbedder:
     """Random projections of the words and letter sequences of a text: similar wording gives similar vectors.
 
-    It is meant for tests, for demonstrations, and for machines without torch. It knows no meaning: synonyms are not similar.
+    It is meant for tests, for demonstrations, and for machines without torch. It ignores meaning: synonyms are not similar.
 
     >>> embed = HashingEmbedder(dimension=256).embed
     >>> near, far, query = embed(["heat the cup", "price of gold", "heat a cup please"])

@@ -16,7 +16,7 @@ ENDS = ("opening", "closing")
 # A new signal goes to the end. Rows of earlier versions lack it; there it counts as 0.
 FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS)
 _BATCH = 4_096
-_LARGEST, _NUMBERS = 1e9, "fiub"  # of a signal: its values, and their kinds in numpy
+_LARGEST, _NUMBERS = 1e9, "fiub"  # of a signal: the limit of its values, and the kinds of numpy types that it may have
 
 
 class LightEncoder:
@@ -85,7 +85,7 @@ class LightEncoder:
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:
-    """Return the signals as columns, in the order of their names. Refuse what would teach the ranker nothing, or nonsense."""
+    """Return the signals as columns, in the order of their names. Refuse signals that are missing, invalid or unnamed."""
     if set(signals) != set(names) or len(set(names)) < len(names):
         raise ValueError(_wrong_names(signals, names))
     columns = [signals[name] for name in names]

@@ -12,7 +12,7 @@ from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 
 def normalised(solution: Solution) -> str:
-    r"""Return a solution in the form in which it is compared: a text without case and extra space, of a trajectory its actions.
+    r"""Return a solution as it is compared: a text in lower case without extra space, a trajectory as its actions.
 
     >>> normalised("  Visa or\nMastercard ")
     'visa or mastercard'
@@ -46,14 +46,14 @@ class ExactMatcher:
         ]
 
     def by_key(self, verified: Solution, kind: str, *, equal: bool) -> float:
-        """Return the same for a stored solution of which only the kind is known, and whether its key is equal."""
+        """Return the agreement with a stored solution that was not read: its kind is known, and whether its key is equal."""
         if equal:
             return 1.0
         return float("nan") if kind == "trajectory" or isinstance(verified, Trajectory) else 0.0
 
 
 class EmbeddingMatcher:
-    """Solutions agree if their meanings are close: a label that rises from 0 at the cosine ``low`` to 1 at ``high``."""
+    """Solutions agree if their meanings are close: the agreement rises from 0 at the cosine ``low`` to 1 at ``high``."""
 
     def __init__(self, embedder: Embedder, *, low: float = 0.6, high: float = 0.9) -> None:
         self._embedder, self._low, self._high = embedder, low, high

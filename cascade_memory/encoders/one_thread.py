@@ -1,4 +1,4 @@
-"""One thread for one short calculation: several wait for each other, on a busy machine ten times as long as they calculate."""
+"""Short calculations on one thread: on a busy machine, several threads wait for each other ten times as long as they work."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
     """Return ``one_thread`` for a short calculation, and for every calculation in a forked child.
 
-    The threads of OpenMP do not survive a fork: if the parent has calculated with several, the child would wait for them for
-    ever.
+    The threads of OpenMP do not survive a fork: if the parent has calculated with several, the child would wait for
+    them forever.
     """
     return one_thread(torch) if short or _forked else contextlib.nullcontext()
 

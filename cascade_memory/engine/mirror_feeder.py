@@ -127,11 +127,11 @@ class MirrorFeeder:
             self._warm_up()
 
     def _may_write(self) -> bool:
-        """Tell whether this is a good moment: no caller waits for an answer, or the mirror has waited long enough."""
+        """Say whether this is a good moment: no caller waits for an answer, or the mirror has waited long enough."""
         return not self._stop.is_set() and (self._mirror.shared or self.pace.is_good(self._is_behind))
 
     def _is_behind(self) -> bool:
-        """Tell whether there is anything to feed, without counting: counting a hundred thousand cases takes long."""
+        """Say whether there is anything to feed, without counting: counting a hundred thousand cases takes long."""
         ledger, mark = self._parts.ledger, self._projection.mark
         return ledger.head() > mark.seq or bool(ledger.cases.after(mark.key, 1))
 
@@ -211,7 +211,7 @@ class MirrorFeeder:
             return self._mirror.count(namespace) if self._projection.mark_dirty() else 0
 
     def is_sealed(self) -> bool:
-        """Tell whether a closed mirror is unchanged since it was closed; True while it is open, or if there is none yet."""
+        """Say whether a closed mirror is unchanged since it was closed; True while it is open, or if there is none yet."""
         with self._working:
             mark = self._projection.mark
             return not self.owner or self._mirror.shared or not mark.trusted or self._mirror.is_sealed(mark.seal)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from cascade_memory.domain.records import Change
 from cascade_memory.engine.follower import take_in
 from cascade_memory.engine.mirror_mark import CHANGED, Mark, removals
-from cascade_memory.engine.mirroring import put, tell_anew
+from cascade_memory.engine.mirroring import put, replace_changed
 from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreError
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -100,15 +100,15 @@ class MirrorProjection:
         names = {number: name for name, number in self._ledger.namespaces().items()}
         gone, emptied = removals(changes, names)
         seq = changes[-1].seq
-        retold = [change.ref for change in changes if change.retells_case and change.ref <= self.mark.key]
-        if not (gone or emptied or retold):
+        changed = [change.ref for change in changes if change.changes_case and change.ref <= self.mark.key]
+        if not (gone or emptied or changed):
             self.mark = replace(self.mark, seq=seq)
             return
         if not self.mark_dirty():
             return
         for namespace, ids in gone.items():
             self._mirror.delete(names[namespace], ids)
-        tell_anew(self._mirror, self._ledger, retold)
+        replace_changed(self._mirror, self._ledger, changed)
         self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared))
 
     def _empty(self, namespaces: Sequence[int], names: dict[int, str]) -> int:

@@ -19,7 +19,7 @@ def put(mirror: CaseMirror, rows: Sequence[tuple[Case, NDArray[np.float32]]]) ->
         mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
 
 
-def tell_anew(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> None:
+def replace_changed(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> None:
     """Replace cases whose source or metadata changed: a plain update would leave old metadata keys behind."""
     rows = [row for key in dict.fromkeys(keys) for row in ledger.cases.after(key - 1, 1) if row[0].key == key]
     for namespace in dict.fromkeys(case.namespace for case, _ in rows):

@@ -148,7 +148,7 @@ class Recording:
         return more
 
     def holds(self, episode_id: str) -> bool:
-        """Tell whether a recall of this episode waits to be written down."""
+        """Say whether a recall of this episode waits to be written down."""
         with self._one_less:
             return any(late.entry.episode_id == episode_id for late in self._late)
 
@@ -179,7 +179,7 @@ class Recording:
         self._unopened.append(episode_id)
 
     def failed_to_open(self, episode_id: str) -> bool:
-        """Tell whether this episode is missing because its recall failed; raise if the caller has not been told so."""
+        """Say whether this episode is missing because its recall failed; raise if the caller has not been told so."""
         if episode_id not in self._unopened or self._ledger.episodes.one(episode_id) is not None:
             return False
         for untold, why in list(self._untold):

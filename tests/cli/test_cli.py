@@ -237,6 +237,6 @@ def test_serving_refuses_what_it_would_ignore(folder: str, capsys):
     pytest.importorskip("mcp")
     for option in (["--rate", "5"], ["--port", "9000"], ["--host", "127.0.0.2"], ["--token-file", "t"]):
         assert main(["serve", "--path", folder, *option]) == 2
-        assert f"{option[0]} goes with --transport http" in capsys.readouterr().err
+        assert f"{option[0]} can only be used with --transport http" in capsys.readouterr().err
     assert main(["serve", "--path", folder, "--read-only", "--namespace", "defualt"]) == 2
     assert "there is only 'default'" in capsys.readouterr().err

@@ -146,12 +146,15 @@ def test_the_command_on_a_file(mine: Path, capsys: pytest.CaptureFixture[str]):
     model = ["--model", "m", "--base-url", "http://127.0.0.1:9"]
     for wrong, said in [
         ([], "--alone P for a SIMULATED solver"),
-        (["--alone", "0.5", "--judge", "my_judge:half"], "--judge goes with --model"),  # it gives labels, not replies
+        (
+            ["--alone", "0.5", "--judge", "my_judge:half"],
+            "--judge can only be used with --model",
+        ),  # it gives labels, not replies
         (["--alone", "0.5", "--out", "mine.jsonl"], "--out would write rows into the stream"),
         ([*model, "--judge", "nothing"], "a judge must be exact, jaccard, or module:function"),
         ([*model, "--judge", "my_judge:none"], "there is no judge 'my_judge:none'"),
         ([*model, "--judge", "my_judge:__name__"], "is not a function"),
-        (["--alone", "0.5", "--base-url", "http://h"], "--base-url goes with --model"),
+        (["--alone", "0.5", "--base-url", "http://h"], "--base-url can only be used with --model"),
     ]:
         assert main([*common, *wrong]) == 2
         assert said in capsys.readouterr().err

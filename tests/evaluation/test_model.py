@@ -300,8 +300,8 @@ def test_the_command(desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch
         assert all(asked["top_k"] == 20 and "presence_penalty" not in asked for asked in server.asked)
     for wrong, said in [
         (["--model", "m"], "--model needs --base-url"),
-        (["--base-url", "http://h"], "--base-url goes with --model"),
-        (["--alone", "0.5"], "--alone goes with --stream"),
+        (["--base-url", "http://h"], "--base-url can only be used with --model"),
+        (["--alone", "0.5"], "--alone can only be used with --stream"),
         (["--model", "m", "--base-url", "http://h", "--task", "alfworld", "--data", "."], "no task 'alfworld'"),
         (["--model", "m", "--base-url", "http://h", "--task", "rca", "--data", "."], "no data for rca"),
     ]:

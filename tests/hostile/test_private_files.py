@@ -99,7 +99,7 @@ def test_weights_of_an_encoder_are_private(tmp_path: Path):
     with torch.no_grad():
         model.weight[0, 0] = float("nan")
     write_weights(file, model, about)
-    with pytest.raises(StoreCorrupt, match="no finite number"):
+    with pytest.raises(StoreCorrupt, match="a number that is not finite"):
         read_weights(file, "e")
 
 

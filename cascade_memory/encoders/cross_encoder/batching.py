@@ -107,7 +107,7 @@ def _rounded(length: int) -> int:
 
 
 def padded(tokens: Sequence[dict[str, list[int]]], base: Base) -> dict[str, Any]:
-    """Return sequences of tokens as one batch of tensors, with one of few lengths, for the same reason."""
+    """Return sequences of tokens as one batch of tensors, padded to one of few lengths, so that few shapes occur."""
     longest = max(len(each["input_ids"]) for each in tokens)
     length = max(longest, min(base.max_tokens, _rounded(longest)))
     batch = base.tokenizer.pad(list(tokens), padding="max_length", max_length=length, return_tensors="pt")

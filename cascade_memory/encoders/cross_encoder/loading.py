@@ -98,7 +98,7 @@ def _config(auto: Any, name: str, *, local: bool) -> Any:
         raise _no_head(name)
     if config.num_labels != 1:
         raise InvalidInput(
-            f"{name!r} tells {config.num_labels} labels apart; a reranker has one: the score. "
+            f"{name!r} has {config.num_labels} labels, but a reranker has one: the score. "
             "Load one that was trained to rank, or save yours with num_labels=1"
         )
     if hasattr(config, "reference_compile"):
@@ -177,10 +177,10 @@ def _positions(model: Any, config: Any, otherwise: int) -> int:
 
 def _inputs(model: Any, config: Any) -> tuple[str, ...]:
     """Return which outputs of the tokenizer the model reads."""
-    taken = set(inspect.signature(model.forward).parameters)
+    parameters = set(inspect.signature(model.forward).parameters)
     typed = int(getattr(config, "type_vocab_size", 2) or 0) > 1
     return tuple(
-        name for name in ("input_ids", "attention_mask", "token_type_ids") if name in taken and (typed or name[0] != "t")
+        name for name in ("input_ids", "attention_mask", "token_type_ids") if name in parameters and (typed or name[0] != "t")
     )
 
 

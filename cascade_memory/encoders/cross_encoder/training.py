@@ -43,7 +43,7 @@ class Apprentice:
         return self._model
 
     def take(self, weights: dict[str, Any]) -> None:
-        """Take over weights; the state of AdamW starts empty."""
+        """Continue from these weights; the state of AdamW starts empty."""
         self._ready().load_state_dict(weights)
 
     def step(
@@ -88,7 +88,7 @@ class Apprentice:
 
 
 def _checkpoint(model: Any, *, on: bool) -> None:
-    """Switch on or off that activations are computed twice instead of being stored; Transformers 6 renames this."""
+    """Switch on or off computing activations twice instead of storing them; Transformers 6 renames this."""
     switch = "enable" if on else "disable"
     method = getattr(model, f"activation_checkpointing_{switch}", None) or getattr(model, f"gradient_checkpointing_{switch}")
     method()

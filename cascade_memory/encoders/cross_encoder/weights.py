@@ -14,7 +14,7 @@ _MANIFEST = "cascade_memory"
 
 
 def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
-    """Write under another name first, so that a process that dies meanwhile leaves no incomplete file under this name."""
+    """Write the weights, at first under another name, so that a process that dies leaves no incomplete file under this one."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -44,7 +44,7 @@ def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, A
             weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is not a mapping
         _check(manifest, weights)
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise StoreCorrupt(f"{file} is no snapshot of an encoder ({error}); delete it, and it is learned again") from error
+        raise StoreCorrupt(f"{file} is no snapshot of an encoder ({error}); delete it; it will be learned again") from error
     if manifest.get("encoder") != identity:
         raise EncoderMismatch(
             f"{file} holds weights of {manifest.get('encoder')}, not of {identity}: "
@@ -60,4 +60,4 @@ def _check(manifest: Any, weights: dict[str, Any]) -> None:
         raise ValueError("its manifest is damaged")
     broken = [name for name, tensor in weights.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())]
     if broken:
-        raise ValueError(f"{broken[0]} holds what is no finite number")
+        raise ValueError(f"{broken[0]} holds a number that is not finite")
