@@ -34,7 +34,7 @@ class Attempt:
         self.doing = "the memory"
         self.found: Recall | None = None
         self._ends = None if deadline is None else time.monotonic() + deadline
-        self._may = deque((True,))  # the thread that takes the one item decides: show the cases, or give up
+        self._undecided = deque((True,))  # the thread that takes the one item decides: show the cases, or give up
 
     def show(self, found: Recall) -> float | None:
         """Decide that these cases will be shown, even if writing them down fails; return for how long writing may take.
@@ -49,7 +49,7 @@ class Attempt:
     def decide(self) -> bool:
         """Decide for both threads; return False if the other thread has decided already."""
         try:
-            return self._may.pop()
+            return self._undecided.pop()
         except IndexError:
             return False
 

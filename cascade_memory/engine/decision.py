@@ -67,7 +67,7 @@ class _Chosen:
 class Decider:
     """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, records its own choice.
 
-    ``ranker_failed`` is told why similarity chose instead.
+    ``ranker_failed`` is called with the reason if similarity chose instead.
     """
 
     def __init__(self, parts: Parts, candidates: int, ranker_failed: Callable[[str], object]) -> None:
@@ -132,7 +132,7 @@ class Decider:
         )
 
     def _arm(self, request: RecallRequest, episode_id: str) -> str:
-        """Return the arm of an existing or new episode; raise if the episode takes no recalls."""
+        """Return the arm of an existing or new episode; raise if the episode is closed or belongs to another namespace."""
         episode = None if request.episode_id is None else self._parts.ledger.episodes.one(episode_id)
         if episode is None:
             return request.exposure.arm_of(episode_id)
@@ -194,7 +194,7 @@ def _verified_after(limits: Limits | None) -> float:
 
 
 def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecord:
-    """Build the ledger row of a recall: everything for a recall that is learned from, for a search only what was shown."""
+    """Build the ledger row: for a recall, all that learning needs; for a search, only what was shown."""
     request, slate, choice = chosen.request, chosen.selection.slate, chosen.selection.choice
     shown = np.zeros(0, np.int64) if choice is None else choice.chosen
     kept = shown if request.search else slice(None)

@@ -45,7 +45,7 @@ Learning = Literal["inline", "background", "off"]
 
 
 class Engine:
-    """Wires ledger, index, encoder and policy. Thread-safe; refuses to work in a forked child."""
+    """Connects ledger, index, encoder and policy. Thread-safe; refuses to work in a forked child."""
 
     def __init__(self, parts: Parts, *, learn: Learning, candidates: int, limits: Limits | None = None) -> None:
         self.parts = parts
@@ -205,7 +205,7 @@ class Engine:
             try:
                 if self._shared_head.learn():
                     for namespace_id in self.parts.ledger.namespaces().values():
-                        self.parts.snapshots.drop(namespace_id)  # it was learned with the help of data that is gone
+                        self.parts.snapshots.drop(namespace_id)  # it was learned with the help of data that is deleted now
                     for state in list(self._states.values()):
                         state.rebuild_policy()
             except Exception as error:  # noqa: BLE001 - as below
@@ -270,8 +270,8 @@ class Engine:
         unseen = said.solution is None and episode.agents_words and said.confirms is None
         if unseen and unkept is None and said.source in TRUSTED_SOURCES:
             raise InvalidInput(
-                f"what solved episode {said.episode_id!r} is only its agent's report: pass confirms=episode.fingerprint of the "
-                "episode as you saw it (get_episode, reported), or the solution="
+                f"only the agent itself reported the solution of episode {said.episode_id!r}: pass "
+                "confirms=episode.fingerprint of the episode as you saw it (get_episode, reported), or pass the right solution="
             )
         solution = episode.solution if said.solution is None else said.solution
         case: NewCase | None = None

@@ -39,7 +39,7 @@ class FeedingPace:
             return True
         if not behind():
             self._waiting_since = 0.0
-            return True  # nothing to write, so nobody is disturbed
+            return True  # nothing to write, so no caller has to wait
         self._waiting_since = self._waiting_since or time.monotonic()
         if time.monotonic() - self._waiting_since < _LATEST:
             return False

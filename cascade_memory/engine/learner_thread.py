@@ -7,7 +7,7 @@ import time
 import weakref
 from typing import Protocol
 
-_REST = 0.005  # seconds: a recall right after a reward should not share the interpreter
+_REST = 0.005  # seconds to wait before learning, so that a recall right after a reward has the interpreter to itself
 
 
 class Learning(Protocol):

@@ -108,7 +108,7 @@ class MirrorFeeder:
         if self._projection.serving and not self._mirror.answers:
             self._projection.serving = False
             if self._mirror.trouble:
-                self._stumbled(StoreError(self._mirror.trouble))
+                self._query_failed(StoreError(self._mirror.trouble))
         if self.pace.backs_off:
             return
         if not self.owner:
@@ -164,9 +164,9 @@ class MirrorFeeder:
 
     def _failed(self, error: Exception) -> None:
         self._broken = True
-        self._stumbled(error)
+        self._query_failed(error)
 
-    def _stumbled(self, error: Exception) -> None:
+    def _query_failed(self, error: Exception) -> None:
         """Count a failed query: recall scans by itself, and the mirror is tried again after some time."""
         self._count(error)
         self._projection.serving = False

@@ -43,7 +43,7 @@ class NamespaceState:
         self.name, self.namespace_id, self._parts = name, namespace_id, parts
         self.index = parts.index(parts.embedder.dimension, name)
         self.limits = limits
-        # Cases may expire, or were set aside by a limit of an earlier opening and are due for deletion.
+        # True if cases may expire, or if cases that expired during an earlier opening have to be deleted.
         self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expiry.expired(namespace_id))
         self.next_look = 0.0  # on the monotonic clock; no case expires before this time
         self.learner = Learner(
@@ -228,7 +228,7 @@ class NamespaceState:
         return too_many or (self._ages and time.monotonic() >= self.next_look)
 
     def tidy(self) -> None:
-        """Expire and evict cases as the limits demand; the log tells every process, and this state too."""
+        """Expire and evict cases as the limits demand; the log reports it to every process, and to this state."""
         limits, ledger = self.limits, self._parts.ledger
         if self._ages:
             self._expire(None if limits is None else limits.ttl)

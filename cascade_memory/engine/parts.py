@@ -24,7 +24,7 @@ class Lock(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lock."""
         ...
 
 

@@ -44,7 +44,7 @@ class Recording:
         self._writing = False  # True while a thread is writing the queue
         self._closed = False
         self._unopened: deque[str] = deque(maxlen=1024)
-        self._untold: deque[tuple[str, str]] = deque(maxlen=1024)  # failed recalls whose caller was not told, with the reason
+        self._unreported: deque[tuple[str, str]] = deque(maxlen=1024)  # failed recalls whose caller does not know it, and why
 
     def write(self, entry: RecallRecord, most: float | None, seq: int, written: _Written) -> Exception | None:
         """Write a recall and pass its key to ``written``, within ``most`` seconds; return the error if that fails for good.
@@ -64,10 +64,10 @@ class Recording:
                 return self._postpone(late)
             except Exception as error:  # noqa: BLE001 - whatever it is: the cases are known
                 return self._failed(entry, error)
-        self._tell(written, key)
+        self._pass_on(written, key)
         return None
 
-    def _tell(self, written: _Written, key: int) -> None:
+    def _pass_on(self, written: _Written, key: int) -> None:
         """Pass on the key of a recall that is written now; a failure of ``written`` is only counted."""
         try:
             if written is not None:
@@ -113,10 +113,10 @@ class Recording:
             try:
                 done = self._caught_up(self._late[0], may_wait=may_wait)
             except BaseException:
-                self._let_go(goes_on=False)  # the next recall starts another writer
+                self._remove_first(goes_on=False)  # the next recall starts another writer
                 raise
             if done:
-                more = self._let_go()
+                more = self._remove_first()
 
     def _caught_up(self, late: _Late, *, may_wait: bool) -> bool:
         """Write one queued recall; return False if another attempt is worthwhile."""
@@ -130,16 +130,16 @@ class Recording:
         except Exception as error:  # noqa: BLE001 - as above
             self._failed_late(late.entry, error)
         else:
-            self._tell(late.written, key)
+            self._pass_on(late.written, key)
         return True
 
     def _failed_late(self, entry: RecallRecord, error: Exception) -> None:
         """Remember a failure to report later: the cases were returned before it happened."""
         if entry.episode_id is not None:
-            self._untold.append((entry.episode_id, str(error)))
+            self._unreported.append((entry.episode_id, str(error)))
         self._failed(entry, error)
 
-    def _let_go(self, *, goes_on: bool = True) -> bool:
+    def _remove_first(self, *, goes_on: bool = True) -> bool:
         """Remove the first recall from the queue; return whether this thread has more to write."""
         with self._one_less:
             self._late.popleft()
@@ -179,11 +179,11 @@ class Recording:
         self._unopened.append(episode_id)
 
     def failed_to_open(self, episode_id: str) -> bool:
-        """Say whether this episode is missing because its recall failed; raise if the caller has not been told so."""
+        """Say whether this episode is missing because its recall failed; raise if the caller does not know that yet."""
         if episode_id not in self._unopened or self._ledger.episodes.one(episode_id) is not None:
             return False
-        for untold, why in list(self._untold):
-            if untold == episode_id:
+        for failed, why in list(self._unreported):
+            if failed == episode_id:
                 raise UnknownEpisode(f"the recall of episode {episode_id!r} could not be written down after all: {why}")
         return True
 

@@ -1,4 +1,4 @@
-"""Our own worker threads, apart from the host's: started on demand, reused, and never a reason for Python to stay alive."""
+"""Our own worker threads, apart from the host's: started on demand, reused, and never in the way when Python exits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """A call that a worker makes, with the caller's context variables. ``told`` is called when the call has ended."""
+    """A call that a worker makes, with the caller's context variables. ``on_end`` is called when the call has ended."""
 
-    def __init__(self, call: Callable[[], T], told: Callable[[], object] | None = None) -> None:
+    def __init__(self, call: Callable[[], T], on_end: Callable[[], object] | None = None) -> None:
         self._call: Callable[[], T] | None = call
         self._context: contextvars.Context | None = contextvars.copy_context()
-        self._told = told
+        self._on_end = on_end
         self._value: T | None = None
         self._error: BaseException | None = None
         self._done = threading.Lock()
@@ -44,8 +44,8 @@ class Job(Generic[T]):
         """Hand the result to the thread that waits."""
         self.over = True
         self._done.release()
-        if self._told is not None:
-            self._told()
+        if self._on_end is not None:
+            self._on_end()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the call; return whether it has ended. Only one caller may wait, and only once."""
@@ -141,7 +141,7 @@ _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 def _start_over_in_child() -> None:
     for workers in list(_all):
-        workers._reset()  # pyright: ignore[reportPrivateUsage] - threads do not survive a fork, nor does what their lock meant
+        workers._reset()  # pyright: ignore[reportPrivateUsage] - its threads do not survive a fork, and its lock may be held
 
 
 if hasattr(os, "register_at_fork"):

@@ -40,7 +40,7 @@ class Learner:
         columns = columns_of(ranker, encoder)
         self.identity = columns.identity  # of the encoder, and of all that take its place
         self._trainer = trainer_for(ranker, encoder, columns, ledger)
-        self._known = 0  # the last outcome in the policy's last rebuild: the policy knows all outcomes up to it
+        self._known = 0  # the last outcome in the policy's last rebuild: the policy has learned all outcomes up to it
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
         self._keep = keep  # whether to write snapshots: a process that does not learn from all outcomes must not
@@ -218,9 +218,8 @@ class Learner:
     def save(self) -> None:
         """Write a snapshot if anything was learned since the last one.
 
-        None is written if another process has meanwhile withdrawn or forgotten outcomes, and this one has not read that in
-        the log
-        yet: a snapshot would bring them back.
+        No snapshot is written if another process has withdrawn or forgotten outcomes and this one has not read that in the
+        log yet: the snapshot would bring them back.
         """
         repeating = self._trainer.waiting_since == 0
         may = self._keep and not repeating and not self._ledger.lessons.took_back(self._namespace_id, self._seq)

@@ -111,7 +111,7 @@ class PolicyTrainer:
         return [one if one.encoder == present else self._columns.read(one) for one in outcomes]
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Replace the encoder by one that knows only the remaining cases."""
+        """Replace the encoder by one that has seen only the remaining cases."""
         self.now = (_rebuilt(self.now[0], remaining), self.now[1])
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
@@ -229,7 +229,7 @@ class NeuralTrainer:
         self.now = self._published()
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Replace the encoder by one that knows only the remaining cases."""
+        """Replace the encoder by one that has seen only the remaining cases."""
         trainee, policy = self._bandit.now
         encoder = cast("TrainableEncoder", _rebuilt(cast("LedgerPairEncoder", trainee).encoder, remaining))
         self._bandit.now = (LedgerPairEncoder(encoder, self._ledger, policy.loss), policy)
