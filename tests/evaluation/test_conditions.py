@@ -152,13 +152,13 @@ def test_a_human_helps_under_clean_conditions_only(streams, tmp_path):
 
 @pytest.mark.parametrize("wrong", ["late=0", "late=1.5", "missing=0", "flipped=1.1", "never", "late=x", "late=inf", "=3"])
 def test_rewards_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(InvalidInput, match=r"rewards are|is none of"):
+    with pytest.raises(InvalidInput, match=r"rewards must be|is none of"):
         rewards_named(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["start=0", "start=-1", "start=1.5", "somewhere", "along=nan"])
 def test_wrong_cases_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(InvalidInput, match=r"wrong cases are|is none of"):
+    with pytest.raises(InvalidInput, match=r"wrong cases must be|is none of"):
         wrong_cases_named(wrong)
 
 
@@ -178,7 +178,7 @@ def test_the_command_plays_conditions_side_by_side_and_goes_on_where_it_was_stop
     assert "50 % of the rewards missing" in pages
     assert main(["bench", "report", str(rows), "--against", "NP-CBR", "zero-shot"]) == 0
     assert main(["bench", "report", str(rows), "--against", "magic"]) == 2
-    assert "no row is of the method 'magic'" in capsys.readouterr().err
+    assert "no row has the method 'magic'" in capsys.readouterr().err
     assert main([*few, "--rewards", "sometimes", *where]) == 2
     assert "'sometimes' is none of clean, late=100" in capsys.readouterr().err
 

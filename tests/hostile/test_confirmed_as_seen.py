@@ -94,11 +94,11 @@ def test_what_is_confirmed_is_what_was_read_even_if_it_changes_to_that_on_the_wa
 @pytest.mark.parametrize("source", ["host", "human", "env", "judge"])
 def test_nobody_takes_over_an_agents_words_without_having_named_them(ram: CascadeMemory, source: str):
     seen = _reported(ram)
-    with pytest.raises(InvalidInput, match="only its agent's report"):
+    with pytest.raises(InvalidInput, match="only the agent itself reported"):
         ram.reward(seen.id, 1.0, source=source)
     assert ram.stats().cases == 0
     assert ram.reward(seen.id, 0.0, source=source, overwrite=True) is None  # which keeps no case: no words are taken over
-    with pytest.raises(InvalidInput, match="only its agent's report"):
+    with pytest.raises(InvalidInput, match="only the agent itself reported"):
         ram.reward(seen.id, 1.0, source=source, overwrite=True)  # nor in two steps
     (again,) = [ram.get_episode(seen.id)]
     assert again is not None

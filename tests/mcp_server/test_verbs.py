@@ -228,7 +228,7 @@ def test_a_trusted_client_confirms_an_earlier_report_by_what_it_has_seen(memory)
     Verbs(memory).report_outcome(episode_id, 1, "microwave it first")
     trusted = Verbs(memory, trusted=True)
     seen = trusted.episode(episode_id)["fingerprint"]
-    with pytest.raises(InvalidInput, match="only its agent's report"):
+    with pytest.raises(InvalidInput, match="only the agent itself reported"):
         trusted.report_outcome(episode_id, 1)
     memory.reward(episode_id, 1.0, solution="something else", source="agent", overwrite=True)
     with pytest.raises(ContentChanged):

@@ -34,7 +34,10 @@ def rewards_named(text: str) -> str:
     name, number = _parsed(text, REWARDS)
     right = number >= 1 and number == int(number) if name == "late" else 0 < number <= 1
     if name and not right:
-        raise InvalidInput(f"rewards are late by a whole number of tasks; a share of them is missing or flipped: not {text!r}")
+        raise InvalidInput(
+            f"rewards must be late by a whole number of tasks (late=100), or missing or flipped for a share of the tasks "
+            f"(missing=0.5), not {text!r}"
+        )
     return f"{name}={number:g}" if name else ""
 
 
@@ -46,7 +49,7 @@ def wrong_cases_named(text: str) -> str:
     """
     name, number = _parsed(text, WRONG_CASES)
     if name and not (0 < number < 1 or (number >= 1 and number == int(number))):
-        raise InvalidInput(f"wrong cases are a share of the tasks below 1, or a whole number of cases: not {text!r}")
+        raise InvalidInput(f"wrong cases must be a share of the tasks (below 1) or a whole number of cases, not {text!r}")
     return f"{name}={number:g}" if name else ""
 
 
@@ -61,7 +64,7 @@ def _parsed(text: str, usual: Mapping[str, float]) -> tuple[str, float]:
     except (KeyError, ValueError):
         pass
     known = ", ".join(f"{one}={number:g}" for one, number in usual.items())
-    raise InvalidInput(f"{text!r} is none of {CLEAN}, {known} (each also with another number)")
+    raise InvalidInput(f"{text!r} is none of {CLEAN}, {known}; the numbers may differ")
 
 
 def conditions_of(row: Mapping[str, Any]) -> str:
@@ -96,8 +99,8 @@ def by_conditions(rows: Iterable[Row]) -> dict[str, list[Row]]:
 class Rewards:
     """Passes the rewards of one run to its memory as the run's ``rewards`` says; the seed decides which are missing or false.
 
-    ``learned`` has a list per task: the tasks whose reward came after it, each with whether that reward said that the task was
-    solved. A reward that is due after the last task never comes.
+    ``learned`` has a list per task, with the tasks whose rewards came after it. Each of these is paired with the reward's
+    verdict: True if it said that the task was solved. A reward that is due after the last task never comes.
     """
 
     def __init__(self, said: str, n: int, seed: int) -> None:

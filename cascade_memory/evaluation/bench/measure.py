@@ -121,7 +121,7 @@ def measure(
 
 
 def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
-    """Hash a stream, to recognise another one of the same name."""
+    """Hash a stream, to detect a different one with the same name."""
     if type(task).__hash__ is None:
         raise InvalidInput(f"the task {task.name!r} must be hashable: @dataclass(frozen=True), or a plain class")
     embedded.cache_clear()  # the file may have changed

@@ -76,7 +76,7 @@ def _check_nothing_failed(memory: Memory, method: str) -> None:
     health = memory.health()
     if health.failures:
         counts = ", ".join(f"{step} {count} times" for step, count in sorted(health.failures.items()))
-        why = f"the memory failed on the way ({counts}); last: {health.last_error}"
+        why = f"the memory failed during the run ({counts}); last: {health.last_error}"
         raise CascadeError(f"{method!r} was not measured, since {why}")
 
 
@@ -113,10 +113,10 @@ def _learned(steps: Sequence[Step], rewards: Rewards, solutions: Sequence[str], 
         revises = human.asked_by is None  # then every solution is stored
         return [[right] if revises or step.attempt.success else [] for step, right in zip(steps, solutions, strict=True)]
 
-    def told(task: int) -> str:
+    def reported(task: int) -> str:
         return solutions[task] if steps[task].attempt.success else str(steps[task].attempt.answer)
 
-    return [[told(task) for task, said in arrived if said] for arrived in rewards.learned]
+    return [[reported(task) for task, said in arrived if said] for arrived in rewards.learned]
 
 
 def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: WrongCases) -> str:
@@ -131,13 +131,17 @@ def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: 
 
 def _by_kind(stage: Stage, success: Sequence[bool]) -> dict[str, list[float | None]]:
     """Compute for each kind of task: the number of tasks, the share solved, and the share solved of those not solved alone."""
-    told: dict[str, list[float | None]] = {}
+    by_kind: dict[str, list[float | None]] = {}
     kinds, alone = stage.kinds or (), stage.alone or [False] * len(success)
     for kind in sorted(set(kinds)):
         places = [place for place, one in enumerate(kinds) if one == kind]
         left = [success[place] for place in places if not alone[place]]
-        told[kind] = [len(places), float(np.mean([success[place] for place in places])), float(np.mean(left)) if left else None]
-    return told
+        by_kind[kind] = [
+            len(places),
+            float(np.mean([success[place] for place in places])),
+            float(np.mean(left)) if left else None,
+        ]
+    return by_kind
 
 
 def _text(values: Iterable[bool]) -> str:

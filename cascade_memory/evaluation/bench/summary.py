@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.evaluation.bench.rows import Row
 
-# Two-sided 95 % points of Student's t by degrees of freedom; beyond, 1.96 + 2.6 / them is at most 0.005 off.
+# Two-sided 95 % points of Student's t for the first n degrees of freedom; beyond these, 1.96 + 2.6 / n is at most 0.005 off.
 _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
 
 

@@ -92,7 +92,7 @@ def _without_ways(world: ScienceWorld, actions: Sequence[str]) -> list[str]:
     """Play a solution, and return its actions with walks between rooms replaced by teleporting."""
     room, kept = room_of(world.look()), list[str]()
     for action in actions:
-        if world.over or action.isdigit() or world.act(action) is None:  # numbers answer questions that ``act`` answered
+        if world.over or action.isdigit() or world.act(action) is None:  # ``act`` answers questions itself
             continue
         if not action.startswith(("go to", "open door", "look around", "teleport to")):
             kept.append(action)
@@ -105,8 +105,8 @@ def _without_ways(world: ScienceWorld, actions: Sequence[str]) -> list[str]:
 
 
 def _plain(place: Place, task: ScienceTask | None) -> dict[str, object]:
-    told: dict[str, object] = {"kind": place.kind, "variation": place.variation}
-    return told if task is None else {**told, "text": task.text, "solution": task.solution.to_json()}
+    line: dict[str, object] = {"kind": place.kind, "variation": place.variation}
+    return line if task is None else {**line, "text": task.text, "solution": task.solution.to_json()}
 
 
 def _read(file: Path) -> dict[Place, ScienceTask | None]:

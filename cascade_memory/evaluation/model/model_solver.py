@@ -21,7 +21,7 @@ from cascade_memory.evaluation.tasks.task import Item, Task
 
 @runtime_checkable
 class FindsAnswers(Protocol):
-    """A task that can find the answer in a reply, which a case stores. For other tasks it is a box, or the whole reply."""
+    """A task that can find the answer in a reply, to store it. For other tasks, a box or the whole reply is the answer."""
 
     def answer(self, reply: str) -> str:
         """Return the answer."""

@@ -108,7 +108,7 @@ def log_name(run: Run) -> Path:
     'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B--f8264d.jsonl'
     """
     named = asdict(run)
-    # Conditions count only where there are any: a log that was begun before they existed is found again.
+    # Conditions are part of the name only if there are any, so that logs from before conditions existed are still found.
     fields = [value for name, value in named.items() if name not in CONDITIONS or value not in ("", None)]
-    told = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
-    return Path(f"{told}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")
+    name = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
+    return Path(f"{name}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")

@@ -125,9 +125,9 @@ class OpenAICompatible:
             raise Passing(f"the server cannot be reached, or closed the connection: {error}; is it running?") from error
         except httpx.DecodingError as error:
             raise Passing(f"the reply cannot be decompressed: {error}") from error
-        told = response.headers
+        headers = response.headers
         return reply_from(
-            response.status_code, b"".join(parts), retry_after=told.get("Retry-After"), location=told.get("Location")
+            response.status_code, b"".join(parts), retry_after=headers.get("Retry-After"), location=headers.get("Location")
         )
 
     def close(self) -> None:

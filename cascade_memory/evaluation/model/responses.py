@@ -12,7 +12,7 @@ from cascade_memory.evaluation.model.chat import Reply
 from cascade_memory.evaluation.model.trying import Passing
 
 _REMEDIES = {
-    400: "the server refuses the request: leave out a setting that it does not know, or show fewer or shorter cases",
+    400: "the server refuses the request: leave out a setting that it does not support, or show fewer or shorter cases",
     401: "set OPENAI_API_KEY to a key that this server accepts",
     402: "the account has no credit left",
     403: "the key may not use this model",
@@ -54,7 +54,7 @@ def _read(body: bytes) -> Reply:
     except (ValueError, RecursionError) as error:
         raise Passing(f"the server did not send JSON: {body[:200]!r}") from error
     except (LookupError, TypeError, AttributeError) as error:
-        raise Passing(f"the server sent no reply, but this: {_complaint(body)}") from error
+        raise Passing(f"the server sent no reply, but {_complaint(body)}") from error
     usage = answer.get("usage")
     counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
     return Reply(content, _count(counts, "prompt_tokens"), _count(counts, "completion_tokens"))
@@ -85,7 +85,7 @@ def _complaint(body: bytes) -> str:
         found = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
         return " ".join(str(found[name]) for name in ("message", "code") if found.get(name))[:500]
     except (ValueError, RecursionError, LookupError, TypeError):
-        return text[:500] or "no word of explanation"
+        return text[:500] or "no explanation"
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -27,11 +27,11 @@ def success(section: Section) -> Chart:
     return Chart(
         "success",
         "Success over the stream",
-        "Percent of the tasks so far that were solved, without the first tasks, where it jumps. Bands: 95 % intervals over "
-        "three seeds or more (Student's t), of the coloured methods; the picture is cut where they are wider than it."
+        "Percent solved of the tasks so far. The curves begin after the first tasks, where the percentage jumps. Bands: 95 % "
+        "intervals of the coloured methods over three seeds or more (Student's t), cut where they leave the picture."
         + note(section),
         [
-            Panel(task, _told(section, task, success_so_far, "percent solved"), partial(_draw_success, section, task))
+            Panel(task, _ends_in_words(section, task, success_so_far, "percent solved"), partial(_draw_success, section, task))
             for task in section.tasks
         ],
         legend(section.methods),
@@ -46,7 +46,7 @@ def missed(section: Section) -> Chart | None:
         if not any(regret.split(row) is not None for row in section.of_task(task)):
             continue
         for name, curve in parts:
-            about = _told(section, task, curve, name)
+            about = _ends_in_words(section, task, curve, name)
             panels.append(Panel(f"{task}: {name}", about, partial(_draw_missed, section, task, curve)))
     caption = f"Summed over the tasks so far. {regret.DEFINITION} Bands: 95 % intervals over three seeds or more."
     return Chart("regret", "What was missed", caption, panels, legend(section.methods)) if panels else None
@@ -117,7 +117,7 @@ def _curves(
     return found
 
 
-def _told(section: Section, task: str, curve: Curve, what: str) -> str:
+def _ends_in_words(section: Section, task: str, curve: Curve, what: str) -> str:
     """Describe in words where the lines end."""
     curves = _curves(section, task, curve)
     ends = ", ".join(f"{name} {curves[name][1][-1]:.1f}" for name in strong(section.methods) if name in curves)

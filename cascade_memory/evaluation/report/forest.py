@@ -72,7 +72,7 @@ def costs(section: Section) -> Chart | None:
     caption = "Percent solved, as the mean over tasks and seeds. Time is the median of a task, without embedding its query."
     caption += note(section)
     if not any(row.get("cases") for row in section.rows.values()):
-        caption += " These rows do not tell how many cases were kept."
+        caption += " These rows do not say how many cases were stored."
     return Chart("costs", "What it costs", caption, panels, legend(section.methods)) if panels else None
 
 

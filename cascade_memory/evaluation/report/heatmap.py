@@ -39,8 +39,8 @@ def _chart(section: Section) -> Chart:
     return Chart(
         "tuning",
         "Parameters that were tried",
-        "Percent solved, mean over seeds. As in the paper the learning rate is chosen first, without exploration, and "
-        "alpha with the chosen one: fields that were not played are empty. The frame is around the best one.",
+        "Percent solved, mean over seeds. As in the paper, the learning rate is chosen first, without exploration; then "
+        "alpha is chosen with that learning rate. Fields that were not played are empty. The best one is framed.",
         panels,
     )
 

@@ -58,8 +58,8 @@ def _head(found: Sequence[Section], rows: Sequence[Row]) -> str:
         f"<h1>{escape(_title(rows))}</h1>"
         + paragraph(
             f"{_many(len(rows), 'run')}, {episodes:,} tasks played: a task is tested before its outcome is learned from, and "
-            "every method of a seed meets the same order and the same solver. Figures of different solvers are never mixed: "
-            "each has a part of its own."
+            "with the same seed every method has the same order and the same solver. Figures of different solvers are never "
+            "mixed: each solver has its own part."
         )
         + f'<nav aria-label="Parts of this page"><ul>{links}</ul></nav>'
     )
@@ -96,16 +96,17 @@ def _verdicts(section: Section) -> str:
     method = words.subject(section)
     lines = [line for base in words.compared_with(section) for line in words.against(section, method, base)]
     rival = words.against_the_best_rival(section)
-    few = [paragraph(f"Nothing is told apart with fewer than {ENOUGH} seeds.")] if len(section.seeds) < ENOUGH else []
+    warning = paragraph(f"With fewer than {ENOUGH} seeds, no two methods can be distinguished.")
+    few = [warning] if len(section.seeds) < ENOUGH else []
     return "\n".join(
         [
-            heading(3, f"What {method} brings"),
+            heading(3, f"How {method} compares"),
             *few,
             sentences([*lines, *([rival] if rival else [])]),
             heading(3, "Where memory does not help"),
             sentences(words.where_memory_does_not_help(section)),
             paragraph(
-                "In brackets: percentage points and the half of their 95 % interval. "
+                "In brackets: percentage points ± half of their 95 % interval. "
                 f"▲, ▼: the whole interval lies above or below zero; ●: it does not, or there are fewer than {ENOUGH} seeds."
             ),
         ]

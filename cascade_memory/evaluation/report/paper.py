@@ -6,9 +6,9 @@ from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 CITATION = (
     "From the paper, CASCADE: Case-Based Continual Adaptation for Large Language Models During Deployment; Qwen3-32B, percent, "
-    "mean ± standard deviation over five seeds. Single-turn tasks: its tables of overall results and of ablations, which "
-    "disagree about which of MIMIC-IV-MSR and MIMIC-IV-TLP is which (here: as in the first). Multi-turn tasks: its text, "
-    "without deviations; 2Wiki is the one with local RAG, by Qwen3-30B-A3B-Instruct-2507."
+    "mean ± standard deviation over five seeds. Single-turn tasks: its tables of overall results and of ablations. (The two "
+    "tables swap MIMIC-IV-MSR and MIMIC-IV-TLP; here they are as in the first.) Multi-turn tasks: its text, without "
+    "deviations; 2Wiki is the one with local RAG, by Qwen3-30B-A3B-Instruct-2507."
 )
 
 _TASKS = (

@@ -9,10 +9,10 @@ from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.section import bits, declared
 
 DEFINITION = (
-    "A task's loss is the rate with which the solver succeeds when it is shown the right solution (1 where none is "
-    "declared), less 1 if the task was solved; losses of tasks for which no case with the right solution was in the memory "
-    "add up to the coverage gap, losses of tasks for which one was there and was not shown to the retrieval regret. What a "
-    "human answered is no loss."
+    "A task's loss is the solver's success rate with the right solution (1 where none is declared), minus 1 if the task was "
+    "solved. The coverage gap is the sum of the losses of those tasks for which the memory had no case with the right "
+    "solution. The retrieval regret is the sum over those for which it had one and did not show it. Tasks that a human "
+    "answered have no loss."
 )
 
 

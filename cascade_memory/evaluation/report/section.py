@@ -17,7 +17,7 @@ from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 BASES = ("NP-CBR", "zero-shot", "random")
-Measure = Callable[[Row], "float | None"]  # percent of a row; None where the row does not tell
+Measure = Callable[[Row], "float | None"]  # percent of a row; None where the row does not say it
 
 _LABELS = {
     "simulated": "SIMULATED solver, no language model",
@@ -100,7 +100,7 @@ def _ordered(found: Iterable[str], listed: Iterable[str]) -> list[str]:
 
 
 def sections(rows: Iterable[Row], against: Sequence[str] = ()) -> list[Section]:
-    """Part rows that must not be mixed. Of two rows of the same run the later one counts.
+    """Split rows into sections that must not be mixed. Of two rows of the same run, the later one counts.
 
     ``against`` names further methods that every method is compared with.
     """
@@ -113,7 +113,7 @@ def sections(rows: Iterable[Row], against: Sequence[str] = ()) -> list[Section]:
     found = [Section(solver, limit, part, under, bases) for (solver, limit, under), part in parts.items()]
     if unknown := [name for name in against if not any(name in one.methods for one in found)]:
         known = ", ".join(dict.fromkeys(name for one in found for name in one.methods))
-        raise InvalidInput(f"no row is of the method {unknown[0]!r}; there are {known}")
+        raise InvalidInput(f"no row has the method {unknown[0]!r}; there are {known}")
     return found
 
 

@@ -12,11 +12,11 @@ _OURS = "CASCADE"
 _SAYS: dict[Verdict, str] = {
     "more": "solves more than {base} on",
     "fewer": "solves FEWER than {base} on",
-    "open": "cannot be told apart from {base} on",
+    "open": "cannot be distinguished from {base} on",
 }
 _MANY_SAY: dict[Verdict, str] = {
     "fewer": "solve FEWER than no memory",
-    "open": "cannot be told apart from no memory",
+    "open": "cannot be distinguished from no memory",
 }
 Sentence = tuple[Verdict, str]
 
@@ -34,7 +34,7 @@ def against(section: Section, method: str, base: str) -> list[Sentence]:
 
 
 def where_memory_does_not_help(section: Section) -> list[Sentence]:
-    """Name the tasks on which the subject has no certain gain over no memory or NP-CBR; then, by task, all such memories."""
+    """Name the tasks on which the subject has no certain gain over no memory or NP-CBR; then, by task, all such methods."""
     ours = subject(section)
     bases = [base for base in (NO_MEMORY, _STATIC) if base in section.methods and base != ours]
     lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]
@@ -43,7 +43,12 @@ def where_memory_does_not_help(section: Section) -> list[Sentence]:
 
 def _of_no_help(section: Section) -> list[Sentence]:
     if NO_MEMORY not in section.methods:
-        return [("open", f"Nobody played without a memory, so whether one helps is not known: add the method {NO_MEMORY}.")]
+        return [
+            (
+                "open",
+                f"No method without memory was played, so it is not known whether memory helps: add {NO_MEMORY}.",
+            )
+        ]
     lines: list[Sentence] = []
     for task in section.tasks:
         found = {method: on_task(section, task, method, NO_MEMORY) for method in _memories(section)}
@@ -70,7 +75,7 @@ def against_the_best_rival(section: Section) -> Sentence | None:
         return None
     rival = min(ahead, key=lambda name: ahead[name].mean)
     over = f"the mean over {len(tasks)} tasks"
-    says = {"more": "is ahead of", "fewer": "is BEHIND", "open": "cannot be told apart from"}[ahead[rival].verdict]
+    says = {"more": "is ahead of", "fewer": "is BEHIND", "open": "cannot be distinguished from"}[ahead[rival].verdict]
     return ahead[rival].verdict, f"In {over}, {ours} {says} its best rival, {_called(rival)}: {ahead[rival]} points."
 
 
