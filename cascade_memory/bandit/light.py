@@ -139,12 +139,12 @@ class LightPolicy:
         """
         groups: list[int] = slate.groups.tolist()
         table: Floats | None = None
-        asked: set[int] = set()
+        looked_up: set[int] = set()
         shifted = score
         while True:
             chosen = best_first(slate, shifted)[:k]
-            new = {groups[place] for place in chosen.tolist()} - asked
-            asked |= new
+            new = {groups[place] for place in chosen.tolist()} - looked_up
+            looked_up |= new
             found = self.records.known(new, slate)
             if not found:
                 return chosen, table

@@ -149,8 +149,8 @@ class NeuralBandit:
         refs = np.array(self._refs, np.float64).reshape(-1, 2)  # keys stay below 2^53
         epoch = np.array([[*ref, label, weight] for ref, label, weight in self._epoch], np.float64).reshape(-1, 4)
         counters = np.array([self._stalest, self.steps, self._since], np.float64)
-        mine = {"refs": refs, "epoch": epoch, "epoch_theta": self._epoch_theta, "counters": counters}
-        return {**self.now[1].state_dict(), **{f"training.{name}": array for name, array in mine.items()}}
+        arrays = {"refs": refs, "epoch": epoch, "epoch_theta": self._epoch_theta, "counters": counters}
+        return {**self.now[1].state_dict(), **{f"training.{name}": array for name, array in arrays.items()}}
 
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; the encoder must have its weights already."""

@@ -82,7 +82,7 @@ class NeuralLogUCB:
         inner = rng.normal(size=self._shape) * np.sqrt(2.0 / dimension)
         self._network = _Network(inner, rng.normal(size=width) * np.sqrt(1.0 / width))
         self._design = np.full(width * dimension + width, self._lambda)  # U
-        self.expected: dict[int, Floats] = {}  # what pairs whose reward is still pending have added to U
+        self.expected: dict[int, Floats] = {}  # what each recall with a pending reward has added to U
         self._window = Window(_WINDOW, dimension)
         self._rewards = 0.0
 

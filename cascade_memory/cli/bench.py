@@ -123,10 +123,10 @@ def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
     """Refuse a file whose rows were measured with another embedder."""
     from cascade_memory.evaluation.bench.stage import best_embedder
 
-    mine = best_embedder().identity
-    other = next((row["embedder"] for row in rows if row.get("embedder") not in (None, mine)), None)
+    present = best_embedder().identity
+    other = next((row["embedder"] for row in rows if row.get("embedder") not in (None, present)), None)
     if other is not None:
-        raise InvalidInput(f"{out} has rows for the embedder {other!r}, but the embedder is {mine!r} now: name another file")
+        raise InvalidInput(f"{out} has rows for the embedder {other!r}, but the embedder is {present!r} now: name another file")
 
 
 _WHO = {"simulated": "SIMULATED solver", "reuse": "REUSE agent", "reuse-map": "REUSE agent that only maps words"}

@@ -39,8 +39,8 @@ def recall(
         fresh = [i for i, key in enumerate(keys) if int(key) in rows][:size]
         keys, similarity = keys[fresh], similarity[fresh]
     # A case may just have been forgotten by another process, or have expired: the ledger decides.
-    there = np.array([int(key) in rows for key in keys], bool)
-    keys, similarity = keys[there], similarity[there]
+    stored = np.array([int(key) in rows for key in keys], bool)
+    keys, similarity = keys[stored], similarity[stored]
     found = [rows[int(key)] for key in keys]
     return Recalled(
         candidates=Candidates(

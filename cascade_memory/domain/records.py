@@ -175,7 +175,7 @@ class Change:
 
     @property
     def forgets(self) -> bool:
-        """Whether a user removed something: it must not live on in anything that was computed from it."""
+        """Whether a user removed something: nothing that was computed from it may be kept."""
         return self.kind in (CASE_REMOVED, FORGOTTEN)
 
     @property

@@ -63,25 +63,25 @@ class LightEncoder:
 
     def signals(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """Return each signal of each candidate, on a scale of its own."""
-        asked, texts = query.text[:TEXT_CHARS], [text[:TEXT_CHARS] for text in candidates.texts]
-        words, solution_words = np.split(self.words.shared(asked, [*texts, *candidates.heads]), 2)
+        beginning, texts = query.text[:TEXT_CHARS], [text[:TEXT_CHARS] for text in candidates.texts]
+        words, solution_words = np.split(self.words.shared(beginning, [*texts, *candidates.heads]), 2)
         opening, closing = self._of_ends(query.text, candidates.texts)
         return {
             "similarity": similarity,
             "cluster": self.clusters.scores(query.vector, candidates.groups, candidates.vectors),
             "words": words,
-            "letters": self.letters.shared(asked, texts),
+            "letters": self.letters.shared(beginning, texts),
             "solution words": solution_words,
             "opening": opening,
             "closing": closing,
         }
 
-    def _of_ends(self, asked: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    def _of_ends(self, query: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Compare the first and the last paragraphs: they often name the task, while the rest describes the situation."""
-        if not self.alignment.weights.any() or not has_ends(asked):
+        if not self.alignment.weights.any() or not has_ends(query):
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)
-        return [self.letters.shared(end, there) for end, there in zip(ends_of(asked), others, strict=True)]
+        return [self.letters.shared(end, other) for end, other in zip(ends_of(query), others, strict=True)]
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:

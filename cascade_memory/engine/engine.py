@@ -260,20 +260,20 @@ class Engine:
         unwritten = self.recording.write(decision.row, left, seq, written)
         return decision.recall if unwritten is None or request.search else unrecorded(decision.recall, unwritten)
 
-    def reward(self, said: Judgement) -> Settled:
+    def reward(self, judgement: Judgement) -> Settled:
         """Record an outcome and all its consequences durably."""
         self._last_used = time.monotonic()
-        ledger, unkept = self.parts.ledger, said.unkept
-        episode = ledger.unsettled(said.episode_id, self.namespace_id(said.namespace))
-        if said.confirms is not None:
-            self._check_confirmed(said, episode)
-        unseen = said.solution is None and episode.agents_words and said.confirms is None
-        if unseen and unkept is None and said.source in TRUSTED_SOURCES:
+        ledger, unkept = self.parts.ledger, judgement.unkept
+        episode = ledger.unsettled(judgement.episode_id, self.namespace_id(judgement.namespace))
+        if judgement.confirms is not None:
+            self._check_confirmed(judgement, episode)
+        unseen = judgement.solution is None and episode.agents_words and judgement.confirms is None
+        if unseen and unkept is None and judgement.source in TRUSTED_SOURCES:
             raise InvalidInput(
-                f"only the agent itself reported the solution of episode {said.episode_id!r}: pass "
+                f"only the agent itself reported the solution of episode {judgement.episode_id!r}: pass "
                 "confirms=episode.fingerprint of the episode as you saw it (get_episode, reported), or pass the right solution="
             )
-        solution = episode.solution if said.solution is None else said.solution
+        solution = episode.solution if judgement.solution is None else judgement.solution
         case: NewCase | None = None
         agreement: dict[int, NDArray[np.float32]] = {}
         if solution is None:
@@ -287,41 +287,41 @@ class Engine:
                 solution,
                 solution_key=solution_key,
                 agreement=agreement,
-                source=said.source,
-                episode_id=said.episode_id,
-                metadata=said.metadata,
-                case_text=said.case_text,
+                source=judgement.source,
+                episode_id=judgement.episode_id,
+                metadata=judgement.metadata,
+                case_text=judgement.case_text,
                 embed=self.embed,
                 failed=self.note_failure,
             )
         settled = ledger.settle(
             Settlement(
-                episode_id=said.episode_id,
+                episode_id=judgement.episode_id,
                 namespace=episode.namespace,
-                value=said.value,
-                source=said.source,
+                value=judgement.value,
+                source=judgement.source,
                 at=time.time(),
                 solution=solution,
-                learns=said.source in TRUSTED_SOURCES and self.learning != "off",
+                learns=judgement.source in TRUSTED_SOURCES and self.learning != "off",
                 case=case,
                 agreement=agreement,
-                overwrite=said.overwrite,
-                metadata=said.metadata,
+                overwrite=judgement.overwrite,
+                metadata=judgement.metadata,
                 agents_words=unseen,
-                confirms=said.confirms,
-                waits=said.waits,
-                unkept=unkept if said.value > 0 else None,  # a failure is never stored, so it needs no reason
+                confirms=judgement.confirms,
+                waits=judgement.waits,
+                unkept=unkept if judgement.value > 0 else None,  # a failure is never stored, so it needs no reason
             )
         )
         if settled.changed:  # the learner's thread or the next recall applies it
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
 
-    def _check_confirmed(self, said: Judgement, read: Unsettled) -> None:
+    def _check_confirmed(self, judgement: Judgement, read: Unsettled) -> None:
         """Refuse to confirm an agent's solution that is missing, or has changed since it was read."""
-        found = self.parts.ledger.episodes.one(said.episode_id)
-        if found is None or found.fingerprint != said.confirms or found.solution != read.solution:
-            raise ContentChanged.of(said.episode_id, str(said.confirms))
+        found = self.parts.ledger.episodes.one(judgement.episode_id)
+        if found is None or found.fingerprint != judgement.confirms or found.solution != read.solution:
+            raise ContentChanged.of(judgement.episode_id, str(judgement.confirms))
 
     def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something still has to be learned again from scratch."""

@@ -34,7 +34,7 @@ class FeedingPace:
         self._failures_in_a_row = 0
 
     def is_good(self, behind: Callable[[], bool]) -> bool:
-        """Say whether this is a good moment to write; ``behind`` tells whether there is anything to write."""
+        """Say whether this is a good moment to write; ``behind`` returns whether there is anything to write."""
         if self._idle() >= QUIET:
             return True
         if not behind():

@@ -238,7 +238,7 @@ class MirrorFeeder:
                     self._projection.rebuild()
                     if self._mirror.exists() and not self._mirror.shared:
                         return ("the folder of Chroma, which cannot be deleted: is another program reading it?",)
-        except Exception as error:  # noqa: BLE001 - whatever the mirror does: the rest has been purged
+        except Exception as error:  # noqa: BLE001 - the mirror may fail in any way; the rest has been purged
             self._failed(error)
             return (f"Chroma, which could not be rebuilt yet ({self.last_error}): purge again",)
         latest = time.monotonic() + _PATIENCE

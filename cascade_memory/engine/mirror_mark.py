@@ -1,4 +1,4 @@
-"""The mark that the ledger keeps about the mirror, and the removals that the log tells the mirror to make."""
+"""The mark that the ledger keeps about the mirror, and the removals that the mirror has to make according to the log."""
 
 from __future__ import annotations
 

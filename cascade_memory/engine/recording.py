@@ -62,7 +62,7 @@ class Recording:
                 raise
             except StoreBusy:
                 return self._postpone(late)
-            except Exception as error:  # noqa: BLE001 - whatever it is: the cases are known
+            except Exception as error:  # noqa: BLE001 - writing may fail in any way, but the cases are known
                 return self._failed(entry, error)
         self._pass_on(written, key)
         return None
@@ -158,9 +158,9 @@ class Recording:
             return
         left = seconds_left()
         with self._one_less:
-            asked = [late for late in self._late if _is_of(late.entry, episode_id, thread)]
-            if asked and not self._one_less.wait_for(
-                lambda: not any(late is asked[-1] for late in self._late), WAITS if left is None else left
+            awaited = [late for late in self._late if _is_of(late.entry, episode_id, thread)]
+            if awaited and not self._one_less.wait_for(
+                lambda: not any(late is awaited[-1] for late in self._late), WAITS if left is None else left
             ):
                 raise StoreBusy("a recall waits to be written down while another process is writing; is that process stuck?")
 

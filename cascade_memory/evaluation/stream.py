@@ -44,10 +44,10 @@ class Deliver(Protocol):
         ...
 
 
-def at_once(memory: Memory, episode_id: str, place: int, attempt: Attempt, *, said: bool | None = None) -> None:
-    """Reward a memory with the outcome of a task; ``said`` is what the reward says instead of the truth."""
+def at_once(memory: Memory, episode_id: str, place: int, attempt: Attempt, *, reported: bool | None = None) -> None:
+    """Reward a memory with the outcome of a task; ``reported`` is what the reward says instead of the truth."""
     del place
-    success = attempt.success if said is None else said
+    success = attempt.success if reported is None else reported
     # If the memory stores failures too, this case may be shown later; its metadata tells the solver that it failed.
     failed = None if success else {"solved": False}
     memory.reward(episode_id, success, solution=attempt.answer, metadata=failed)

@@ -101,22 +101,22 @@ class ShadowReport:
     def lines(self) -> list[str]:
         """Describe the results in lines of text."""
         same = _share(self.same, self.recalls)
-        said = [f"{self.policy}: the same choice as the ranker in {same} of {self.recalls:,} episodes"]
+        lines = [f"{self.policy}: the same choice as the ranker in {same} of {self.recalls:,} episodes"]
         if self.compared:
-            said.append(
+            lines.append(
                 f"where a candidate had the solution ({self.compared:,} solved episodes), it would have shown a right case in "
                 f"{_share(self.fitting, self.compared)}, and the ranker showed one in "
                 f"{_share(self.live_fitting, self.compared)}"
             )
         if self.value is None:
-            said.append("its mean reward is not known: that needs episodes with one recall of at most one case")
+            lines.append("its mean reward is not known: that needs episodes with one recall of at most one case")
         elif (level := self.value.robust or self.value.normalised) is not None:
-            said.append(f"its mean reward would have been {_level(level)}")
+            lines.append(f"its mean reward would have been {_level(level)}")
         else:
-            said.append(f"its mean reward cannot be estimated: {self._bounds(self.value)}")
+            lines.append(f"its mean reward cannot be estimated: {self._bounds(self.value)}")
         if self.value is not None:
-            said[-1] += self._of_how_many(self.value)
-        return said
+            lines[-1] += self._of_how_many(self.value)
+        return lines
 
     def _of_how_many(self, value: Estimates) -> str:
         if value.episodes >= self.watched:
@@ -154,18 +154,18 @@ class Report:
     @property
     def notes(self) -> tuple[str, ...]:
         """Name the results that are not known, and say what would change that."""
-        said: list[str] = []
+        notes: list[str] = []
         if not self.episodes:
             return ("no episode has been judged yet; reward() judges one",)
         if self.lift is None:
-            said.append(self._why_no_lift())
+            notes.append(self._why_no_lift())
         if self.calibration is None:
             unpredicted = "the ranker does not predict success (ranker='light' does)"
             nothing = "no judged episode had a case to choose from"
-            said.append(f"calibration is not known: {unpredicted if self.with_choice else nothing}")
+            notes.append(f"calibration is not known: {unpredicted if self.with_choice else nothing}")
         if not self.coverage.solved:
-            said.append("coverage is not known: no success had a solution that could be compared")
-        return tuple(said)
+            notes.append("coverage is not known: no success had a solution that could be compared")
+        return tuple(notes)
 
     def _why_no_lift(self) -> str:
         if not self.live.opened + self.holdout.opened:

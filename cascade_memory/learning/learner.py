@@ -189,7 +189,7 @@ class Learner:
         self._encoder_rebuild_due = self._rebuild_due = True
 
     def _rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
-        """Build a new encoder from the remaining cases: forgotten cases must not live on in its statistics."""
+        """Build a new encoder from the remaining cases: its statistics must not contain forgotten cases."""
         self._trainer.rebuild_encoder(remaining)
         self._evicted, self._encoder_rebuild_due = 0, False
 

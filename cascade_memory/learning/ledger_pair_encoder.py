@@ -45,24 +45,24 @@ def pairs_of(refs: Sequence[Ref], ledger: Ledger) -> list[Pair | None]:
     cases = ledger.candidates(np.array(sorted({case for _, case in refs}), np.int64))
     found: list[Pair | None] = []
     for recall, case in refs:
-        asked, stored = queries[recall], cases.get(case)
-        found.append(None if asked is None or stored is None else Pair(query=asked[0], text=stored[0], head=stored[1]))
+        row, stored = queries[recall], cases.get(case)
+        found.append(None if row is None or stored is None else Pair(query=row[0], text=stored[0], head=stored[1]))
     return found
 
 
 def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
     """Return the pairs of an outcome's chosen cases."""
-    asked = ledger.lessons.asked(outcome.key)
-    if asked is None or len(asked[1]) != len(outcome.slate):  # a candidate was forgotten, so the places no longer match
+    row = ledger.lessons.asked(outcome.key)
+    if row is None or len(row[1]) != len(outcome.slate):  # a candidate was forgotten, so the places no longer match
         return []
-    return [(outcome.key, int(asked[1][place])) for place in outcome.chosen]
+    return [(outcome.key, int(row[1][place])) for place in outcome.chosen]
 
 
 def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
     """Label the most similar candidates that were not chosen by whether they have the verified solution."""
-    asked = ledger.lessons.asked(outcome.key) if most and outcome.agreement is not None else None
-    if asked is None or outcome.agreement is None or len(asked[1]) != len(outcome.slate):
+    row = ledger.lessons.asked(outcome.key) if most and outcome.agreement is not None else None
+    if row is None or outcome.agreement is None or len(row[1]) != len(outcome.slate):
         return []
     others = [place for place in range(len(outcome.slate)) if place not in outcome.chosen.tolist()]
     known = [place for place in others if not np.isnan(outcome.agreement[place])][:most]
-    return [((outcome.key, int(asked[1][place])), float(outcome.agreement[place]), outcome.weight) for place in known]
+    return [((outcome.key, int(row[1][place])), float(outcome.agreement[place]), outcome.weight) for place in known]

@@ -38,21 +38,21 @@ class Shadow:
         self._note_failure = note_failure
 
     def opinion(
-        self, asked: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int
+        self, query: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int
     ) -> Opinion | None:
         """Say what the shadow would have shown of these candidates, where ``live`` was chosen; None if the shadow fails."""
         try:
-            return self._opinion(asked, recalled, live, k, abstain=abstain, seed=seed)
+            return self._opinion(query, recalled, live, k, abstain=abstain, seed=seed)
         except Exception as error:  # noqa: BLE001 - a failing shadow must not fail the recall
             self._note_failure("shadow", error)
             return None
 
-    def _opinion(self, asked: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int) -> Opinion:
+    def _opinion(self, query: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int) -> Opinion:
         policy, candidates, similarity = self.policy, recalled.candidates, recalled.similarity
         if live is None:
             return Opinion(policy=policy.name, places=_NONE, propensity=_NONE, features=_NONE.reshape(0, 0), context=_NONE)
-        features = np.asarray(self._encoder.encode(asked, candidates, similarity), np.float32)
-        slate = Slate(features=features, similarity=similarity, groups=candidates.groups, query=asked.vector)
+        features = np.asarray(self._encoder.encode(query, candidates, similarity), np.float32)
+        slate = Slate(features=features, similarity=similarity, groups=candidates.groups, query=query.vector)
         choice = policy.select(slate, k, abstain=abstain, seed=seed)
         places = np.zeros(len(slate), np.float32)
         if not choice.abstained:

@@ -73,15 +73,15 @@ def conditions_of(row: Mapping[str, Any]) -> str:
     >>> conditions_of({"rewards": "missing=0.5", "wrong_cases": "start=500", "misled": 0.25})
     '50 % of the rewards missing, 500 wrong cases at the start, a misleading case spoils 25 %'
     """
-    said: list[str] = []
+    parts: list[str] = []
     for column, sentences in (("rewards", _REWARDS_SAY), ("wrong_cases", _WRONG_CASES_SAY)):
         name, _, number = str(row.get(column) or "").partition("=")
         if name:
             value = float(number)
-            said.append(sentences[name].format(f"{value:g}" if value >= 1 and name != "missing" else f"{100 * value:g} %"))
+            parts.append(sentences[name].format(f"{value:g}" if value >= 1 and name != "missing" else f"{100 * value:g} %"))
     if row.get("misled") is not None:
-        said.append(f"a misleading case spoils {100 * row['misled']:g} %")
-    return ", ".join(said)
+        parts.append(f"a misleading case spoils {100 * row['misled']:g} %")
+    return ", ".join(parts)
 
 
 def by_conditions(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -103,8 +103,8 @@ class Rewards:
     verdict: True if it said that the task was solved. A reward that is due after the last task never comes.
     """
 
-    def __init__(self, said: str, n: int, seed: int) -> None:
-        name, _, number = said.partition("=")
+    def __init__(self, kind: str, n: int, seed: int) -> None:
+        name, _, number = kind.partition("=")
         rng = np.random.default_rng([seed, 11])
         draws = {"flipped": rng.random(n), "missing": rng.random(n)}
         self._false, self._missing = (draws[one] < (float(number) if name == one else 0.0) for one in ("flipped", "missing"))
@@ -118,12 +118,12 @@ class Rewards:
             self._late.append((episode_id, place, attempt))
         while len(self._late) > self._delay:
             episode, task, tried = self._late.popleft()
-            said = tried.success != bool(self._false[task])
-            at_once(memory, episode, task, tried, said=said)
-            self.learned[place].append((task, said))
+            says_solved = tried.success != bool(self._false[task])
+            at_once(memory, episode, task, tried, reported=says_solved)
+            self.learned[place].append((task, says_solved))
 
 
-def wrong_cases(said: str, queries: Sequence[str], solutions: Sequence[str], seed: int) -> WrongCases:
+def wrong_cases(kind: str, queries: Sequence[str], solutions: Sequence[str], seed: int) -> WrongCases:
     """Make wrong cases: each has the query of one task and the different solution of another one.
 
     The result maps a task to the cases that are stored before it. It depends only on the seed, so every method gets the same.
@@ -131,7 +131,7 @@ def wrong_cases(said: str, queries: Sequence[str], solutions: Sequence[str], see
     >>> wrong_cases("start=1", ["a", "b"], ["x", "y"], seed=0)
     {0: [('b', 'x')]}
     """
-    name, _, number = said.partition("=")
+    name, _, number = kind.partition("=")
     if not name:
         return {}
     share, n = float(number), len(queries)

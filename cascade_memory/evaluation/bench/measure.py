@@ -136,13 +136,13 @@ def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
             raise InvalidInput(f"task {number} of {task.name!r}: {error}") from error
     judge: Any = getattr(task, "judge", type(task))
     named = judge if hasattr(judge, "__qualname__") else type(judge)  # a callable object has no name, so take that of its class
-    asked = [
+    facts = [
         task.instruction,
         task.max_steps,
         f"{named.__module__}.{named.__qualname__}",
         [[item.query, item.label] for item in items],
     ]
-    return hashlib.blake2b(json.dumps(asked, default=repr).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(json.dumps(facts, default=repr).encode(), digest_size=8).hexdigest()
 
 
 def _check_same(rows: Sequence[Row], declared: Mapping[str, Any], out: Path) -> None:

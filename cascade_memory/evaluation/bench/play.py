@@ -116,7 +116,7 @@ def _learned(steps: Sequence[Step], rewards: Rewards, solutions: Sequence[str], 
     def reported(task: int) -> str:
         return solutions[task] if steps[task].attempt.success else str(steps[task].attempt.answer)
 
-    return [[reported(task) for task, said in arrived if said] for arrived in rewards.learned]
+    return [[reported(task) for task, says_solved in arrived if says_solved] for arrived in rewards.learned]
 
 
 def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: WrongCases) -> str:

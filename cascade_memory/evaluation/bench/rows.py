@@ -140,13 +140,13 @@ def _revision() -> str | None:
     """Return the git revision of the running code, with a "+" if there are uncommitted changes."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
-        said = [
+        outputs = [
             subprocess.run([*git, *what], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
             for what in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         ]
     except (OSError, subprocess.SubprocessError):
         return None
-    return said[0] + ("+" if said[1] else "")
+    return outputs[0] + ("+" if outputs[1] else "")
 
 
 def _key(row: Row) -> tuple[Any, ...]:

@@ -46,9 +46,9 @@ class ModelJudge:
 
     def verdict(self, query: str, reply: str, right: str | None = None) -> float | None:
         """Return the judge's verdict, from 0 to 1; None if it gives none. ``right`` is a right answer, if one is known."""
-        asked = verdict_question(self._criteria, query, reply, right=right, signed=True)
-        messages = [{"role": "system", "content": asked.instruction}, {"role": "user", "content": asked.body}]
-        return verdict_in(self._ask(messages), asked.sign)
+        question = verdict_question(self._criteria, query, reply, right=right, signed=True)
+        messages = [{"role": "system", "content": question.instruction}, {"role": "user", "content": question.body}]
+        return verdict_in(self._ask(messages), question.sign)
 
     def __call__(self, query: str, reply: str, right: str | None = None) -> float:
         """Return the reward. If no verdict is given after several tries, raise: this is neither a success nor a failure."""

@@ -45,13 +45,13 @@ class ReadOnlyQueries:
 
     def run(self, database: Path | None, sql: str, *, most_rows: int = 100_000) -> list[Row]:
         """Return the rows of a query on a file (or without a database), at most ``most_rows`` + 1 of them."""
-        asked = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
-        answer = self._ask(asked)
+        request = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
+        answer = self._ask(request)
         if "error" in answer:
             raise QueryFailed(answer["error"])
         return [tuple(_unpacked(one) for one in row) for row in answer["rows"]]
 
-    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         process = self._process
         if process is None or process.poll() is not None:
             worker = Path(__file__).with_name("sql_worker.py")
@@ -60,7 +60,7 @@ class ReadOnlyQueries:
             )
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.write(json.dumps(request).encode() + b"\n")
             line = self._line(process)
         except (BrokenPipeError, EOFError):
             self._stop()

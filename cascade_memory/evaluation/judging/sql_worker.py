@@ -21,9 +21,9 @@ def _allowed(action: int, *about: str | None) -> int:
     return sqlite3.SQLITE_OK
 
 
-def answer(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Run one query; return its rows, or the error."""
-    database = asked["database"]
+    database = request["database"]
     where = ":memory:" if database is None else f"{Path(database).resolve().as_uri()}?mode=ro&immutable=1"
     try:
         with contextlib.closing(sqlite3.connect(where, uri=True)) as connection:
@@ -32,7 +32,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
             limit: Any = getattr(connection, "setlimit", None)  # from Python 3.11 on
             if limit is not None:
                 limit(_LENGTH, _MOST_BYTES)
-            rows = connection.execute(asked["sql"]).fetchmany(asked["most_rows"] + 1)
+            rows = connection.execute(request["sql"]).fetchmany(request["most_rows"] + 1)
     except MemoryError:
         return {"error": "the query needs too much memory"}
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:

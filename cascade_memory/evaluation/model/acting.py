@@ -93,5 +93,5 @@ def thought_and_action(reply: str) -> tuple[str, str]:
     reply = clean_text(reply)
     thought, action = _THOUGHT.search(reply), _ACTION.search(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    said = action[1] if action else next(reversed(lines), "look")
-    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", said.strip(" .`*\"'")[:200] or "look"
+    chosen = action[1] if action else next(reversed(lines), "look")
+    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", chosen.strip(" .`*\"'")[:200] or "look"

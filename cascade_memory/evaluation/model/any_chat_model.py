@@ -37,9 +37,9 @@ class AnyChatModel:
         try:
             message = self._model.invoke(list(messages), {"callbacks": []})
         except Exception as error:
-            said = f"{self.name}: {type(error).__name__}: {error}"
-            note(Try(number=1, seconds=time.monotonic() - began, error=said))
-            raise ModelUnavailable(f"{said}; for more attempts, create the model with more retries (max_retries)") from error
+            message = f"{self.name}: {type(error).__name__}: {error}"
+            note(Try(number=1, seconds=time.monotonic() - began, error=message))
+            raise ModelUnavailable(f"{message}; for more attempts, create the model with more retries (max_retries)") from error
         usage = message.usage_metadata or {}
         reply = Reply(str(message.text), int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0)))
         note(Try(number=1, seconds=time.monotonic() - began, reply=reply))

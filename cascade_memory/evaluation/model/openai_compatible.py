@@ -89,12 +89,12 @@ class OpenAICompatible:
             try:
                 return self._once(body, key, min(left, self.timeout))
             except (Passing, ModelUnavailable) as error:
-                said = f"{self.model} at {self.base_url}: {error}"
+                message = f"{self.model} at {self.base_url}: {error}"
                 if key:  # drop the cause: some servers repeat the refused key in their message
-                    said = said.replace(key, "(the key)")
+                    message = message.replace(key, "(the key)")
                 if isinstance(error, Passing):
-                    raise Passing(said, error.pause) from None
-                raise ModelUnavailable(said) from None
+                    raise Passing(message, error.pause) from None
+                raise ModelUnavailable(message) from None
 
         return Patience(retries=self.retries, seconds=self.patience).ask(once, note)
 

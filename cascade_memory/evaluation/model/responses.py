@@ -32,16 +32,16 @@ def reply_from(status: int, body: bytes, *, retry_after: str | None = None, loca
     """
     if status == 200:
         return _read(body)
-    said = _complaint(body)
+    complaint = _complaint(body)
     if status in _PASSING or status >= 500:
-        if "insufficient_quota" in said:
-            raise ModelUnavailable(f"HTTP {status}: the account has no quota left: {said}")
-        raise Passing(f"HTTP {status}: {said}", _seconds(retry_after))
+        if "insufficient_quota" in complaint:
+            raise ModelUnavailable(f"HTTP {status}: the account has no quota left: {complaint}")
+        raise Passing(f"HTTP {status}: {complaint}", _seconds(retry_after))
     if 300 <= status < 400:
         raise ModelUnavailable(
             f"HTTP {status}: the server redirects to {location}; if you trust that address, use it as the base URL"
         )
-    raise ModelUnavailable(f"HTTP {status}: {said}; {_REMEDIES.get(status, 'see what the server says')}")
+    raise ModelUnavailable(f"HTTP {status}: {complaint}; {_REMEDIES.get(status, 'see what the server says')}")
 
 
 def _read(body: bytes) -> Reply:

@@ -67,8 +67,10 @@ def costs(section: Section) -> Chart | None:
     for key, title, log in (("ms_per_task", "ms per task", True), ("cases", "cases kept", False)):
         points = _points(section, key)
         if points:
-            said = ", ".join(f"{method} {y:.1f} % at {x:.3g}" for method, (x, y) in points.items())
-            panels.append(Panel(title, f"Success against {title}: {said}.", partial(_draw_points, section, points, title, log)))
+            figures = ", ".join(f"{method} {y:.1f} % at {x:.3g}" for method, (x, y) in points.items())
+            panels.append(
+                Panel(title, f"Success against {title}: {figures}.", partial(_draw_points, section, points, title, log))
+            )
     caption = "Percent solved, as the mean over tasks and seeds. Time is the median of a task, without embedding its query."
     caption += note(section)
     if not any(row.get("cases") for row in section.rows.values()):

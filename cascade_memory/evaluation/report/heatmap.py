@@ -33,9 +33,9 @@ def _chart(section: Section) -> Chart:
         grids.setdefault((task, row["method"]), {}).setdefault(cell, []).append(solved(row))
     for (task, method), cells in grids.items():
         means = {cell: float(np.mean(values)) for cell, values in cells.items()}
-        said = "; ".join(f"{_rate(rate)}, alpha {alpha:g}: {value:.1f} %" for (rate, alpha), value in means.items())
+        figures = "; ".join(f"{_rate(rate)}, alpha {alpha:g}: {value:.1f} %" for (rate, alpha), value in means.items())
         height = 0.9 + 0.27 * len({alpha for _, alpha in means})
-        panels.append(Panel(f"{task}, {method}", f"{task}, {method}: {said}.", partial(_draw, means), height))
+        panels.append(Panel(f"{task}, {method}", f"{task}, {method}: {figures}.", partial(_draw, means), height))
     return Chart(
         "tuning",
         "Parameters that were tried",

@@ -41,10 +41,10 @@ def streams(section: Section) -> Table:
     lines: list[list[str]] = []
     for task in section.tasks:
         rows, entry = section.of_task(task), CATALOGUE.get(task)
-        said = ", ".join(f"{name} {_number(value)}" for name, value in declared(rows[0]).items())
+        parameters = ", ".join(f"{name} {_number(value)}" for name, value in declared(rows[0]).items())
         embedders = ", ".join(sorted({str(row["embedder"]) for row in rows if row.get("embedder")}))
         lengths = ", ".join(str(n) for n in sorted({row["n"] for row in rows}))
-        lines.append([task, lengths, said, embedders, entry.stand_in if entry else ""])
+        lines.append([task, lengths, parameters, embedders, entry.stand_in if entry else ""])
     head = ["task", "tasks", "declared of the solver", "embedder", "data differs from the paper's"]
     return Table("Streams", head, lines, words={2, 3, 4})
 
@@ -66,7 +66,7 @@ def success(section: Section, measure: Measure = solved) -> Table:
     caption = f"{section.title}: percent solved{_OF_WHAT[measure]}"
     if measure is solved:
         caption += ", mean over seeds ± half of the 95 % interval"
-    return Table(caption + (f".{said}" if (said := note(section)) else ""), ["method", *section.tasks, "average"], lines)
+    return Table(caption + (f".{text}" if (text := note(section)) else ""), ["method", *section.tasks, "average"], lines)
 
 
 def _averages(section: Section, method: str, measure: Measure) -> list[float]:
@@ -117,7 +117,7 @@ def differences(section: Section, measure: Measure = solved) -> list[Table]:
         head = ["method", *section.tasks, "average", "over tasks", "seeds"]
         others = [line for line in lines if line[0] != base]
         comma = "," if _OF_WHAT[measure] else ""
-        more = f".{said}" if (said := note(section)) else ""
+        more = f".{text}" if (text := note(section)) else ""
         tables.append(Table(f"{section.title}: points more than {base}{comma}{_OF_WHAT[measure]}{more}", head, others))
     return tables
 
