@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     backup = _on_folder(verbs, "backup", commands.backup, "copy the memory into a new folder; it may be in use meanwhile")
     backup.add_argument("target", help="the new folder")
 
-    restore = _command(verbs, "restore", commands.restore, "restore a backup; nothing is removed before the backup was checked")
+    restore = _command(verbs, "restore", commands.restore, "restore a backup; nothing is removed before the backup is checked")
     restore.add_argument("backup", help="the folder that backup made")
     restore.add_argument("path", help="the folder of the memory; it must not be open anywhere")
     restore.add_argument("--replace", action="store_true", help="replace an existing memory")

@@ -114,7 +114,7 @@ def _wrong_column(name: str, values: object, n: int) -> str | None:
     if column.shape != (n,):
         return f"the signal {name!r} has the shape {column.shape}, not ({n},): it needs one number for each candidate"
     if column.dtype.kind not in _NUMBERS:
-        return f"the signal {name!r} has values of the type {column.dtype}, which are no numbers"
+        return f"the signal {name!r} has values of the type {column.dtype}, which are not numbers"
     if not np.abs(column).max(initial=0.0) < _LARGEST:
         return f"the signal {name!r} has values that are nan, infinite, or beyond {_LARGEST:g}"
     return None

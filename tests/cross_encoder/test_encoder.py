@@ -223,7 +223,7 @@ def test_a_tokenizer_is_never_downloaded_for_a_folder(tmp_path):
 
 
 def test_an_empty_folder_is_no_model(tmp_path):
-    with pytest.raises(InvalidInput, match="is no model"):
+    with pytest.raises(InvalidInput, match="is not a model"):
         _encoder(tmp_path)
 
 

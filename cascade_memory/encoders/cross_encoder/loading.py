@@ -92,7 +92,7 @@ def _config(auto: Any, name: str, *, local: bool) -> Any:
     try:
         config = auto.from_pretrained(name, local_files_only=local, trust_remote_code=False)
     except Exception as error:
-        raise InvalidInput(f"{name!r} is no model: {_first_line(error)}") from error
+        raise InvalidInput(f"{name!r} is not a model: {_first_line(error)}") from error
     kinds: list[str] = getattr(config, "architectures", None) or []
     if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
         raise _no_head(name)

@@ -38,13 +38,13 @@ def read_weights(file: Path, identity: str) -> tuple[dict[str, Any], dict[str, A
 
     try:
         if not is_plain(file):
-            raise ValueError("it is no plain file")  # noqa: TRY301 - the message is composed below
+            raise ValueError("it is not a plain file")  # noqa: TRY301 - the message is composed below
         with safe_open(file, framework="pt") as opened:
             manifest = json.loads((opened.metadata() or {})[_MANIFEST])
             weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is not a mapping
         _check(manifest, weights)
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise StoreCorrupt(f"{file} is no snapshot of an encoder ({error}); delete it; it will be learned again") from error
+        raise StoreCorrupt(f"{file} is not a snapshot of an encoder ({error}); delete it; it will be learned again") from error
     if manifest.get("encoder") != identity:
         raise EncoderMismatch(
             f"{file} holds weights of {manifest.get('encoder')}, not of {identity}: "
