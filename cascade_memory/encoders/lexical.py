@@ -101,9 +101,9 @@ class Rarity:
             self.counts += np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
         self.texts += len(texts)
 
-    def shared(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    def shared(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return how much one text shares with each of the others: the cosine of their terms, weighted by their rarity."""
-        owners, buckets = self._terms([query, *texts])
+        owners, buckets = self._terms([text, *texts])
         first = np.searchsorted(owners, 1)
         query, owners, buckets = buckets[:first], owners[first:] - 1, buckets[first:]
         if not (len(buckets) and len(query)):

@@ -27,13 +27,14 @@ class LightEncoder:
     paragraphs and of the last paragraphs. Each signal is standardised over the candidates, so that no scale has to be learned.
     The last two are multiplied by a weight: how far stored cases with similar paragraphs have similar solutions.
 
-    What a column means is found out on fixed examples (``meaning.py``), unless ``meanings`` declares it: that is for a signal
-    that depends on more than the query and the candidates, and for a built-in one whose meaning was changed.
+    A changed signal is detected by its values on fixed examples (``meaning.py``), unless ``meanings`` declares its
+    meaning. Declare it for a signal that depends on more than the query and the candidates, or for a built-in one whose meaning
+    you changed.
     """
 
     identity = "light-3"
     features = FEATURES
-    meanings: Mapping[str, str] = {}  # the version of what a signal means, by its name: changed by hand
+    meanings: Mapping[str, str] = {}  # signal -> version of its meaning, which you change by hand
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup

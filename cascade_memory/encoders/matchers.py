@@ -104,7 +104,7 @@ class CarefulMatcher:
     def __init__(self, matcher: SolutionMatcher, report: Callable[[str, Exception], None]) -> None:
         self._matcher, self._report = matcher, report
         exact, kind = ExactMatcher, type(matcher)
-        self.by_key: Callable[..., float] | None = None  # judges by keys alone, if the matcher can do that
+        self.by_key: Callable[..., float] | None = None  # judges by keys alone; None if the matcher cannot
         if isinstance(matcher, exact) and (kind.key, kind.agreement) == (exact.key, exact.agreement):
             self.by_key = matcher.by_key
 

@@ -1,4 +1,4 @@
-"""What the columns of an encoder mean: found out on fixed examples, so that a changed signal is noticed."""
+"""Detects when a column of an encoder changes its meaning: its values on fixed examples then change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cascade_memory.encoders.clusters import Lookup
 from cascade_memory.encoders.light import FEATURES, LightEncoder, standardised
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 
-UNKNOWN = "?"  # the note of a column whose meaning could not be found out
+UNKNOWN = "?"  # the note of a column whose values on the examples are not known or vary
 _DIMENSION = 8  # of the examples' vectors, whatever the embedder is: another embedder must not change the notes
 _DIGITS = 6
 # Values are compared in tenths of a standard deviation, since processors differ in the last bits. The offset is there because
@@ -63,19 +63,19 @@ _QUERIES = (
 
 
 class Noted(NamedTuple):
-    """An identity, taken apart: its name, and a note on each column that is not the built-in one of its place."""
+    """A parsed identity: its name, and a note on each column that differs from the built-in column of that place."""
 
     name: str
     notes: Mapping[int, str]
 
     @property
     def of_light(self) -> bool:
-        """Whether the light encoder, or one derived from it, wrote this: then the columns are in the order of ``FEATURES``."""
+        """Whether this is the light encoder or one derived from it: then the columns are in the order of ``FEATURES``."""
         return bool(self.notes) or _OURS.fullmatch(self.name) is not None
 
 
 def noted(identity: str) -> Noted:
-    """Take an identity apart.
+    """Parse an identity.
 
     >>> noted("light-3-length [7=1a2b3c]"), noted("light-3").notes
     (Noted(name='light-3-length', notes={7: '1a2b3c'}), {})
@@ -90,7 +90,7 @@ def noted(identity: str) -> Noted:
 def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]) -> str:
     """Return the identity of an encoder that ``make`` made, with a note on each column that it added or changed.
 
-    The note is a short hash of what the column says of a few fixed examples. So it changes when somebody edits the function of
+    The note is a short hash of the column's values on a few fixed examples. So it changes when somebody edits the function of
     a signal, even if its name stays. The columns of ``LightEncoder`` itself have no note.
 
     >>> identity_of(LightEncoder(2, lambda keys: np.zeros((len(keys), 2), np.float32)), LightEncoder)
@@ -99,13 +99,13 @@ def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]
     if not isinstance(encoder, LightEncoder):
         return encoder.identity
     declared = encoder.meanings
-    says = {} if type(encoder) is LightEncoder else _said(encoder, make)
+    found = {} if type(encoder) is LightEncoder else _notes(encoder, make)
     notes: dict[int, str] = {}
     for place, name in enumerate(encoder.features):
         if name in declared:
             notes[place] = _short(f"{name}\x00{declared[name]}")
-        elif name in says:
-            notes[place] = says[name]
+        elif name in found:
+            notes[place] = found[name]
         elif place >= len(FEATURES) or name != FEATURES[place]:
             notes[place] = UNKNOWN
     listed = ", ".join(f"{place}={note}" for place, note in notes.items())
@@ -113,7 +113,7 @@ def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]
 
 
 def meanings_of(make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
-    """Return a short hash of what each column of a light encoder says of the examples. Raise what its signals raise.
+    """Return a short hash of each column's values on the examples, for a light encoder. Raise what its signals raise.
 
     >>> list(meanings_of(LightEncoder))
     ['similarity', 'cluster', 'words', 'letters', 'solution words', 'opening', 'closing']
@@ -122,13 +122,13 @@ def meanings_of(make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
     return {name: _short(f"{name}\x00{column.tolist()}") for name, column in zip(names, tenths.T, strict=True)}
 
 
-def _said(encoder: LightEncoder, make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
-    """Return the notes on the columns that say something else than the built-in ones; warn of those that cannot be noted."""
+def _notes(encoder: LightEncoder, make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
+    """Return notes on the columns that differ from the built-in ones; warn of columns for which there can be none."""
     try:
         first, second, ours = meanings_of(make), meanings_of(make), _of_ours()
-    except Exception as error:  # noqa: BLE001 - the signals are anybody's; recalls report them if they fail there too
+    except Exception as error:  # noqa: BLE001 - the user's signals may fail in any way; recalls report it if they fail there too
         _log.warning(
-            "the signals of %s cannot be tried on examples (%r), so a change of what they mean will not be noticed: change "
+            "the signals of %s cannot be computed on examples (%r), so a change of their meaning will not be noticed: change "
             "`identity` yourself when you change one",
             type(encoder).__name__,
             error,
@@ -137,7 +137,7 @@ def _said(encoder: LightEncoder, make: Callable[[int, Lookup], PairEncoder]) -> 
     vague = [name for name in first if name not in encoder.meanings and first[name] != second.get(name)]
     if vague:
         _log.warning(
-            "the signals %s of %s say something else each time, so a change of what they mean will not be noticed: change "
+            "the signals %s of %s have other values each time, so a change of their meaning will not be noticed: change "
             "`identity` yourself when you change one",
             ", ".join(map(repr, vague)),
             type(encoder).__name__,
@@ -157,11 +157,13 @@ def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...],
     cases = Candidates(keys=np.arange(1, n + 1), texts=_TEXTS, heads=_HEADS, vectors=vectors, groups=np.arange(n) // 2)
     encoder: Any = make(_DIMENSION, lambda keys: vectors[np.asarray(keys) - 1])
     encoder.retain(cases)
-    encoder.alignment.weights = np.ones(len(encoder.alignment.weights), np.float32)  # too few cases to find them out
+    encoder.alignment.weights = np.ones(
+        len(encoder.alignment.weights), np.float32
+    )  # there are too few examples to compute the weights
     tables: list[NDArray[np.float32]] = []
     for number, text in enumerate(_QUERIES):
-        asked = _unit(vectors[[4 * number]] + 0.5 * vectors[[4 * number + 1]])[0]
-        features = np.asarray(encoder.encode(Query(text=text, vector=asked), cases, vectors @ asked), np.float32)
+        vector = _unit(vectors[[4 * number]] + 0.5 * vectors[[4 * number + 1]])[0]
+        features = np.asarray(encoder.encode(Query(text=text, vector=vector), cases, vectors @ vector), np.float32)
         if not np.isfinite(features).all():
             raise ValueError("a column has values that are nan or infinite")
         tables.append(standardised(features))

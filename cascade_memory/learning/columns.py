@@ -1,4 +1,4 @@
-"""Reads features that were logged under another identity of the encoder: only what still means the same is learned from."""
+"""Reads features that another version of the encoder logged: only columns that still mean the same are learned from."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _log = logging.getLogger(__name__)
 class Columns:
     """The columns of the present encoder. ``read`` turns logged features into them.
 
-    A column that means something else by now counts as 0, so that its weight is learned anew. Columns that the present encoder
+    A column whose meaning has changed counts as 0, so that its weight is learned anew. Columns that the present encoder
     does not have, because a newer version wrote them, are left out; the rest of the outcome counts.
     """
 
     def __init__(self, identity: str, names: Sequence[str]) -> None:
         self.identity = identity
         self._names, self._now = tuple(names), noted(identity)
-        self._changed: dict[str, tuple[int, ...]] = {}  # by the identity that wrote the row
-        self._told: set[int] = set()
+        self._changed: dict[str, tuple[int, ...]] = {}  # identity that wrote the row -> places of changed columns
+        self._warned: set[int] = set()  # places of the columns about which a warning was given
 
     def read(self, outcome: Feedback) -> Feedback:
-        """Return an outcome with features as the present encoder means them."""
+        """Return an outcome with its features in the columns of the present encoder."""
         features, wrote = outcome.slate.features, outcome.encoder
         if wrote in ("", self.identity) or not self._names or not features.size:
             return outcome
@@ -44,18 +44,18 @@ class Columns:
             self._changed[wrote] = tuple(place for place in range(width) if not _same(then, self._now, place))
         changed = [place for place in self._changed[wrote] if place < features.shape[1]]
         if changed:
-            self._tell(changed)
+            self._warn(changed)
         elif features.shape[1] <= width:
             return outcome
         features = np.array(features[:, :width])
         features[:, changed] = 0.0
         return dataclasses.replace(outcome, slate=dataclasses.replace(outcome.slate, features=features))
 
-    def _tell(self, changed: Sequence[int]) -> None:
-        """Say once for each signal that it begins anew."""
-        new = [place for place in changed if place not in self._told]
+    def _warn(self, changed: Sequence[int]) -> None:
+        """Warn once for each signal that its weight is learned anew."""
+        new = [place for place in changed if place not in self._warned]
         if new:
-            self._told.update(new)
+            self._warned.update(new)
             _log.warning(
                 "the meaning of the ranking signals %s has changed since some outcomes were logged: their weights are learned "
                 "anew from later outcomes. If a signal depends on more than the query and the candidates (the time of day, for "
@@ -65,10 +65,10 @@ class Columns:
 
 
 def columns_of(ranker: Ranker, encoder: PairEncoder | None = None) -> Columns:
-    """Find out what the columns of a ranker's encoder mean; ``encoder`` is one that the ranker made, if there is one."""
-    made = ranker.encoder(1, _no_vectors) if encoder is None else encoder
-    names = made.features if isinstance(made, LightEncoder) else ()
-    return Columns(identity_of(made, ranker.encoder), names)
+    """Describe the columns of a ranker's encoder; ``encoder`` is one that the ranker made, if there is one."""
+    encoder = ranker.encoder(1, _no_vectors) if encoder is None else encoder
+    names = encoder.features if isinstance(encoder, LightEncoder) else ()
+    return Columns(identity_of(encoder, ranker.encoder), names)
 
 
 def _no_vectors(keys: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -76,8 +76,8 @@ def _no_vectors(keys: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _same(then: Noted, now: Noted, place: int) -> bool:
-    """Tell whether the column in this place means the same in both."""
+    """Say whether the column in this place means the same in both."""
     before, after = then.notes.get(place), now.notes.get(place)
-    # Rows of earlier versions have no notes. There, as where a note could not be made, the name of the encoder has to do.
+    # Rows of earlier versions have no notes. Without a note, the names of the encoders are compared instead.
     unsure = UNKNOWN in (before, after) or (after is not None and not then.notes)
     return then.name == now.name if unsure else before == after

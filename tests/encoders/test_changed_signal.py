@@ -233,7 +233,7 @@ def test_the_meaning_of_a_signal_can_be_declared(caplog: pytest.LogCaptureFixtur
             return {**super().signals(query, candidates, similarity), "length": random}
 
     assert named(Drawn) == "light-3-length [7=?]"
-    assert "the signals 'length' of Drawn say something else each time" in caplog.text
+    assert "the signals 'length' of Drawn have other values each time" in caplog.text
     caplog.clear()
 
     class Declared(Drawn):
@@ -256,7 +256,7 @@ def test_signals_that_fail_on_the_examples_say_so_and_hinder_nothing(caplog: pyt
             return {**super().signals(query, candidates, similarity), "length": known}
 
     assert named(Known) == "light-3-length [7=?]"
-    assert "the signals of Known cannot be tried on examples (KeyError(1))" in caplog.text
+    assert "the signals of Known cannot be computed on examples (KeyError(1))" in caplog.text
 
 
 def test_the_built_in_columns_mean_what_they_meant():

@@ -100,7 +100,7 @@ def test_rows_whose_solver_was_declared_otherwise_are_refused(tmp_path):
     rows.append({**row, "declared": {"alone": 0.454, "matched": 0.97, "stops": [1, 2], "stream": "a"}})
     again = {**row, "method": "CASCADE"}
     for limit in (None, 100):  # the tables of both would stand side by side
-        with pytest.raises(InvalidInput, match=r"rows of rca whose solver was declared with alone = 0.454, and now it is 0.5"):
+        with pytest.raises(InvalidInput, match=r"rows of rca whose solver had alone = 0.454, and now it is 0.5"):
             rows.append({**again, "limit": limit, "declared": {"alone": 0.5, "matched": 0.97}})
     rows.append({**again, "declared": {"alone": 0.454, "matched": 0.97, "stops": (1, 2), "stream": "b"}})
     rows.append({**again, "solver": "mine", "declared": {"alone": 0.5}})
@@ -117,7 +117,7 @@ def test_rows_of_another_declared_share_are_not_taken_for_these(streams, tmp_pat
     monkeypatch.setitem(ALONE, "rca", 0.6)
     for methods in ([], ["zero-shot"]):  # whether there is a run left to play or not
         assert main([*play, *methods]) == 2
-        assert "rows of rca whose solver was declared with alone = 0.454, and now it is 0.6" in capsys.readouterr().err
+        assert "rows of rca whose solver had alone = 0.454, and now it is 0.6" in capsys.readouterr().err
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 

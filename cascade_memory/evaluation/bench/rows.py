@@ -17,7 +17,7 @@ from cascade_memory.evaluation.bench.plan import Run
 
 Row = dict[str, Any]
 _ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these must have the same tasks in the same order
-_SOLVED_BY = ("task", "solver", "misled")  # runs that agree in these must have solvers with the same declared parameters
+_SOLVED_BY = ("task", "solver", "misled")  # runs that agree in these must have solvers with the same parameters
 _BEGINS = b'{"task": '
 
 
@@ -48,7 +48,7 @@ class Rows:
     def append(self, row: Row) -> None:
         """Write a row; it is on disk when this returns.
 
-        A row from other tasks than those in the file is refused, and so is one whose solver was declared otherwise.
+        A row from other tasks than those in the file is refused, and so is one whose solver has other parameters.
         """
         other = next((one for one in self.rows if _streams_differ(one, row)), None)
         if other is not None:
@@ -68,23 +68,23 @@ class Rows:
         self.rows.append(row)
 
     def check_declared(self, about: Row, declared: Mapping[str, Any]) -> None:
-        """Refuse what was declared of a solver if the file has rows of this task and solver where something else was declared.
+        """Refuse a solver's parameters if the file has rows of this task and solver with other parameters.
 
-        ``about`` is a row, or a run as a dictionary. Only the parameters in both declarations are compared.
+        ``about`` is a row, or a run as a dictionary. Only parameters that both have are compared.
         """
         for row in self.rows:
             if all(row.get(name) == about.get(name) for name in _SOLVED_BY):
                 for name, value in _differing(row.get("declared", {}), declared):
                     raise InvalidInput(
-                        f"{self.path} has rows of {row['task']} whose solver was declared with {name} = {value}, and now it is "
-                        f"{declared[name]}: figures of both cannot be compared. Delete these rows, or name another file"
+                        f"{self.path} has rows of {row['task']} whose solver had {name} = {value}, and now it is "
+                        f"{declared[name]}: the figures cannot be compared. Delete these rows, or name another file"
                     )
 
 
 def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     """Yield the name and the earlier value of the parameters that differ, as they are written in rows."""
     written = json.loads(json.dumps({**now}))
-    # The fingerprint of a stream of one's own depends on how many of its tasks are played.
+    # The fingerprint of a user's stream depends on how many of its tasks are played, so it is not compared.
     return ((name, value) for name, value in before.items() if name != "stream" and name in written and written[name] != value)
 
 
