@@ -17,10 +17,10 @@ _FENCE = re.compile(r"^--- memory-[0-9a-f]{10} ", re.MULTILINE)
 _ANSWER_KEYS = ("output", "answer", "result", "response", "text", "output_text", "generation", "reply", "content")
 
 
-def made(steps: Sequence[Step], answer: str) -> Solution | None:
+def as_solution(steps: Sequence[Step], answer: str) -> Solution | None:
     """Make a solution from steps and an answer, shortened so that it can be stored.
 
-    >>> made([], "42"), made([], "")
+    >>> as_solution([], "42"), as_solution([], "")
     ('42', None)
     """
     answer = "" if _FENCE.search(answer) else shortened(answer, MAX_ANSWER_CHARS)

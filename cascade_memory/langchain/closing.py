@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
-from cascade_memory.domain.transcript import made, tool_step
+from cascade_memory.domain.transcript import as_solution, tool_step
 from cascade_memory.langchain.messages import answer_in, messages_in, since, solution_in
 from cascade_memory.langchain.run_tree import Root, ToolCall
 from cascade_memory.runs.failing_open import fail_open
@@ -108,11 +108,11 @@ def solution_of(root: Root, outputs: Any) -> Solution | None:
     watched = [_step(call) for call in root.calls if not call.own]
     messages = messages_in(outputs)
     if not messages:
-        return made(watched, answer_in(outputs))
+        return as_solution(watched, answer_in(outputs))
     from_messages = solution_in(since(messages, None), root.own_calls, outputs)
     if isinstance(from_messages, Trajectory):
-        return from_messages if len(from_messages.steps) >= len(watched) else made(watched, from_messages.answer)
-    return made(watched, from_messages or "")
+        return from_messages if len(from_messages.steps) >= len(watched) else as_solution(watched, from_messages.answer)
+    return as_solution(watched, from_messages or "")
 
 
 def _step(call: ToolCall) -> Step:

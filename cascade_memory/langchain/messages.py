@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMess
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.react_text import is_react, read_react
 from cascade_memory.domain.trajectory import Solution, Step
-from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, is_rendered, made, tool_step
+from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.visible import shortened
 
@@ -98,7 +98,7 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outp
             if answer:
                 steps.append(Step(thought=shortened(answer, MAX_FIELD_CHARS)))
             answer = text
-    return made(steps, answer or _unspoken(messages, outputs))
+    return as_solution(steps, answer or _unspoken(messages, outputs))
 
 
 def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:
@@ -160,7 +160,7 @@ def _react(messages: Sequence[BaseMessage]) -> Solution | None:
         for step in steps
         if not is_rendered(step.get("observation", ""))
     ]
-    return made(kept, final)
+    return as_solution(kept, final)
 
 
 def answer_in(output: object) -> str:

@@ -13,7 +13,7 @@ from workflows.events import StopEvent
 
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.trajectory import Solution, Step
-from cascade_memory.domain.transcript import answer_among, as_json, is_rendered, made, tool_step
+from cascade_memory.domain.transcript import answer_among, as_json, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 
 _NOTHING_FOUND = "Empty Response"  # the answer of a query engine that found no node and did not call its model
@@ -37,12 +37,12 @@ def solution_in(result: Any, own_tools: Collection[str] = ()) -> Solution | None
     if isinstance(result, StopEvent):
         result = result.result if type(result) is StopEvent else as_json(result)
     if not isinstance(result, AgentOutput):
-        return made([], _answer(result))
+        return as_solution([], _answer(result))
     steps = [_step(call) for call in cast("Sequence[Any]", result.tool_calls) if not _is_own(call, own_tools)]
     answer = text_of(result.response)
     if not answer and result.structured_response is not None:
         answer = as_json(result.structured_response)
-    return made(steps, answer)
+    return as_solution(steps, answer)
 
 
 def _is_own(call: Any, own_tools: Collection[str]) -> bool:
