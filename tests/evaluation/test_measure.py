@@ -72,7 +72,7 @@ def test_rows_of_something_else_are_refused(other: dict[str, Any], tmp_path: Pat
 def test_rows_of_other_methods_with_another_solver_are_refused_before_anything_is_played(tmp_path: Path):
     sums(tmp_path, methods=["zero-shot"])
     before = (tmp_path / "rows.jsonl").read_bytes()
-    with pytest.raises(InvalidInput, match=r"with alone = 0.5, and now it is 0.6.*name another file"):
+    with pytest.raises(InvalidInput, match=r"had alone = 0.5, and now it is 0.6.*name another file"):
         sums(tmp_path, methods=["NP-CBR"], solver=Simulated(alone=0.6))
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
