@@ -106,8 +106,8 @@ class ProcessWriters:
         command = [sys.executable, "-W", "ignore", __file__, str(folder), str(self._flag), embedder]
         self._processes = []
         for output in self._outputs:
-            with output.open("wb") as file:
-                self._processes.append(subprocess.Popen([*command, output.name], stdout=file, stderr=subprocess.DEVNULL))
+            with output.open("wb") as file, output.with_suffix(".errors").open("wb") as errors:
+                self._processes.append(subprocess.Popen([*command, output.name], stdout=file, stderr=errors))
 
     def _read(self) -> None:
         found = Said()
@@ -126,8 +126,13 @@ class ProcessWriters:
     def wait_until_all_write(self) -> None:
         deadline = time.monotonic() + 90
         while not all(output.read_text().count("yes ") >= 2 for output in self._outputs):
-            assert time.monotonic() < deadline, [output.read_text() for output in self._outputs]
+            self._check_alive()
+            assert time.monotonic() < deadline, [output.read_text()[-300:] for output in self._outputs]
             time.sleep(0.02)
+
+    def _check_alive(self) -> None:
+        for process, output in zip(self._processes, self._outputs, strict=True):
+            assert process.poll() is None, output.with_suffix(".errors").read_text()[-3_000:]
 
     def stop(self) -> Said:
         self._flag.touch()

@@ -23,11 +23,13 @@ Writers = Callable[[Path], "ThreadWriters | ProcessWriters"]
 @pytest.fixture(params=[ThreadWriters, ProcessWriters], ids=["threads", "processes"])
 def writers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ThreadWriters | ProcessWriters]:
     found = request.param(tmp_path / "memory")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a recall goes on without cases; that is not what is asked here
-        found.wait_until_all_write()
-        yield found
-        found.stop()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a recall goes on without cases; that is not what is asked here
+            found.wait_until_all_write()
+            yield found
+            found.stop()
+    finally:
         found.close()
 
 

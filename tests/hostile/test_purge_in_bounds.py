@@ -34,8 +34,10 @@ def _children() -> list[int]:
 
 
 def _megabytes(pid: int | str = "self") -> float:
-    """Return what is this process's alone: until a child runs its own program, it shares all that its parent has."""
+    """Return what is this process's alone; nothing for a child that still runs its parent's program, in its memory."""
     try:
+        if pid != "self" and Path(f"/proc/{pid}/cmdline").read_bytes() == Path("/proc/self/cmdline").read_bytes():
+            return 0.0
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0.0
