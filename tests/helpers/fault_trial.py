@@ -23,7 +23,7 @@ STEPS = [
     *("open", "recall", "add", "reward", "forget", "sync", "lose", "add", "close"),
     *("open", "recall", "reward", "close"),
 ]
-_ADVICE = ("free some space", "check its permissions", "choose a path", "othing is lost", "cannot lock", "cannot write")
+ADVICE = ("free some space", "check its permissions", "choose a path", "othing is lost", "cannot lock", "cannot write")
 
 
 def prepare(folder: Path, pipe: int) -> None:
@@ -125,7 +125,7 @@ class Trial:
         except CascadeError as error:
             self.refused.append(step)
             self._kept.append(error)
-            if not any(words in str(error) for words in _ADVICE):
+            if not any(words in str(error) for words in ADVICE):
                 self.wrong.append(f"{step} does not say what to do: {error!r}")
         except Exception as error:
             self.wrong.append(f"{step} raised {error!r}")

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from fault_trial import ADVICE
 from forks import say
 from small_disk import SmallDisk
 
@@ -18,7 +19,7 @@ def _refusal(verb: str, call: Callable[[], object]) -> list[str]:
     try:
         call()
     except StoreUnwritable as error:
-        advised = any(words in str(error) for words in ("permissions", "cannot lock", "choose a place"))
+        advised = any(words in str(error) for words in ADVICE)
         return [] if advised else [f"{verb} does not say what to do: {error}"]
     except Exception as error:
         return [f"{verb} raised {error!r}"]
