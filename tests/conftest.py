@@ -17,6 +17,7 @@ from cascade_memory import CascadeMemory
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # test processes that each use all cores slow each other down
     os.environ.setdefault(_threads, "1")
 
+_MEASURED = {"bandit", "cycle", "cross_encoder", "encoders", "memory", "test_contracts.py", "test_replay.py"}
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -32,6 +33,13 @@ class WithoutExtras:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores, up to 8: many tests wait for a clock, a child or a lock."""
     return min((os.cpu_count() or 1) + 1, 8)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure the coverage of the maths and of the six steps only where they are tested: measuring all tests takes minutes."""
+    for item in items:
+        if not _MEASURED & set(item.path.parts):
+            item.add_marker("no_cover")
 
 
 def pytest_configure(config: pytest.Config) -> None:
