@@ -190,7 +190,7 @@ def test_solutions_win_and_so_does_a_plan_that_must_search(folder):
             assert searched.won
             assert len(searched.steps) >= len(carry_out(engine, game.file, plan).steps)
         (folder / "no-game.json").write_text("{}")
-        with pytest.raises(InvalidInput, match=r"no-game\.json is no game"):
+        with pytest.raises(InvalidInput, match=r"no-game\.json is not a game"):
             engine.start(folder / "no-game.json")
 
 
