@@ -157,9 +157,8 @@ def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...],
     cases = Candidates(keys=np.arange(1, n + 1), texts=_TEXTS, heads=_HEADS, vectors=vectors, groups=np.arange(n) // 2)
     encoder: Any = make(_DIMENSION, lambda keys: vectors[np.asarray(keys) - 1])
     encoder.retain(cases)
-    encoder.alignment.weights = np.ones(
-        len(encoder.alignment.weights), np.float32
-    )  # there are too few examples to compute the weights
+    weights = encoder.alignment.weights
+    encoder.alignment.weights = np.ones(len(weights), np.float32)  # there are too few examples to compute them
     tables: list[NDArray[np.float32]] = []
     for number, text in enumerate(_QUERIES):
         vector = _unit(vectors[[4 * number]] + 0.5 * vectors[[4 * number + 1]])[0]

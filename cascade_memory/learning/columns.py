@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Columns:
-    """The columns of the present encoder. ``read`` turns logged features into them.
+    """The columns of the present encoder. ``read`` turns the features of logged outcomes into them.
 
     A column whose meaning has changed counts as 0, so that its weight is learned anew. Columns that the present encoder
     does not have, because a newer version wrote them, are left out; the rest of the outcome counts.
@@ -28,21 +28,20 @@ class Columns:
     def __init__(self, identity: str, names: Sequence[str]) -> None:
         self.identity = identity
         self._names, self._now = tuple(names), noted(identity)
-        self._changed: dict[str, tuple[int, ...]] = {}  # identity that wrote the row -> places of changed columns
+        # Identity that wrote a row -> places of changed columns; None: an encoder of another kind wrote it.
+        self._changed: dict[str, tuple[int, ...] | None] = {}
         self._warned: set[int] = set()  # places of the columns about which a warning was given
 
-    def read(self, outcome: Feedback) -> Feedback:
-        """Return an outcome with its features in the columns of the present encoder."""
-        features, wrote = outcome.slate.features, outcome.encoder
-        if wrote in ("", self.identity) or not self._names or not features.size:
-            return outcome
-        then, width = noted(wrote), len(self._names)
-        alike = self._now.of_light and (then.of_light or then.name == self._now.name)
-        if not alike:
+    def read(self, outcomes: Sequence[Feedback]) -> list[Feedback]:
+        """Return the outcomes with their features in the columns of the present encoder."""
+        return [one if one.encoder in ("", self.identity) else self._read(one) for one in outcomes]
+
+    def _read(self, outcome: Feedback) -> Feedback:
+        features, width = outcome.slate.features, len(self._names)
+        changed = self._changed_since(outcome.encoder)
+        if changed is None or not self._names or not features.size:
             return outcome  # of an encoder of another kind: the policy decides
-        if wrote not in self._changed:
-            self._changed[wrote] = tuple(place for place in range(width) if not _same(then, self._now, place))
-        changed = [place for place in self._changed[wrote] if place < features.shape[1]]
+        changed = [place for place in changed if place < features.shape[1]]
         if changed:
             self._warn(changed)
         elif features.shape[1] <= width:
@@ -50,6 +49,13 @@ class Columns:
         features = np.array(features[:, :width])
         features[:, changed] = 0.0
         return dataclasses.replace(outcome, slate=dataclasses.replace(outcome.slate, features=features))
+
+    def _changed_since(self, wrote: str) -> tuple[int, ...] | None:
+        if wrote not in self._changed:
+            then, places = noted(wrote), range(len(self._names))
+            alike = self._now.of_light and (then.of_light or then.name == self._now.name)
+            self._changed[wrote] = tuple(place for place in places if not _same(then, self._now, place)) if alike else None
+        return self._changed[wrote]
 
     def _warn(self, changed: Sequence[int]) -> None:
         """Warn once for each signal that its weight is learned anew."""

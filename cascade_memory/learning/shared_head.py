@@ -45,12 +45,12 @@ class SharedHead:
                 return True
             for change in todo:
                 if change.settles and change.ref > self._known:
-                    self._shared.update([self._columns.read(one) for one in self._ledger.lessons.feedback(change.ref)])
+                    self._shared.update(self._columns.read(self._ledger.lessons.feedback(change.ref)))
             return False
 
     def rebuild(self) -> None:
         """Make the shared weights again from the ledger."""
         known = self._ledger.lessons.last_outcome()
         history = self._ledger.lessons.history(None, _WINDOW, until=known)
-        self._shared.rebuild([self._columns.read(one) for one in history])
+        self._shared.rebuild(self._columns.read(history))
         self._known, self._rebuild_due = known, False

@@ -108,7 +108,7 @@ class PolicyTrainer:
 
     def _read(self, outcomes: Sequence[Feedback]) -> list[Feedback]:
         present = self._columns.identity  # nearly all rows are of the present encoder, and need no reading
-        return [one if one.encoder == present else self._columns.read(one) for one in outcomes]
+        return list(outcomes) if all(one.encoder == present for one in outcomes) else self._columns.read(outcomes)
 
     def rebuild_encoder(self, remaining: Iterable[Candidates]) -> None:
         """Replace the encoder by one that has seen only the remaining cases."""

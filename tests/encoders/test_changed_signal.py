@@ -181,7 +181,7 @@ READ = {
 def test_only_columns_that_mean_the_same_are_read(kind: str):
     now, then, width, expected = READ[kind]
     names = (*FEATURES, "length")[: 8 if "7=" in now else 7]
-    read = Columns(now, names).read(logged(then, width))
+    (read,) = Columns(now, names).read([logged(then, width)])
     assert read.slate.features.tolist() == [expected, expected]
 
 
