@@ -129,7 +129,12 @@ def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
         raise InvalidInput(f"{out} has rows for the embedder {other!r}, but the embedder is {present!r} now: name another file")
 
 
-_WHO = {"simulated": "SIMULATED solver", "reuse": "REUSE agent", "reuse-map": "REUSE agent that only maps words"}
+_WHO = {
+    "simulated": "SIMULATED solver",
+    "reuse": "REUSE agent",
+    "reuse-map": "REUSE agent that only maps words",
+    "reuse-aside": "REUSE agent on tasks that are set aside for development",
+}
 
 
 def _print_success(rows: list[dict[str, Any]]) -> None:

@@ -204,3 +204,15 @@ def test_a_stage_of_real_questions(data):
         assert stage.declared == {"alone": 0.2, "agent": "full"}
     finally:
         stage.close()
+
+
+def test_questions_that_are_set_aside_are_never_compared(data):
+    folders = Folders(data, Path("unused"))
+    stages = [sql_stage(Run("spider", "NP-CBR", 0, None, solver), folders) for solver in ("reuse", "reuse-aside")]
+    try:
+        compared, aside = (set(stage.queries) for stage in stages)
+        assert (len(aside), len(compared)) == (60, 912)
+        assert not compared & aside
+    finally:
+        for stage in stages:
+            stage.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games
 from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
@@ -17,12 +17,15 @@ from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 # The number of generated games, and the number of steps that each stream allows.
-MADE, SEED = 264, 777
+MADE, SEED, SEED_ASIDE = 264, 777, 4242
 LIMITS = {"alfworld-20": 20, "alfworld-30": 30}
 
 
-def prepare_household(folders: Folders) -> None:
+def prepare_household(solver: str, folders: Folders) -> None:
     """Generate the games and unpack those of the data, unless this is already done."""
+    if solver == ASIDE:
+        make_games(folders.work / "games-aside", count=MADE, seed=SEED_ASIDE)
+        return
     make_games(folders.work / "games", count=MADE, seed=SEED)
     if CATALOGUE["alfworld"].is_there(folders.data):
         _unpack(folders.data, folders.work / "games-of-the-data")
@@ -47,10 +50,11 @@ def _unpack(data: Path, target: Path) -> None:
 
 
 @lru_cache(maxsize=2)
-def embedded(work: Path, limit: int | None, made_alone: bool) -> tuple[list[Game], PrecomputedEmbedder]:
+def embedded(work: Path, limit: int | None, solver: str) -> tuple[list[Game], PrecomputedEmbedder]:
     """Load the stream of games and the vectors of their tasks; both are cached for later runs."""
-    games, given = read_games(work / "games")[:MADE], work / "games-of-the-data"
-    if not made_alone and (given / LISTING).exists():
+    games = read_games(work / ("games-aside" if solver == ASIDE else "games"))[:MADE]
+    given = work / "games-of-the-data"
+    if not solver.startswith("reuse") and (given / LISTING).exists():
         games += read_games(given)
     games = [games[i] for i in np.random.default_rng(3).permutation(len(games))[:limit]]
     return games, PrecomputedEmbedder(best_embedder(), [game.query for game in games])
@@ -61,7 +65,7 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
 
     The reuse agent was developed with the games of the data folder, so it does not play those.
     """
-    stream, embedder = embedded(folders.work, run.limit, run.solver == "reuse")
+    stream, embedder = embedded(folders.work, run.limit, run.solver)
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

@@ -15,10 +15,11 @@ MATCHED, MISLED = 0.97, 0.5
 # probability MATCHED; a wrong case spoils a success with probability MISLED.
 ALONE = {"banking77": 0.667, "ddxplus": 0.638, "sentifin": 0.343, "rca": 0.454, "lfd": 0.5}
 
+ASIDE = "reuse-aside"  # the solver that plays tasks on which no methods are compared
 ALONE_REUSE = 0.2  # the share of tasks that a reuse agent solves without a case, by the known solution
 
 # Streams that the simulated solver does not play: the task, and its solver. "reuse-map" is the weaker agent.
-REUSED = {
+_COMPARED = {
     "scienceworld": ("scienceworld", "reuse"),
     "scienceworld-map": ("scienceworld", "reuse-map"),
     "alfworld-20": ("alfworld-20", "reuse"),
@@ -26,6 +27,9 @@ REUSED = {
     "spider": ("spider", "reuse"),
     "spider-map": ("spider", "reuse-map"),
 }
+# Tasks on which no methods are compared: agents and rankers are developed with them.
+_SET_ASIDE = {f"{name}-aside": (name, ASIDE) for name in ("scienceworld", "alfworld-20", "alfworld-30", "spider")}
+REUSED = {**_COMPARED, **_SET_ASIDE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ _SHUFFLED = ("banking77", "ddxplus", "rca", "sentifin")  # streams of texts in a
 
 SUITES = {
     "quick": Suite(tasks=_SHUFFLED, methods=QUICK, seeds=3, limit=400),
-    "local": Suite(tasks=(*ALONE, *REUSED), methods=tuple(METHODS), seeds=5),
+    "local": Suite(tasks=(*ALONE, *_COMPARED), methods=tuple(METHODS), seeds=5),
+    "set-aside": Suite(tasks=tuple(_SET_ASIDE), methods=("NP-CBR", "LinLogUCB", "CASCADE untrained", "CASCADE"), seeds=5),
     "ablation": Suite(tasks=_SHUFFLED, methods=("NP-CBR", *ABLATION), seeds=5),
     "rivals": Suite(tasks=("banking77", "ddxplus", "rca"), methods=RIVALS, seeds=5),
     "rules": Suite(tasks=_SHUFFLED, methods=AGAINST_RULES, seeds=5, misled=(0.0, 0.25, None)),

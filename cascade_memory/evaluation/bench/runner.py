@@ -48,8 +48,8 @@ def run(
 def _run(wanted: list[Run], rows: Rows, folders: Folders, staged: Staging, jobs: int, progress: bool | None) -> list[Row]:
     todo = rows.missing(wanted)
     about = circumstances()
-    for task in dict.fromkeys(one.task for one in todo if one.solver != "simulated"):
-        prepare(task, folders)
+    for task, solver in dict.fromkeys((one.task, one.solver) for one in todo if one.solver != "simulated"):
+        prepare(task, solver, folders)
     if jobs <= 1 or len(todo) <= 1:
         for one in progress_bar(todo, "runs", show=progress):
             rows.append({**play(one, folders, staged), **about})

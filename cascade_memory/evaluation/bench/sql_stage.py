@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent, Strength, query_of
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
@@ -16,26 +16,27 @@ from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.tasks.task import Item
 
-SET_ASIDE = 60  # questions with which the agent was developed; they are not played
+SET_ASIDE = 60  # questions with which the agent was developed; no methods are compared on them
 
 
-@lru_cache(maxsize=1)
-def embedded(name: str, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
+@lru_cache(maxsize=None)
+def embedded(name: str, aside: bool, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
     """Load the questions and their vectors. The task and its databases stay open until the process ends."""
     entry = CATALOGUE[name]
     assert entry.make is not None
     task = cast("SQLTask", entry.make(entry))
     items = task.items(data)
-    items = [items[i] for i in np.random.default_rng(5).permutation(len(items))[SET_ASIDE:][:limit]]
+    order = np.random.default_rng(5).permutation(len(items))
+    items = [items[i] for i in (order[:SET_ASIDE] if aside else order[SET_ASIDE:])[:limit]]
     return task, items, PrecomputedEmbedder(best_embedder(), [query_of(item) for item in items])
 
 
 def sql_stage(run: Run, folders: Folders) -> Stage:
-    """Build the stage: the questions in the order of the seed, and the agent of this strength ("reuse" or "reuse-map")."""
-    task, stream, embedder = embedded(run.task, run.limit, folders.data)
+    """Build the stage: the questions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
+    task, stream, embedder = embedded(run.task, run.solver == ASIDE, run.limit, folders.data)
     items = [stream[i] for i in order_of(len(stream), run.seed)]
     alone = solved_alone(run, len(items))
-    strength: Strength = "full" if run.solver == "reuse" else "map"
+    strength: Strength = "map" if run.solver == "reuse-map" else "full"
     agent = SQLAgent(task, items, alone=alone, strength=strength)
     return Stage(
         queries=[query_of(item) for item in items],

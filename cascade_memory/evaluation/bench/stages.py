@@ -46,7 +46,7 @@ def lacking(stream: str, data: Path) -> str | None:
     return None
 
 
-def prepare(task: str, folders: Folders) -> None:
-    """Make once what all runs on a task share, if anything: games, or the queries of an environment."""
+def prepare(task: str, solver: str, folders: Folders) -> None:
+    """Make once what all runs of a solver on a task share, if anything: games, or the queries of an environment."""
     if task in _PREPARED:
-        _PREPARED[task](folders)
+        _PREPARED[task](solver, folders)

@@ -23,6 +23,7 @@ _LABELS = {
     "simulated": "SIMULATED solver, no language model",
     "reuse": "REUSE agent, no language model",
     "reuse-map": "REUSE agent of the weaker kind (reuse-map), no language model",
+    "reuse-aside": "REUSE agent on tasks that are set aside for development, no language model",
 }
 _NEEDED = {"task": str, "method": str, "solver": str, "seed": int, "n": int, "rate": (int, float), "success": str}
 
