@@ -97,7 +97,7 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         state = memory._engine.namespace_state("default")  # read between the steps
 
         def measured() -> float:
-            encoder, policy = state.now
+            encoder, policy = state.encoder, state.policy
             return auc(encoder.encode_pairs(pairs) @ policy.theta, same)  # type: ignore[attr-defined]
 
         aucs, success, fitting, times = [measured()], [], [], []

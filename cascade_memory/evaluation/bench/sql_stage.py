@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +19,7 @@ from cascade_memory.evaluation.tasks.task import Item
 SET_ASIDE = 60  # questions with which the agent was developed; no methods are compared on them
 
 
-@lru_cache(maxsize=None)
+@cache
 def embedded(name: str, aside: bool, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
     """Load the questions and their vectors. The task and its databases stay open until the process ends."""
     entry = CATALOGUE[name]
