@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.checked import USUAL, checked_array
-from cascade_memory.bandit.logistic import fit_logistic, sigmoid
-from cascade_memory.ports.policy import Floats, State
+from cascade_memory.bandit.logistic import fit_logistic, sigmoid, softmax
+from cascade_memory.ports.policy import Floats, Slate, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,13 @@ class CaseValue:
         fit = sigmoid(np.asarray(context @ beliefs.weights))
         utility = fit * _mean(beliefs.fitting) + (1 - fit) * _mean(beliefs.unfitting)
         return Prediction(fit, utility, _mean(beliefs.alone))
+
+    def predict_for(
+        self, slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]
+    ) -> tuple[Prediction, Floats]:
+        """Predict success for each candidate, and return the context of the choice."""
+        contexts, context = contexts_of(slate, value, doubt, chosen)
+        return self.predict(contexts), context
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
         """Decide by one draw from the beliefs whether showing the case beats showing none."""
@@ -192,3 +199,32 @@ class CaseValue:
         if not ((shares >= 0.0) & (shares <= 1.0)).all():
             raise ValueError(f"{name} holds a number that is not between 0 and 1")
         return rows
+
+
+def contexts_of(slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Compute the contexts of all candidates, and the one of a choice.
+
+    The context of a candidate is [1, log odds that its solution is right, cosine], where equal solutions are added up. That of
+    a choice is the first chosen candidate's, with the log odds that any chosen one is right.
+    """
+    odds = softmax(value)
+    odds = odds if doubt is None else odds * np.exp(doubt)  # a bad record makes it less likely that any candidate is right
+    numbers: dict[int, int] = {}
+    group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
+    mass = np.asarray(np.bincount(group, odds), np.float64)[group]
+    contexts = np.ones((len(odds), 3))
+    contexts[:, 1], contexts[:, 2] = _log_odds(mass), _centred(slate.similarity)
+    context = contexts[chosen[0]].copy()
+    if len(chosen) > 1:
+        agreeing = (slate.groups[:, None] == slate.groups[chosen]).any(axis=1)
+        context[1] = _log_odds(odds[agreeing].sum())
+    return contexts, context
+
+
+def _log_odds(mass: Floats | float) -> Floats:
+    return np.log((np.asarray(mass) + 0.02) / (1.02 - np.asarray(mass)))
+
+
+def _centred(similarity: Floats) -> Floats:
+    """Shift and scale cosines of sentence embeddings to a mean near 0 and a spread near 1."""
+    return (np.asarray(similarity, np.float64) - 0.6) * 5.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.case_value import CaseValue
+from cascade_memory.bandit.case_value import CaseValue, contexts_of
 from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
@@ -19,6 +19,7 @@ from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.ranking_head import RankingHead
 from cascade_memory.bandit.records import Records, Standing
 from cascade_memory.bandit.similarity import best_first
+from cascade_memory.bandit.success_process import Fitted, Prediction, SuccessProcess
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one standard deviation more is e^2 times as likely
@@ -27,7 +28,9 @@ BANDIT_WEIGHT = 0.25  # of a reward alone; hindsight weighs 1. A reward is noisi
 CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])
 _MISSING = 0.5  # largest share of features that a row may lack: if it lacks more, another encoder wrote it
 _MAX_EXPECTED = 1024
-_SHIFT = Standing._fields.index("shift")
+_SHOWN, _SUCCEEDED, _SHIFT, _DOUBT = range(len(Standing._fields))
+_RARE = 0.02  # share of outcomes below which a solution that recurs is an exception
+_KNOWN_BARE = 8  # outcomes from which it is judged whether rewards are all that teaches
 _MEMORY = 0.999  # discount, per success, in the estimate of how often solutions recur
 
 
@@ -38,6 +41,7 @@ class _Ready:
     posterior: Posterior
     rewards: int
     version: int
+    process: Fitted | None = None  # what bare rewards taught; None where hindsight teaches
 
 
 class LightPolicy:
@@ -80,11 +84,13 @@ class LightPolicy:
         self.head = RankingHead(self._leaning(), self._precision)
         self.value = CaseValue(CONTEXT_PRIOR)
         self.records = Records()
+        self.process = SuccessProcess()
         self.expected: dict[int, Floats] = {}  # chosen pairs whose reward is still pending
         self._since_fit = 0
         self._rewards = 0.0
         self._version = 0
-        self._verified = self._recurred = 0.0  # successes with a solution; those in which a candidate had the same
+        # Outcomes with candidates; successes with a solution; those of them in which a candidate had the same solution.
+        self._outcomes = self._verified = self._recurred = 0.0
         self._ready = _Ready(self.head.posterior, 0, 0)
 
     def _leaning(self) -> Floats:
@@ -94,6 +100,11 @@ class LightPolicy:
     def version(self) -> int:
         """Number of times the order may have changed."""
         return self._ready.version
+
+    @property
+    def weights(self) -> Floats:
+        """The present weights of the features."""
+        return self._ready.posterior.mean
 
     @property
     def rewards(self) -> int:
@@ -107,13 +118,11 @@ class LightPolicy:
         value = features @ ready.posterior.mean
         uncertainty = ready.posterior.uncertainty(features - features.mean(axis=0))
         bonus = self.exploration.bonus(uncertainty, ready.rewards)
-        chosen, standing = self._best(slate, value + bonus, k)
-        shift = None if standing is None else standing[:, _SHIFT]
-        value = value if shift is None else value + shift
-        odds = _odds(value, shift)
-        contexts = _contexts(slate, odds)
-        context = _context(slate, odds, contexts, chosen)
-        predicted = self.value.predict(contexts)
+        learned = None if ready.process is None else ready.process.predict(slate)
+        chosen, standing = self._best(slate, value + bonus, k, learned)
+        value = value if standing is None else value + standing[:, _SHIFT]
+        doubt = None if standing is None else standing[:, _DOUBT]
+        predicted, context = self.value.predict_for(slate, value, doubt, chosen)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
         propensity = np.zeros(len(value))
         propensity[chosen] = float(shown)
@@ -130,17 +139,19 @@ class LightPolicy:
             version=ready.version,
             contributions=features * ready.posterior.mean,
             standing=standing,
+            ease=0.0 if learned is None else learned.ease,
+            trust=math.nan if ready.process is None else ready.process.trusted,
         )
 
-    def _best(self, slate: Slate, score: Floats, k: int) -> tuple[NDArray[np.int64], Floats | None]:
+    def _best(self, slate: Slate, score: Floats, k: int, learned: Prediction | None) -> tuple[NDArray[np.int64], Floats | None]:
         """Return the k best candidates, and the standings that were looked up.
 
-        Looking up a record costs time, so only the records of candidates that are about to be chosen are looked up.
+        Looking up a bad record costs time, so only those of candidates that are about to be chosen are looked up.
         """
         groups: list[int] = slate.groups.tolist()
-        table: Floats | None = None
+        table = None if learned is None else np.column_stack([*learned[:3], np.zeros(len(score))])
         looked_up: set[int] = set()
-        shifted = score
+        shifted = score if table is None else score + table[:, _SHIFT]
         while True:
             chosen = best_first(slate, shifted)[:k]
             new = {groups[place] for place in chosen.tolist()} - looked_up
@@ -150,8 +161,13 @@ class LightPolicy:
                 return chosen, table
             table = np.zeros((len(score), len(Standing._fields))) if table is None else table
             for group, standing in found.items():
-                table[slate.groups == group] = standing
-            if not any(standing.shift for standing in found.values()):
+                same = slate.groups == group
+                if learned is None:
+                    table[same] = standing
+                else:
+                    table[same, _SHIFT] += standing.doubt
+                    table[same, _DOUBT] = standing.doubt
+            if not any(standing.doubt for standing in found.values()):
                 return chosen, table  # no record pushes a candidate back, so the order stays
             shifted = score + table[:, _SHIFT]
 
@@ -161,8 +177,7 @@ class LightPolicy:
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
         """Compute the context that is stored with the recall if these candidates are shown."""
-        odds = _odds(choice.value, None if choice.standing is None else choice.standing[:, _SHIFT])
-        return _context(slate, odds, _contexts(slate, odds), chosen)
+        return contexts_of(slate, choice.value, None if choice.standing is None else choice.standing[:, _DOUBT], chosen)[1]
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Narrow the uncertainty about the chosen pair now, so that a hundred open episodes do not all explore it."""
@@ -190,7 +205,7 @@ class LightPolicy:
         for outcome in feedback:
             self._learn(outcome)
             self._since_fit += 1
-            early = self._lean_on is not None and self._rewards < self.REFIT_UNTIL
+            early = self._rewards < self.REFIT_UNTIL and (self._lean_on is not None or self._bare)
             if early or self._since_fit >= self.REFIT_EVERY:
                 self._refit()
         with self._publishing:
@@ -208,6 +223,7 @@ class LightPolicy:
         if features is None:
             return
         self._rewards += weight
+        self._outcomes = _MEMORY * self._outcomes + 1.0
         agreement = self._known_agreement(outcome)
         if not len(outcome.chosen):
             self._learn_without_chosen(outcome, features, agreement)
@@ -217,13 +233,24 @@ class LightPolicy:
         self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight * trust)
         if agreement is not None:
             self.head.add_hindsight(features, agreement, weight)
-        elif outcome.shown:
-            for place in self._credit(outcome):
-                group = int(outcome.slate.groups[place])
-                self.head.add_bandit(features[place], outcome.reward, BANDIT_WEIGHT * weight, group)
-                shift = self.records.of(group, outcome.slate).shift
-                if shift < 0.0:
-                    self.head.doubt(group, BANDIT_WEIGHT * weight * math.exp(shift))
+        if outcome.shown and (agreement is None or not agreement.any()):
+            self._learn_from_reward(outcome, features, blames=agreement is None)
+
+    def _learn_from_reward(self, outcome: Feedback, features: Floats, *, blames: bool) -> None:
+        """Learn from the reward of what was shown, without hindsight; ``blames``: the head learns from it as well."""
+        start, together = self._leaning(), outcome.weight / len(outcome.chosen)
+        for place in outcome.chosen.tolist():  # it is unknown which of the shown cases the agent followed
+            self.process.note(outcome.slate, features, place, outcome.reward, together, start)
+        for place in self._credit(outcome).tolist():
+            group, weight = int(outcome.slate.groups[place]), BANDIT_WEIGHT * outcome.weight
+            share = math.exp(self.records.of(group, outcome.slate).doubt)
+            if blames:
+                self.head.add_bandit(features[place], outcome.reward, weight, group)
+            if share < 1.0:
+                self.head.doubt(group, weight * share)
+                self.process.doubt(group, share)
+        if outcome.descent is not None:
+            self.process.descends(*outcome.descent)
 
     def _note_records(self, outcome: Feedback, agreement: Floats | None) -> float:
         """Add an outcome to the records of the shown solutions; return how much the shared weights should trust it (0 to 1).
@@ -237,7 +264,7 @@ class LightPolicy:
         for place in outcome.chosen.tolist():
             group, share = int(slate.groups[place]), 1.0
             if place in credited:
-                trust = min(trust, math.exp(self.records.of(group, slate).shift))
+                trust = min(trust, math.exp(self.records.of(group, slate).doubt))
             else:
                 share = 1.0 / len(outcome.chosen)  # it is unknown which of the shown cases the agent followed
             # If the verified solution is another candidate's, this one gets no credit for the success.
@@ -285,21 +312,35 @@ class LightPolicy:
     @property
     def _recurring(self) -> bool:
         """Whether verified solutions are found among the candidates now and then; also true while it is too early to know."""
-        return self._verified < 32 or self._recurred >= 0.02 * self._verified
+        return self._verified < 32 or self._recurred >= _RARE * self._verified
+
+    @property
+    def _bare(self) -> bool:
+        """Whether rewards are all that teaches: solutions are not given, or hardly ever recur."""
+        return self._outcomes >= _KNOWN_BARE and self._recurred < _RARE * self._outcomes
 
     def _refit(self) -> None:
         self._since_fit = 0
-        self.head.lean_on(self._leaning())
-        self.head.fit(rates=self.value.rates)
+        if self._bare:
+            self.process.fit()
+        else:
+            self.process.fitted = None
+            self.head.lean_on(self._leaning())
+            self.head.fit(rates=self.value.rates)
         self._version += 1
         with self._publishing:
-            posterior = self.head.posterior
+            posterior = self._posterior()
             for pair in self.expected.values():
                 posterior = posterior.observe(pair)
             self._publish(posterior)
 
+    def _posterior(self) -> Posterior:
+        """Return the belief about the weights: by bare rewards if they are all that teaches, otherwise the ranking head's."""
+        fitted = self.process.fitted
+        return self.head.posterior if fitted is None else Posterior(self._leaning() + fitted.weights, fitted.precision)
+
     def _publish(self, posterior: Posterior) -> None:
-        self._ready = _Ready(posterior, round(self._rewards), self._version)
+        self._ready = _Ready(posterior, round(self._rewards), self._version, self.process.fitted)
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
         """Drop everything learned, and learn again from these outcomes."""
@@ -308,56 +349,28 @@ class LightPolicy:
 
     def state_dict(self) -> dict[str, Floats]:
         """Export everything learned as named arrays."""
-        counters = np.array([self._rewards, self._version, self._since_fit, self._verified, self._recurred], np.float64)
+        numbers = [self._rewards, self._version, self._since_fit, self._outcomes, self._verified, self._recurred]
+        counters = np.array([*numbers, self.process.fitted is not None], np.float64)
         head = {f"head.{key}": array for key, array in self.head.state().items()}
         value = {f"value.{key}": array for key, array in self.value.state().items()}
         records = {f"records.{key}": array for key, array in self.records.state().items()}
-        return {"counters": counters, **head, **value, **records}
+        process = {f"process.{key}": array for key, array in self.process.state().items()}
+        return {"counters": counters, **head, **value, **records, **process}
 
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
-        rewards, version, since_fit, verified, recurred = checked_array(state, "counters", (5,), low=0.0)
+        rewards, version, since_fit, outcomes, verified, recurred, bare = checked_array(state, "counters", (7,), low=0.0)
         head, value = RankingHead(self._leaning(), self._precision), CaseValue(CONTEXT_PRIOR)
         head.load({key[5:]: array for key, array in state.items() if key.startswith("head.")})
         value.load({key[6:]: array for key, array in state.items() if key.startswith("value.")})
         records = Records()
         records.load({key[8:]: array for key, array in state.items() if key.startswith("records.")})
+        process = SuccessProcess()
+        process.load({key[8:]: array for key, array in state.items() if key.startswith("process.")}, len(self._prior))
+        if bare:
+            process.fit()
         self._reset()
-        self.head, self.value, self.records = head, value, records
+        self.head, self.value, self.records, self.process = head, value, records, process
         self._rewards, self._version, self._since_fit = float(rewards), int(version), int(since_fit)
-        self._verified, self._recurred = float(verified), float(recurred)
-        self._publish(self.head.posterior)
-
-
-def _odds(value: Floats, shift: Floats | None) -> Floats:
-    """Compute how likely each candidate is to be right: its probability among the candidates, reduced by a bad record."""
-    odds = softmax(value)
-    return odds if shift is None else odds * np.exp(shift)
-
-
-def _contexts(slate: Slate, odds: Floats) -> Floats:
-    """Compute [1, log odds that its solution is right, cosine] of each candidate; equal solutions are added up."""
-    numbers: dict[int, int] = {}
-    group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
-    mass = np.asarray(np.bincount(group, odds), np.float64)[group]
-    contexts = np.ones((len(odds), 3))
-    contexts[:, 1], contexts[:, 2] = _log_odds(mass), _centred(slate.similarity)
-    return contexts
-
-
-def _context(slate: Slate, odds: Floats, contexts: Floats, chosen: NDArray[np.int64]) -> Floats:
-    """Compute the context of a choice: that of the first chosen candidate, with the log odds that any chosen one is right."""
-    context = contexts[chosen[0]].copy()
-    if len(chosen) > 1:
-        agreeing = (slate.groups[:, None] == slate.groups[chosen]).any(axis=1)
-        context[1] = _log_odds(odds[agreeing].sum())
-    return context
-
-
-def _log_odds(mass: Floats | float) -> Floats:
-    return np.log((np.asarray(mass) + 0.02) / (1.02 - np.asarray(mass)))
-
-
-def _centred(similarity: Floats) -> Floats:
-    """Shift and scale cosines of sentence embeddings to a mean near 0 and a spread near 1."""
-    return (np.asarray(similarity, np.float64) - 0.6) * 5.0
+        self._outcomes, self._verified, self._recurred = float(outcomes), float(verified), float(recurred)
+        self._publish(self._posterior())

@@ -18,12 +18,14 @@ from cascade_memory.ports.policy import Floats, Slate, State
 class Standing(NamedTuple):
     """A summary of a solution's outcomes for similar queries, each weighted by the similarity of its query.
 
-    ``shift`` is what these outcomes add to the log odds that the solution is right: zero or less.
+    ``shift`` is what these outcomes add to the log odds that the solution is right. ``doubt`` is the part of it that says that
+    the solution never fits such queries: zero or less.
     """
 
     shown: float = 0.0
     succeeded: float = 0.0
     shift: float = 0.0
+    doubt: float = 0.0
 
 
 class _Record(NamedTuple):
@@ -51,7 +53,7 @@ class Records:
     >>> standing.shown, standing.succeeded, round(standing.shift, 1)
     (3.0, 0.0, -3.1)
     >>> records.of(5, slate)
-    Standing(shown=0.0, succeeded=0.0, shift=0.0)
+    Standing(shown=0.0, succeeded=0.0, shift=0.0, doubt=0.0)
     """
 
     WINDOW = 1024  # outcomes of all solutions together
@@ -77,14 +79,15 @@ class Records:
         alike = rows_times(record.queries, slate.query)
         weight = np.exp(np.minimum((alike - nearest) * (self.STEEPNESS / self._spread(slate.similarity)), 0.0))
         shown, succeeded, evidence = (weight @ record.outcomes).tolist()
-        return Standing(shown, succeeded, self._shift(evidence))
+        doubt = self._doubt(evidence)
+        return Standing(shown, succeeded, doubt, doubt)
 
     def _spread(self, similarity: Floats) -> float:
         """Compute the standard deviation of the candidates' similarity, in a tenth of the time that ``std`` takes."""
         mean = float(similarity.sum()) / len(similarity)
         return math.sqrt(max(float(similarity @ similarity) / len(similarity) - mean * mean, self.NARROWEST**2))
 
-    def _shift(self, evidence: float) -> float:
+    def _doubt(self, evidence: float) -> float:
         """Compute by how much the evidence lowers the log probability that a solution is right."""
         odds = self.BAD / (1.0 - self.BAD)
         return math.log1p(odds) - math.log1p(odds * math.exp(min(-evidence, 700.0))) if evidence < 0.0 else 0.0

@@ -22,7 +22,7 @@ class SharedWeights:
 
     def mean(self) -> Floats:
         """Return the present weights."""
-        return self._policy.head.posterior.mean
+        return self._policy.weights
 
     def update(self, feedback: Sequence[Feedback]) -> None:
         """Learn from outcomes of any namespace. Only one thread may call this at a time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.visible import shown_visibly, visible
 
-_NOTABLE = -0.05  # a record with a smaller effect than this is not mentioned
+_NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
+_NOTABLE_EASE = 0.02  # the same for tasks that are easier or harder than usual
 
 
 @shown_visibly
@@ -37,9 +39,9 @@ class RecalledCase:
 class Candidate:
     """A case that was considered.
 
-    ``tried`` and ``succeeded`` are the record of its solution: how often it was shown for tasks like this one, weighted by how
-    similar those tasks are, and how often that went well. A record is looked up only if it may change the choice; otherwise
-    both are 0.
+    ``tried`` and ``succeeded`` are the record of its solution, and of solutions made from it: how often these were shown for
+    tasks like this one, weighted by how similar those tasks are, and how often that went well. A record is looked up only if
+    it may change the choice; otherwise both are 0.
     """
 
     id: str
@@ -53,7 +55,7 @@ class Candidate:
     contributions: tuple[float, ...] = ()  # what each feature adds to the value
     tried: float = 0.0
     succeeded: float = 0.0
-    record: float = 0.0  # what its record adds to the value: zero or less
+    record: float = 0.0  # what its record adds to the value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ class Explanation:
     policy: str
     feature_names: tuple[str, ...] = ()
     arm: str = "live"
+    ease: float = 0.0  # how much likelier than usual success is on tasks like this one, whatever is shown
+    trust: float = math.nan  # how far rewards may change the weights of the signals (0 to 1), where only rewards teach
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -92,16 +96,24 @@ class Explanation:
 
     @property
     def records(self) -> tuple[str, ...]:
-        """Describe the record of each candidate that was pushed back by its record."""
-        back = sorted((one for one in self.candidates if one.record <= _NOTABLE), key=lambda one: one.record)
+        """Describe the records that moved a candidate, those that moved it furthest first."""
+        moved = sorted((one for one in self.candidates if abs(one.record) >= _NOTABLE), key=lambda one: -abs(one.record))
         return tuple(
             f"{shorten(one.query, 40)!r}: shown {_times(one.tried)} for tasks like this one, "
             f"{number(one.succeeded)} of them successes ({one.record:+.1f})"
-            for one in back[:5]
+            for one in moved[:5]
         )
 
     def _notes(self) -> list[str]:
-        return [f"moved: {change}" for change in self.changes] + [f"its record: {record}" for record in self.records]
+        notes = [f"moved: {change}" for change in self.changes] + [f"its record: {record}" for record in self.records]
+        if abs(self.ease) >= _NOTABLE_EASE:
+            points = round(100 * abs(self.ease))
+            notes.append(f"tasks like this one succeed {points} points {'more' if self.ease > 0 else 'less'} often than usual")
+        if not math.isnan(self.trust):
+            notes.append(
+                f"solutions do not recur here, so only rewards teach; trust in them for the signals: {self.trust:.2f} of 1"
+            )
+        return notes
 
     def _rows(self) -> list[list[str]]:
         ranked = sorted(self.candidates, key=lambda one: (not one.chosen, -one.score))

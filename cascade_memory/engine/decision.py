@@ -248,6 +248,8 @@ def _explanation(chosen: _Chosen, features: tuple[str, ...]) -> Explanation:
         policy=chosen.policy,
         feature_names=(*features, "record"),
         arm=chosen.arm,
+        ease=0.0 if choice is None else choice.ease,
+        trust=math.nan if choice is None else choice.trust,
     )
 
 
@@ -257,7 +259,7 @@ def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
         return ()
     best = {int(i) for i in choice.chosen}
     columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
-    standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing
+    standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing[:, :3]
     parts = (
         np.zeros((len(slate), 0)) if choice.contributions is None else np.column_stack([choice.contributions, standing[:, 2]])
     )

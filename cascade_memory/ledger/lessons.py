@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.likeness import ADAPTED, likeness
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.connections import Connections
@@ -108,7 +110,10 @@ def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None
     With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
     """
     row = connection.execute(
-        "SELECT episode, value FROM outcome WHERE key = ? AND learns = 1 AND withdrawn_at IS NULL", (outcome,)
+        """SELECT outcome.episode, value, cases.solution, cases.head
+           FROM outcome LEFT JOIN cases ON cases.key = outcome.cases_key AND cases.episode = outcome.episode
+           WHERE outcome.key = ? AND learns = 1 AND withdrawn_at IS NULL""",
+        (outcome,),
     ).fetchone()
     if row is None:
         return []
@@ -117,7 +122,27 @@ def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None
         f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
         (row[0], shadow),
     ).fetchall()
-    return usable(recalls, lambda recall: built(recall, row[1], 1.0 / len(recalls)))
+    lessons = usable(recalls, lambda recall: built(recall, row[1], 1.0 / len(recalls)))
+    if row[2] is None:
+        return lessons
+    candidates = {recall[0]: recall[1] for recall in recalls}
+    return [
+        dataclasses.replace(lesson, descent=_descent(connection, row[2], row[3], lesson, candidates[lesson.key]))
+        for lesson in lessons
+    ]
+
+
+def _descent(
+    connection: sqlite3.Connection, solution: int, head: str, lesson: Feedback, candidates: bytes
+) -> tuple[int, int] | None:
+    """Find the shown solution from which a retained one was made: the one most like it, if that is like enough."""
+    if not lesson.shown or not len(lesson.chosen):
+        return None
+    keys = unpack_ints(candidates)[lesson.chosen].tolist()
+    marks = ",".join("?" * len(keys))
+    shown = connection.execute(f"SELECT solution, head FROM cases WHERE key IN ({marks})", keys).fetchall()
+    best, parent = max(((likeness(head, other), parent) for parent, other in shown), default=(0.0, 0))
+    return (int(solution), int(parent)) if best >= ADAPTED and parent != solution else None
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:

@@ -39,8 +39,10 @@ class Choice:
     exploitation term, ``uncertainty`` the posterior's width, ``score`` what the candidates are sorted by. ``utility`` is the
     predicted success if this candidate is shown, ``baseline`` the predicted success without any case (nan if unknown).
     ``context`` is data that the policy gets back with the reward. ``contributions`` (n, d), if there are any, say what each
-    feature adds to the value. ``standing`` (n, 3) holds the record of each solution: how often it was shown for similar tasks,
-    how often that went well, and what this adds to the value.
+    feature adds to the value. ``standing`` (n, 3 or more) holds the record of each solution: how often it was shown for similar
+    tasks, how often that went well, and what this adds to the value; further columns are the policy's own. ``ease`` is how much
+    likelier than usual success is on tasks like this one, whatever is shown. ``trust`` is how far rewards without hindsight may
+    change the weights of the features: from 0 to 1, or nan if this is not learned.
     """
 
     chosen: NDArray[np.int64]
@@ -55,6 +57,8 @@ class Choice:
     version: int
     contributions: Floats | None = None
     standing: Floats | None = None
+    ease: float = 0.0
+    trust: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +67,9 @@ class Feedback:
 
     ``agreement`` (n,) says how far each candidate's solution agrees with the verified one, nan if that is unknown; it is None
     if no solution was verified. ``shown`` is False if the policy abstained. ``weight`` is this recall's share of the episode's
-    credit. ``encoder`` is the identity under which the features were logged, "" if that is unknown.
+    credit. ``encoder`` is the identity under which the features were logged, "" if that is unknown. ``descent`` names (the
+    solution that this success was retained with, the shown solution that it was made from), by numbers like ``slate.groups``;
+    it is None if no case was retained, or if its solution is not like a shown one.
     """
 
     key: int
@@ -75,6 +81,7 @@ class Feedback:
     agreement: Floats | None
     weight: float = 1.0
     encoder: str = ""
+    descent: tuple[int, int] | None = None
 
 
 class Policy(Protocol):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.domain.records import Column, Opinion
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.ports.policy import Feedback
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 
@@ -122,6 +124,32 @@ class LedgerLessonsContract(LedgerMaterial):
         ((keys, similarity, agreed),) = ledger.lessons.votes(1, 10)
         assert (keys.tolist(), similarity.tolist(), agreed.tolist()) == ([5, 6], [0.75, 0.5], [1.0, 0.0])
         assert ledger.lessons.votes(1, 1) == ledger.lessons.votes(2, 10) == []
+
+    def test_a_success_says_from_which_shown_solution_it_was_made(self) -> None:
+        """That is the shown one most like it. Nothing is said of a solution unlike all shown ones, or stored before."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a", solution="open the door, go in, take the red cup")])
+        ledger.cases.add([self._case(query="b", solution="select name from singer")])
+        (shown, unlike), outcomes = self._keys(ledger), iter(range(100))
+
+        def lesson(made: Solution, **options: Any) -> Feedback:
+            episode = f"e{next(outcomes)}"
+            fields: dict[str, Any] = {"candidates": (unlike, shown), "chosen": np.array([1]), **options}
+            ledger.record(self._recall(episode, query=episode, **fields))
+            case = self._case(query=episode, solution=made, episode_id=episode)
+            ledger.settle(self._settlement(episode, 1.0, case))
+            return ledger.lessons.feedback(self._outcomes(ledger)[-1])[0]
+
+        made = lesson("open the door, go in, take the blue cup")
+        again = lesson("open the door, go in, take the black cup")
+        assert made.descent is not None
+        assert again.descent is not None
+        assert made.descent[1] == again.descent[1]  # both were made from the same one
+        assert len({*made.descent, *again.descent}) == 3
+        assert lesson("open the door, go in, take the white cup", chosen=np.array([0])).descent is None
+        assert lesson("open the door, go in, take the green cup", shown=False).descent is None
+        assert lesson("take this and that").descent is None
+        assert lesson("open the door, go in, take the red cup").descent is None  # the shown solution itself
 
     def test_what_nobody_learns_from_any_more_keeps_what_was_shown(self) -> None:
         """Compaction takes a few episodes at a time. Older recalls keep the shown case, the last ones all their candidates."""

@@ -99,7 +99,11 @@ def _renumbered(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     renumbered = {name: ordered(state[name]) for name in ("records.order", "records.groups")}
     bandit = state["head.bandit"].copy()
     bandit[:, -1] = ordered(bandit[:, -1])
-    return {**state, **renumbered, "head.bandit": bandit}
+    pairs = state["process.numbers"].copy()
+    for column in (0, 1):  # the solution and its family
+        pairs[:, column] = ordered(pairs[:, column])
+    families = ordered(state["process.families"].ravel())
+    return {**state, **renumbered, "head.bandit": bandit, "process.numbers": pairs, "process.families": families}
 
 
 def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:

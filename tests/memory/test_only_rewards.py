@@ -1,0 +1,76 @@
+"""A memory of an agent whose solutions never recur: what it learns, says, saves and forgets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from cascade_memory import CascadeMemory
+
+ROOMS = ("kitchen", "cellar", "garden", "attic", "garage", "hall")
+
+
+def _task(rng: random.Random, kind: str) -> str:
+    return f"{kind} number {rng.randrange(10_000)} in the {rng.choice(ROOMS)}"
+
+
+def _work(memory: CascadeMemory, episodes: int, *, seed: int = 0) -> list[float]:
+    """Play tasks of two kinds. What was made by the careful way works for repairs; nothing works for puzzles."""
+    rng, rewards = random.Random(seed), list[float]()
+    for number in range(episodes):
+        kind = rng.choice(("repair the lamp", "solve the puzzle"))
+        recall = memory.recall(_task(rng, kind))
+        shown = str(recall.cases[0].solution) if recall.cases else ""
+        won = kind == "repair the lamp" and "careful" in shown
+        rewards.append(float(won))
+        made = f"{shown}, then note {number}" if won else None
+        memory.reward(recall.episode_id, float(won), solution=made)
+    return rewards
+
+
+def _start(memory: CascadeMemory) -> None:
+    rng = random.Random(99)
+    for number in range(6):
+        way = (
+            "careful way: cut the power, open the case, change the bulb"
+            if number == 3
+            else f"hasty way {number}: hit it hard, shout"
+        )
+        memory.add(_task(rng, "repair the lamp"), way)
+        memory.add(_task(rng, "solve the puzzle"), f"guess {number}, turn every piece around")
+
+
+def test_it_finds_the_family_that_works_and_says_what_it_learned(on_disk: Callable[..., CascadeMemory]):
+    memory = on_disk(abstain=False)
+    _start(memory)
+    rewards = _work(memory, 120)
+    assert np.mean(rewards[-40:]) > np.mean(rewards[:40])
+    why = memory.recall("repair the lamp number 7 in the hall").explain()
+    best = next(one for one in why.candidates if one.chosen)
+    assert best.record > 0.3
+    assert best.value == pytest.approx(sum(best.contributions), abs=1e-6)
+    assert 0.0 <= why.trust <= 1.0
+    hard = memory.recall("solve the puzzle number 7 in the hall").explain()
+    assert hard.ease < -0.02 < why.ease
+    assert "less often than usual" in str(hard)
+    assert "only rewards teach" in hard._repr_html_()
+
+
+def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_disk: Callable[..., CascadeMemory]):
+    memory = on_disk(abstain=False)
+    _start(memory)
+    _work(memory, 60)
+    task = "repair the lamp number 7 in the hall"
+
+    def scores(one: CascadeMemory) -> list[float]:
+        return [candidate.score for candidate in one.recall(task).explain().candidates]
+
+    before = scores(memory)
+    memory.close()
+    memory = on_disk(abstain=False)
+    np.testing.assert_allclose(scores(memory), before, atol=1e-4)
+    memory.refit()
+    np.testing.assert_allclose(scores(memory), before, atol=0.05)
