@@ -368,7 +368,7 @@ class LightPolicy:
         process = SuccessProcess()
         process.load({key[8:]: array for key, array in state.items() if key.startswith("process.")}, len(self._prior))
         if bare:
-            process.fit()
+            process.fit_again()
         self._reset()
         self.head, self.value, self.records, self.process = head, value, records, process
         self._rewards, self._version, self._since_fit = float(rewards), int(version), int(since_fit)

@@ -23,6 +23,7 @@ ALIKE = 4  # two tasks count as alike by the cosine to this (even) power: a half
 TRUSTS = np.array([0.0, 0.1, 1.0])  # how far a reward may be the work of the signals: factors of their variance
 TRUST_PRIOR = np.array([0.6, 0.3, 0.1])
 _LEAST_NOISE = 0.05
+_SPARE = 64  # rows that are kept beyond the window, so that a fit can be repeated though rewards came after it
 _MOST_FAMILIES = 8_192  # solutions whose family is known; the oldest are dropped
 
 
@@ -37,6 +38,19 @@ class _Rows(NamedTuple):
     reward: Floats  # (n,)
     weight: Floats  # (n,) its share of the credit of an episode
     telling: Floats  # (n,) how much it says about the signals: less if its solution was shown often, or has a bad record
+
+    def between(self, start: int, end: int) -> _Rows:
+        """Return some of the rows."""
+        return _Rows(
+            self.features[start:end],
+            self.queries[start:end],
+            self.groups[start:end],
+            self.families[start:end],
+            self.lead[start:end],
+            self.reward[start:end],
+            self.weight[start:end],
+            self.telling[start:end],
+        )
 
     def followed_by(self, new: _Rows, most: int) -> _Rows:
         """Append rows, and keep the last ones."""
@@ -125,15 +139,17 @@ class SuccessProcess:
     def __init__(self) -> None:
         self._rows: _Rows | None = None
         self._families: dict[int, int] = {}
+        self._unfitted = 0  # rows that were noted since the last fit
         self.fitted: Fitted | None = None
 
     def __len__(self) -> int:
         """Return the number of rewards in the window."""
-        return 0 if self._rows is None else len(self._rows.reward)
+        return 0 if self._rows is None else min(len(self._rows.reward), self.WINDOW)
 
     def note(self, slate: Slate, features: Floats, place: int, reward: float, weight: float, start: Floats) -> None:
         """Record the reward of the candidate at a place; ``start`` are the weights of the features before any reward."""
         rows = self._rows
+        self._unfitted += 1
         # Where the task's vector is no longer stored, the pair still teaches about the signals: 0 is like no task.
         nowhere = np.zeros(1 if rows is None else rows.queries.shape[1], np.float32)
         query = nowhere if slate.query is None else slate.query
@@ -149,11 +165,11 @@ class SuccessProcess:
             np.ones(1),
         )
         if rows is None or rows.queries.shape[1] != row.queries.shape[1]:
-            self._rows = row
+            self._rows, self._unfitted = row, 1
             return
         # The same solution for the same task again: this says more about the solution, but little more about the signals.
         again = rows_times(rows.queries[rows.groups == row.groups], query).astype(np.float64) ** ALIKE
-        self._rows = rows.followed_by(row._replace(telling=1.0 / (1.0 + again.sum(keepdims=True))), self.WINDOW)
+        self._rows = rows.followed_by(row._replace(telling=1.0 / (1.0 + again.sum(keepdims=True))), self.WINDOW + _SPARE)
 
     def doubt(self, group: int, share: float) -> None:
         """Limit what the rewards of a solution say about the signals: its failures are blamed on the solution alone."""
@@ -173,10 +189,16 @@ class SuccessProcess:
 
     def fit(self) -> None:
         """Fit everything in the window."""
-        rows = self._rows
-        if rows is None:
+        self._unfitted = 0
+        self.fit_again()
+
+    def fit_again(self) -> None:
+        """Repeat the last fit, without the rewards that came after it."""
+        end = 0 if self._rows is None else len(self._rows.reward) - self._unfitted
+        if self._rows is None or end <= 0:
             self.fitted = None
             return
+        rows = self._rows.between(max(end - self.WINDOW, 0), end)
         n = len(rows.reward)
         level = (rows.reward.sum() + 2.0) / (n + 4.0)
         surprise = rows.reward - level - SLOPE * rows.lead
@@ -209,10 +231,16 @@ class SuccessProcess:
         families = np.array([*self._families.items()], np.float64).reshape(-1, 2)
         if rows is None:
             nothing = {"features": np.zeros((0, 0)), "queries": np.zeros((0, 0), np.float32), "numbers": np.zeros((0, 6))}
-            return {**nothing, "families": families}
+            return {**nothing, "families": families, "unfitted": np.zeros(1)}
         columns = (rows.groups, rows.families, rows.lead, rows.reward, rows.weight, rows.telling)
         numbers = np.column_stack(columns).astype(np.float64)
-        return {"features": rows.features, "queries": rows.queries, "numbers": numbers, "families": families}
+        return {
+            "features": rows.features,
+            "queries": rows.queries,
+            "numbers": numbers,
+            "families": families,
+            "unfitted": np.array([self._unfitted], np.float64),
+        }
 
     def load(self, state: State, dimension: int) -> None:
         """Load what ``state`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
@@ -221,8 +249,9 @@ class SuccessProcess:
         if len(descent) > _MOST_FAMILIES or (descent % 1.0).any():
             raise ValueError("families holds something other than numbers of solutions")
         families = {int(child): int(family) for child, family in descent}
+        (unfitted,) = checked_array(state, "unfitted", (1,), 0.0, len(numbers))
         if not len(numbers):
-            self._rows, self._families = None, families
+            self._rows, self._families, self._unfitted = None, families, 0
             return
         features = checked_array(state, "features", (len(numbers), dimension), -USUAL, USUAL)
         queries = checked_array(state, "queries", (len(numbers), None), -1.01, 1.01).astype(np.float32)  # unit vectors
@@ -232,7 +261,8 @@ class SuccessProcess:
             and (shares[:, 1] > 0.0).all()
             and (np.abs(lead) <= USUAL * dimension).all()
         )
-        if len(numbers) > self.WINDOW or not within or (solutions % 1.0).any():
+        if len(numbers) > self.WINDOW + _SPARE or not within or (solutions % 1.0).any():
             raise ValueError("numbers holds a row that is not a rewarded pair")
         groups, of_rows = solutions.astype(np.int64).T
         self._rows, self._families = _Rows(features, queries, groups, of_rows, lead, *shares.T), families
+        self._unfitted = int(unfitted)

@@ -146,6 +146,13 @@ def test_it_is_saved_and_loaded():
     one, other = _fitted(process).predict(slate), _fitted(again).predict(slate)
     for a, b in zip(one, other, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-9)
+    for _ in range(5):  # rewards after the fit do not change what is loaded
+        _note(process, slate, 0, 1.0)
+    later = SuccessProcess()
+    later.load(process.state(), dimension=3)
+    later.fit_again()
+    assert later.fitted is not None
+    np.testing.assert_allclose(later.fitted.predict(slate).record, one.record, atol=1e-9)
     empty = SuccessProcess()
     empty.load(SuccessProcess().state(), dimension=3)
     assert len(empty) == 0
@@ -162,6 +169,7 @@ def test_it_is_saved_and_loaded():
         ("queries", lambda a: a * 5.0),
         ("families", lambda a: a + 0.5),
         ("families", lambda a: -a),
+        ("unfitted", lambda a: a + 100.0),
     ],
 )
 def test_a_damaged_state_is_refused_and_changes_nothing(name, change):
