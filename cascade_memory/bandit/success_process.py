@@ -91,6 +91,7 @@ class Fitted:
     trust: Floats  # (3,) how likely each of TRUSTS is
     slope: float  # what one unit of value adds to the probability of success
     precision: Floats  # (d, d) of the weights
+    evidence: float  # log probability (up to a constant) that the model gives to the rewards of the window
 
     @property
     def trusted(self) -> float:
@@ -216,12 +217,13 @@ class SuccessProcess:
             evidence[i] += np.log(np.diag(root)).sum() - 0.5 * float(white @ white)
             pulls[i] = root.T @ white
         trust = softmax(evidence)
+        likely = float(evidence.max() + np.log(np.exp(evidence - evidence.max()).sum()))
         pull = trust @ pulls
         slope = max(SLOPE + SLOPE_DEVIATION**2 * float(pull @ rows.lead), _LEAST_SLOPE)
         weights = SIGNAL * ((trust * TRUSTS) @ pulls @ features) / slope
         share = max(float(trust @ TRUSTS), 1e-3)
         precision = slope**2 * (np.eye(len(weights)) / (share * SIGNAL) + (features / noise[:, None]).T @ features)
-        self.fitted = Fitted(rows, self._families, pull, weights, trust, slope, precision)
+        self.fitted = Fitted(rows, self._families, pull, weights, trust, slope, precision, likely)
 
     # -- saving and loading ------------------------------------------------------------------------------------------
 
