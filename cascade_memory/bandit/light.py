@@ -19,7 +19,7 @@ from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.ranking_head import RankingHead
 from cascade_memory.bandit.records import Records, Standing
 from cascade_memory.bandit.similarity import best_first
-from cascade_memory.bandit.success_process import Fitted, Prediction, SuccessProcess
+from cascade_memory.bandit.success_process import Fitted, Learned, SuccessProcess
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one standard deviation more is e^2 times as likely
@@ -28,7 +28,7 @@ BANDIT_WEIGHT = 0.25  # of a reward alone; hindsight weighs 1. A reward is noisi
 CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])
 _MISSING = 0.5  # largest share of features that a row may lack: if it lacks more, another encoder wrote it
 _MAX_EXPECTED = 1024
-_SHOWN, _SUCCEEDED, _SHIFT, _DOUBT = range(len(Standing._fields))
+*_, _SHIFT, _DOUBT = range(len(Standing._fields))
 _RARE = 0.02  # share of outcomes below which a solution that recurs is an exception
 _KNOWN_BARE = 8  # outcomes from which it is judged whether rewards are all that teaches
 _MEMORY = 0.999  # discount, per success, in the estimate of how often solutions recur
@@ -143,7 +143,7 @@ class LightPolicy:
             trust=math.nan if ready.process is None else ready.process.trusted,
         )
 
-    def _best(self, slate: Slate, score: Floats, k: int, learned: Prediction | None) -> tuple[NDArray[np.int64], Floats | None]:
+    def _best(self, slate: Slate, score: Floats, k: int, learned: Learned | None) -> tuple[NDArray[np.int64], Floats | None]:
         """Return the k best candidates, and the standings that were looked up.
 
         Looking up a bad record costs time, so only those of candidates that are about to be chosen are looked up.
@@ -307,7 +307,7 @@ class LightPolicy:
         self._verified = _MEMORY * self._verified + 1.0
         self._recurred = _MEMORY * self._recurred + float(agrees)
         known = not bool(np.isnan(outcome.agreement).any())
-        return outcome.agreement if known and (agrees or self._recurring) else None
+        return outcome.agreement if known and (agrees or (self._recurring and not self._bare)) else None
 
     @property
     def _recurring(self) -> bool:

@@ -41,32 +41,14 @@ class _Rows(NamedTuple):
 
     def between(self, start: int, end: int) -> _Rows:
         """Return some of the rows."""
-        return _Rows(
-            self.features[start:end],
-            self.queries[start:end],
-            self.groups[start:end],
-            self.families[start:end],
-            self.lead[start:end],
-            self.reward[start:end],
-            self.weight[start:end],
-            self.telling[start:end],
-        )
+        return self._make(column[start:end] for column in self)
 
     def followed_by(self, new: _Rows, most: int) -> _Rows:
         """Append rows, and keep the last ones."""
-        return _Rows(
-            np.concatenate([self.features, new.features])[-most:],
-            np.concatenate([self.queries, new.queries])[-most:],
-            np.concatenate([self.groups, new.groups])[-most:],
-            np.concatenate([self.families, new.families])[-most:],
-            np.concatenate([self.lead, new.lead])[-most:],
-            np.concatenate([self.reward, new.reward])[-most:],
-            np.concatenate([self.weight, new.weight])[-most:],
-            np.concatenate([self.telling, new.telling])[-most:],
-        )
+        return self._make(np.concatenate([old, more])[-most:] for old, more in zip(self, new, strict=True))
 
 
-class Prediction(NamedTuple):
+class Learned(NamedTuple):
     """What was learned about the candidates of one recall; the units are those of the ranking's value, but for ``ease``.
 
     ``shown`` and ``succeeded`` count how often each solution was shown for tasks like this one, and how often that went well.
@@ -98,11 +80,11 @@ class Fitted:
         """How far rewards may change the weights: 0 not at all, 1 fully."""
         return float(self.trust @ TRUSTS)
 
-    def predict(self, slate: Slate) -> Prediction:
+    def predict(self, slate: Slate) -> Learned:
         """Predict for the candidates of a slate. Every recall calls this: microseconds count."""
         n, rows = len(slate), self.rows
         if slate.query is None or len(slate.query) != rows.queries.shape[1]:
-            return Prediction(np.zeros(n), np.zeros(n), np.zeros(n), 0.0)
+            return Learned(np.zeros(n), np.zeros(n), np.zeros(n), 0.0)
         alike = rows_times(rows.queries, slate.query).astype(np.float64) ** ALIKE
         pull = alike * self.pull
         of_slate = [self.families.get(group, group) for group in slate.groups.tolist()]
@@ -112,7 +94,7 @@ class Fitted:
         same = known[of_row] == rows.families
         sums = (np.bincount(of_row[same], part[same], len(known))[places] for part in (alike, alike * rows.reward, pull))
         shown, succeeded, record = (np.asarray(part, np.float64) for part in sums)
-        return Prediction(shown, succeeded, FAMILY * record / self.slope, TASK * float(pull.sum()))
+        return Learned(shown, succeeded, FAMILY * record / self.slope, TASK * float(pull.sum()))
 
 
 class SuccessProcess:
@@ -221,8 +203,8 @@ class SuccessProcess:
         pull = trust @ pulls
         slope = max(SLOPE + SLOPE_DEVIATION**2 * float(pull @ rows.lead), _LEAST_SLOPE)
         weights = SIGNAL * ((trust * TRUSTS) @ pulls @ features) / slope
-        share = max(float(trust @ TRUSTS), 1e-3)
-        precision = slope**2 * (np.eye(len(weights)) / (share * SIGNAL) + (features / noise[:, None]).T @ features)
+        prior = np.eye(len(weights)) / (max(float(trust @ TRUSTS), 1e-3) * SIGNAL)
+        precision = slope**2 * (prior + (features / noise[:, None]).T @ features)
         self.fitted = Fitted(rows, self._families, pull, weights, trust, slope, precision, likely)
 
     # -- saving and loading ------------------------------------------------------------------------------------------

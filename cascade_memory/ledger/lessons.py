@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.likeness import ADAPTED, likeness
+from cascade_memory.domain.likeness import ADAPTED, Words, likeness
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.connections import Connections
@@ -22,6 +22,8 @@ _VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.
 _ROW = "recall.key, candidates, groups, chosen, numbers, {features}, {context}, shown, agreement, {vector}, {encoder}"
 FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_VECTOR, encoder="encoder")
 _SHADOW_COLUMNS = _ROW.format(features="shadow_numbers", context="shadow_context", vector=_VECTOR, encoder="''")
+# A solution and its task, as far as their words are compared; as bytes, since somebody may have edited them.
+_TEXTS = "CAST(cases.head AS BLOB), CAST(substr(cases.query, 1, 2000) AS BLOB)"
 _OPINION = 2  # columns of shadow_numbers before the features
 
 
@@ -110,39 +112,46 @@ def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None
     With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
     """
     row = connection.execute(
-        """SELECT outcome.episode, value, cases.solution, cases.head
+        f"""SELECT outcome.episode, value, cases.solution, {_TEXTS}
            FROM outcome LEFT JOIN cases ON cases.key = outcome.cases_key AND cases.episode = outcome.episode
            WHERE outcome.key = ? AND learns = 1 AND withdrawn_at IS NULL""",
         (outcome,),
     ).fetchone()
     if row is None:
         return []
+    episode, value, *retained = row
     columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (_SHADOW_COLUMNS, _shadow_feedback)
     recalls = connection.execute(
         f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
-        (row[0], shadow),
+        (episode, shadow),
     ).fetchall()
-    lessons = usable(recalls, lambda recall: built(recall, row[1], 1.0 / len(recalls)))
-    if row[2] is None:
+    lessons = usable(recalls, lambda recall: built(recall, value, 1.0 / len(recalls)))
+    if retained[0] is None:
         return lessons
     candidates = {recall[0]: recall[1] for recall in recalls}
     return [
-        dataclasses.replace(lesson, descent=_descent(connection, row[2], row[3], lesson, candidates[lesson.key]))
+        dataclasses.replace(lesson, descent=_descent(connection, retained, lesson, candidates[lesson.key]))
         for lesson in lessons
     ]
 
 
 def _descent(
-    connection: sqlite3.Connection, solution: int, head: str, lesson: Feedback, candidates: bytes
+    connection: sqlite3.Connection, retained: Sequence[Any], lesson: Feedback, candidates: bytes
 ) -> tuple[int, int] | None:
     """Find the shown solution from which a retained one was made: the one most like it, if that is like enough."""
     if not lesson.shown or not len(lesson.chosen):
         return None
+    child, made = _words(retained)
     keys = unpack_ints(candidates)[lesson.chosen].tolist()
-    marks = ",".join("?" * len(keys))
-    shown = connection.execute(f"SELECT solution, head FROM cases WHERE key IN ({marks})", keys).fetchall()
-    best, parent = max(((likeness(head, other), parent) for parent, other in shown), default=(0.0, 0))
-    return (int(solution), int(parent)) if best >= ADAPTED and parent != solution else None
+    shown = connection.execute(f"SELECT solution, {_TEXTS} FROM cases WHERE key IN ({','.join('?' * len(keys))})", keys)
+    best, parent = max(((likeness(made, used), solution) for solution, used in map(_words, shown)), default=(0.0, child))
+    return (child, parent) if best >= ADAPTED and parent != child else None
+
+
+def _words(row: Sequence[Any]) -> tuple[int, Words]:
+    """Return the solution of a row, and its words."""
+    solution, head, query = row
+    return int(solution), Words.of(head.decode("utf-8", "replace"), query.decode("utf-8", "replace"))
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:

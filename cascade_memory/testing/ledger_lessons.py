@@ -151,6 +151,20 @@ class LedgerLessonsContract(LedgerMaterial):
         assert lesson("take this and that").descent is None
         assert lesson("open the door, go in, take the red cup").descent is None  # the shown solution itself
 
+    def test_names_that_the_tasks_give_do_not_count_when_a_solution_was_made_from_another(self) -> None:
+        """A short solution is mostly names: whoever adapts it replaces them by those of the new task."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="printer-7 jams", solution="restart printer-7, then clean printer-7")])
+        (shown,) = self._keys(ledger)
+        for query, solution, made in (
+            ("router-12 hums", "restart router-12, then clean router-12", True),
+            ("router-13 hums", "replace router-14, then clean router-14", False),
+        ):
+            ledger.record(self._recall(query, query=query, candidates=(shown,), chosen=np.array([0])))
+            ledger.settle(self._settlement(query, 1.0, self._case(query=query, solution=solution, episode_id=query)))
+            (lesson,) = ledger.lessons.feedback(self._outcomes(ledger)[-1])
+            assert (lesson.descent is not None) == made
+
     def test_what_nobody_learns_from_any_more_keeps_what_was_shown(self) -> None:
         """Compaction takes a few episodes at a time. Older recalls keep the shown case, the last ones all their candidates."""
         ledger = self._ledger()

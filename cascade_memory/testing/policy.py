@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cascade_memory.ports.policy import Feedback, Policy, Slate
+from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
 
 
 def random_slate(n: int, dimension: int, seed: int = 0) -> Slate:
@@ -35,6 +36,27 @@ def two_sided_slate(dimension: int, seed: int) -> Slate:
     return Slate(features=features, similarity=np.full(6, 0.5), groups=groups, query=np.array([1.0, 0.0], np.float32))
 
 
+def shown_outcome(
+    key: int,
+    slate: Slate,
+    choice: Choice,
+    reward: float,
+    agreement: NDArray[np.float32] | None = None,
+    descent: tuple[int, int] | None = None,
+) -> Feedback:
+    """Return the outcome of an episode in which the chosen candidates were shown."""
+    return Feedback(
+        key=key,
+        slate=slate,
+        chosen=choice.chosen,
+        context=choice.context,
+        shown=True,
+        reward=reward,
+        agreement=agreement,
+        descent=descent,
+    )
+
+
 class PolicyContract:
     """Subclass it, set ``dimension``, return a fresh policy from ``make``, and let pytest collect it.
 
@@ -53,15 +75,7 @@ class PolicyContract:
         slate = random_slate(8, self.dimension, seed=key)
         choice = policy.select(slate, 1, abstain=False, seed=key)
         agreement = (slate.groups == slate.groups[0]).astype(np.float32) if reward else None
-        return Feedback(
-            key=key,
-            slate=slate,
-            chosen=choice.chosen,
-            context=choice.context,
-            shown=True,
-            reward=reward,
-            agreement=agreement,
-        )
+        return shown_outcome(key, slate, choice, reward, agreement)
 
     def _trained(self) -> Policy:
         policy = self.make()

@@ -30,7 +30,7 @@ from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.encoders.light import FEATURES, LightEncoder
 from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.bench.stage import Folders
-from cascade_memory.evaluation.bench.stages import stage_for
+from cascade_memory.evaluation.bench.stages import prepare, stage_for
 from cascade_memory.evaluation.stream import play
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.policy import Feedback
@@ -70,6 +70,7 @@ class Unbounded(SuccessProcess):
 def outcomes_of(stream: str, seed: int, limit: int | None, folders: Folders) -> list[Feedback]:
     """Play a stream in the untrained order; return what was shown, and how it ended."""
     name, solver = REUSED[stream]
+    prepare(name, solver, folders)
     stage = stage_for(Run(name, "CASCADE untrained", seed, limit, solver), folders)
     policy = Untrained()
     ranker = Ranker(name="untrained", encoder=LightEncoder, policy=lambda: policy, features=FEATURES)

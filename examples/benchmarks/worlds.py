@@ -35,7 +35,8 @@ from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.ports.policy import Feedback, Floats, Policy, Slate
+from cascade_memory.ports.policy import Floats, Policy, Slate
+from cascade_memory.testing.policy import shown_outcome
 
 DIMENSION, ARMS, WIDTH = 8, 16, 32
 WORLDS = ("logistic", "one more try", "curved")
@@ -154,15 +155,7 @@ def play(world_name: str, bandit: str, alpha: float, seed: int, rounds: int) -> 
         policy.expect(step, slate, choice)
         (arm,) = choice.chosen.tolist()
         regret[step] = world.success[step].max() - world.success[step, arm]
-        outcome = Feedback(
-            key=step,
-            slate=slate,
-            chosen=choice.chosen,
-            context=choice.context,
-            shown=True,
-            reward=float(world.draws[step] < world.success[step, arm]),
-            agreement=None,
-        )
+        outcome = shown_outcome(step, slate, choice, float(world.draws[step] < world.success[step, arm]))
         if neural is not None:
             neural.learn(outcome, [(step, arm)])
         else:

@@ -9,7 +9,8 @@ import pytest
 
 from cascade_memory.assembly.rankers import START
 from cascade_memory.bandit.light import LightPolicy
-from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate
+from cascade_memory.ports.policy import Choice, Floats, Slate
+from cascade_memory.testing.policy import shown_outcome
 
 KINDS = 10
 TASKS = 400
@@ -26,17 +27,7 @@ def _learn(
     policy: LightPolicy, key: int, slate: Slate, choice: Choice, reward: float, descent: tuple[int, int] | None = None
 ) -> None:
     nothing_agrees = np.zeros(len(slate)) if reward else None
-    outcome = Feedback(
-        key=key,
-        slate=slate,
-        chosen=choice.chosen,
-        context=choice.context,
-        shown=True,
-        reward=reward,
-        agreement=nothing_agrees,
-        descent=descent,
-    )
-    policy.update([outcome])
+    policy.update([shown_outcome(key, slate, choice, reward, nothing_agrees, descent)])
 
 
 def _play(
@@ -114,6 +105,24 @@ def test_the_record_of_a_case_is_that_of_what_was_made_from_it():
     assert abs(policy.select(elsewhere, 1, abstain=False, seed=0).value[1]) < 0.5
 
 
+def test_a_success_whose_solution_nobody_had_counts_for_the_shown_case_where_none_ever_recurs():
+    """Solutions are texts that all differ, so that no candidate agrees: that does not say that the shown case was wrong."""
+
+    def values(agreement: np.ndarray | None) -> Floats:
+        policy, rng = LightPolicy(len(START), start=START), np.random.default_rng(0)
+        for key in range(30):
+            features = rng.normal(size=(4, len(START)))
+            slate = Slate(features=features, similarity=rng.random(4), groups=np.arange(4) + 4 * key, query=_task(0, rng))
+            choice = policy.select(slate, 1, abstain=False, seed=key)
+            policy.update([shown_outcome(key, slate, choice, float(key % 4 > 0), agreement if key % 4 else None)])
+        slate = Slate(features=features, similarity=rng.random(4), groups=np.arange(4), query=_task(0, rng))
+        return policy.select(slate, 1, abstain=False, seed=0).utility
+
+    different, unknown = values(np.zeros(4)), values(np.full(4, np.nan))
+    assert unknown.max() > 0.5
+    assert different.max() > unknown.max() - 0.1
+
+
 def test_where_solutions_recur_hindsight_teaches_and_bare_rewards_do_not():
     policy, rng = LightPolicy(len(START), start=START), np.random.default_rng(0)
     for key in range(60):
@@ -123,18 +132,6 @@ def test_where_solutions_recur_hindsight_teaches_and_bare_rewards_do_not():
         right = int(features[:, 1].argmax())
         won = int(choice.chosen[0]) == right
         agreement = np.eye(8)[right] if won else None
-        policy.update(
-            [
-                Feedback(
-                    key=key,
-                    slate=slate,
-                    chosen=choice.chosen,
-                    context=choice.context,
-                    shown=True,
-                    reward=float(won),
-                    agreement=agreement,
-                )
-            ]
-        )
+        policy.update([shown_outcome(key, slate, choice, float(won), agreement)])
     assert policy.process.fitted is None
     np.testing.assert_array_equal(policy.weights, policy.head.posterior.mean)

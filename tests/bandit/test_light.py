@@ -9,20 +9,11 @@ from hypothesis import strategies as st
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.ports.policy import Choice, Feedback, Slate
-from cascade_memory.testing.policy import random_slate
+from cascade_memory.testing.policy import random_slate, shown_outcome
 
 
 def _feed(policy: LightPolicy, key: int, slate: Slate, choice: Choice, reward: float, agreement: np.ndarray | None) -> None:
-    outcome = Feedback(
-        key=key,
-        slate=slate,
-        chosen=choice.chosen,
-        context=choice.context,
-        shown=True,
-        reward=reward,
-        agreement=agreement,
-    )
-    policy.update([outcome])
+    policy.update([shown_outcome(key, slate, choice, reward, agreement)])
 
 
 def _learn(policy: LightPolicy, n: int, telling: int = 1, seed: int = 0) -> None:

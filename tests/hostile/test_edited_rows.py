@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hostile_files import case_ids, check_serves, filled, opened
-from inside import engine_of
+from inside import engine_of, state_of
 
 from cascade_memory.errors import StoreCorrupt
 
@@ -59,3 +59,20 @@ def test_a_row_after_which_no_other_can_come_is_refused_and_not_taken_for_a_full
     _edit(tmp_path / "memory", "UPDATE recall SET key = 9223372036854775807 WHERE key = 2")
     with pytest.raises(StoreCorrupt, match="a row of recall with the impossible key 9223372036854775807"):
         opened(tmp_path / "memory")
+
+
+@pytest.mark.parametrize("case", [1, 2], ids=["of the shown case", "of the retained case"])
+@pytest.mark.parametrize("head", ["CAST(x'ff80c3' AS TEXT)", "x'ff00'", "7"], ids=["not UTF-8", "bytes", "a number"])
+def test_the_beginning_of_a_solution_that_is_no_text_keeps_nothing_from_being_learned(tmp_path: Path, head: str, case: int):
+    steps = "cut the power, open the case, change the bulb"
+    memory = opened(tmp_path / "memory")
+    memory.add("repair the lamp", steps)
+    for number in range(10):
+        recall = memory.recall(f"repair the lamp number {number}")
+        memory.reward(recall.episode_id, 1.0, solution=f"{steps} {number}")
+    memory.close()
+    _edit(tmp_path / "memory", f"UPDATE cases SET head = {head} WHERE key = {case}")
+    memory = opened(tmp_path / "memory")
+    memory.refit()
+    assert state_of(memory).policy.rewards == 10
+    memory.close()
