@@ -19,8 +19,8 @@ from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.bandit.ranking_head import RankingHead
 from cascade_memory.bandit.records import Records, Standing
 from cascade_memory.bandit.similarity import best_first
-from cascade_memory.bandit.success_process import Fitted, Learned, SuccessProcess
-from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
+from cascade_memory.bandit.success_process import Fitted, Forecast, SuccessProcess
+from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State, Taught
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one standard deviation more is e^2 times as likely
 BANDIT_WEIGHT = 0.25  # of a reward alone; hindsight weighs 1. A reward is noisier: it also depends on how hard the task was
@@ -111,6 +111,19 @@ class LightPolicy:
         """Number of rewards learned from."""
         return self._ready.rewards
 
+    def taught(self) -> Taught:
+        """Describe what was learned so far."""
+        ready = self._ready
+        fitted = ready.process
+        return Taught(
+            by="hindsight" if fitted is None else "rewards",
+            rewards=ready.rewards,
+            start=self._leaning(),
+            weights=ready.posterior.mean,
+            trust=math.nan if fitted is None else fitted.trusted,
+            families=() if fitted is None else fitted.family_sizes(),
+        )
+
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
         """Choose the k highest upper confidence bounds; abstain if showing a case is expected to do worse than showing none."""
         ready = self._ready
@@ -143,7 +156,7 @@ class LightPolicy:
             trust=math.nan if ready.process is None else ready.process.trusted,
         )
 
-    def _best(self, slate: Slate, score: Floats, k: int, learned: Learned | None) -> tuple[NDArray[np.int64], Floats | None]:
+    def _best(self, slate: Slate, score: Floats, k: int, learned: Forecast | None) -> tuple[NDArray[np.int64], Floats | None]:
         """Return the k best candidates, and the standings that were looked up.
 
         Looking up a bad record costs time, so only those of candidates that are about to be chosen are looked up.

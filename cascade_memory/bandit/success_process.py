@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -48,7 +49,7 @@ class _Rows(NamedTuple):
         return self._make(np.concatenate([old, more])[-most:] for old, more in zip(self, new, strict=True))
 
 
-class Learned(NamedTuple):
+class Forecast(NamedTuple):
     """What was learned about the candidates of one recall; the units are those of the ranking's value, but for ``ease``.
 
     ``shown`` and ``succeeded`` count how often each solution was shown for tasks like this one, and how often that went well.
@@ -80,11 +81,16 @@ class Fitted:
         """How far rewards may change the weights: 0 not at all, 1 fully."""
         return float(self.trust @ TRUSTS)
 
-    def predict(self, slate: Slate) -> Learned:
+    def family_sizes(self) -> tuple[int, ...]:
+        """Count the solutions of each family of more than one, the largest first."""
+        children = Counter(list(self.families.values()))  # the learner may add one meanwhile
+        return tuple(1 + count for _, count in children.most_common())
+
+    def predict(self, slate: Slate) -> Forecast:
         """Predict for the candidates of a slate. Every recall calls this: microseconds count."""
         n, rows = len(slate), self.rows
         if slate.query is None or len(slate.query) != rows.queries.shape[1]:
-            return Learned(np.zeros(n), np.zeros(n), np.zeros(n), 0.0)
+            return Forecast(np.zeros(n), np.zeros(n), np.zeros(n), 0.0)
         alike = rows_times(rows.queries, slate.query).astype(np.float64) ** ALIKE
         pull = alike * self.pull
         of_slate = [self.families.get(group, group) for group in slate.groups.tolist()]
@@ -94,7 +100,7 @@ class Fitted:
         same = known[of_row] == rows.families
         sums = (np.bincount(of_row[same], part[same], len(known))[places] for part in (alike, alike * rows.reward, pull))
         shown, succeeded, record = (np.asarray(part, np.float64) for part in sums)
-        return Learned(shown, succeeded, FAMILY * record / self.slope, TASK * float(pull.sum()))
+        return Forecast(shown, succeeded, FAMILY * record / self.slope, TASK * float(pull.sum()))
 
 
 class SuccessProcess:

@@ -8,6 +8,7 @@ from typing import Any
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates
 from cascade_memory.domain.display import html_table, number
+from cascade_memory.insight.learned import Learned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +147,7 @@ class Report:
     calibration: Calibration | None
     shadow: ShadowReport | None
     with_choice: int = 0  # episodes in which there was at least one candidate
+    learned: Learned | None = None  # None for all namespaces together, and for rankers that cannot say
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -189,6 +191,8 @@ class Report:
             found.append(("coverage", str(self.coverage)))
         if self.calibration is not None:
             found.append(("calibration", str(self.calibration)))
+        if self.learned is not None:
+            found += zip(("learned", "", ""), self.learned.lines(), strict=False)
         if self.shadow is not None:
             found += zip(("shadow", "", ""), self.shadow.lines(), strict=False)
         return found

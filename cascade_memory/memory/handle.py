@@ -27,12 +27,14 @@ from cascade_memory.domain.validation import (
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
+from cascade_memory.insight.learned import learned_by
 from cascade_memory.insight.measuring import report_of
 from cascade_memory.insight.plot import plot_rewards
 from cascade_memory.insight.report import Report
 from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.verdict import RewardFn, source_of
+from cascade_memory.ports.policy import Policy
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ class Handle:
         name = self._in(namespace)
         counts = ledger.insight.counts(None if everywhere else engine.namespace_id(name))
         missing = not everywhere and name != self._namespace and not engine.namespace_id(name)
-        policy = engine.namespace_state(name).policy if engine.namespace_id(name) else engine.parts.ranker.policy()
+        policy = _policy(engine, name)
         unkept = {why: int(counts.pop(f"unkept_{why}")) for why in get_args(Unkept)}
         mean = counts.pop("mean_reward")
         whole = {key: int(value) for key, value in counts.items()}
@@ -160,7 +162,9 @@ class Handle:
         return ledger.insight.rewards(self._namespace_id(namespace))
 
     def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
-        """Measure the memory's worth on its own stream: lift, calibration, coverage, and what the shadow would have achieved.
+        """Measure the memory's worth on its own stream, and say what it has learned.
+
+        That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -168,12 +172,13 @@ class Handle:
         >>> memory.report()
         Report(1 episodes, lift unknown)
         """
-        ledger = self._open().parts.ledger
-        name = self._in(namespace)
-        namespace_id = None if everywhere else self._engine.namespace_id(name)
-        return report_of(
-            list(ledger.insight.judged(namespace_id)), ledger.insight.arms(namespace_id), None if everywhere else name
-        )
+        engine = self._open()
+        insight, name = engine.parts.ledger.insight, self._in(namespace)
+        if everywhere:
+            return report_of(list(insight.judged(None)), insight.arms(None), None, None)
+        namespace_id = engine.namespace_id(name)
+        learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
+        return report_of(list(insight.judged(namespace_id)), insight.arms(namespace_id), name, learned)
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over the episodes; needs the extra "plot". Returns the matplotlib figure."""
@@ -285,6 +290,10 @@ class Handle:
             return html_table("CascadeMemory (closed)", (), [])
         notes = [f"{name}: {shorten(value, 100)}" for name, value in self.health().rows()[:2]]
         return html_table(f"CascadeMemory ({self.place})", ("", ""), [list(row) for row in self.stats().rows()], notes=notes)
+
+
+def _policy(engine: Engine, name: str) -> Policy:
+    return engine.namespace_state(name).policy if engine.namespace_id(name) else engine.parts.ranker.policy()
 
 
 def _gone(engine: Engine) -> str | None:

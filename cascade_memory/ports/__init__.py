@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cascade_memory.ports.ledger_lessons import Lessons
     from cascade_memory.ports.ledger_maintenance import Maintenance
     from cascade_memory.ports.pair_encoder import Candidates, Pair, PairEncoder, Query, TrainableEncoder
-    from cascade_memory.ports.policy import Choice, Feedback, MayAbstain, Policy, Slate
+    from cascade_memory.ports.policy import Choice, Feedback, MayAbstain, Policy, SaysWhatItLearned, Slate, Taught
     from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 __all__ = [
@@ -47,8 +47,10 @@ __all__ = [
     "PairEncoder",
     "Policy",
     "Query",
+    "SaysWhatItLearned",
     "Slate",
     "SolutionMatcher",
+    "Taught",
     "TrainableEncoder",
 ]
 
@@ -75,8 +77,10 @@ _HOMES = {
     "PairEncoder": "pair_encoder",
     "Policy": "policy",
     "Query": "pair_encoder",
+    "SaysWhatItLearned": "policy",
     "Slate": "policy",
     "SolutionMatcher": "solution_matcher",
+    "Taught": "policy",
     "TrainableEncoder": "pair_encoder",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,4 +141,30 @@ class MayAbstain(Protocol):
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
         """Return the context for showing other candidates of the slate than the policy chose."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What a policy has learned, for people.
+
+    ``by`` is what teaches it: "hindsight", or "rewards" alone where solutions do not recur. ``start`` and ``weights`` are the
+    weights of the features before any reward, and now. ``trust`` is how far rewards may change them (0 to 1), nan if it does
+    not apply. ``families`` are the numbers of cases in each family of more than one, the largest first.
+    """
+
+    by: Literal["hindsight", "rewards"]
+    rewards: int
+    start: Floats
+    weights: Floats
+    trust: float
+    families: tuple[int, ...]
+
+
+@runtime_checkable
+class SaysWhatItLearned(Protocol):
+    """The optional method of a policy that can say what it has learned."""
+
+    def taught(self) -> Taught:
+        """Describe the present state."""
         ...

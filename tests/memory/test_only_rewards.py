@@ -57,6 +57,12 @@ def test_it_finds_the_family_that_works_and_says_what_it_learned(on_disk: Callab
     assert hard.ease < -0.02 < why.ease
     assert "less often than usual" in str(hard)
     assert "only rewards teach" in hard._repr_html_()
+    learned = memory.report().learned
+    assert learned is not None
+    assert (learned.by, learned.rewards, learned.trust) == ("rewards", 120, pytest.approx(why.trust))
+    assert learned.families[0] > 10  # what was made from the careful way
+    assert f"the largest with {learned.families[0]} cases" in str(memory.report())
+    assert memory.report(everywhere=True).learned is None
 
 
 def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_disk: Callable[..., CascadeMemory]):

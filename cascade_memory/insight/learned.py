@@ -1,0 +1,59 @@
+"""What the ranker has learned, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cascade_memory.domain.display import number
+from cascade_memory.ports.policy import Policy, SaysWhatItLearned
+
+_NOTABLE = 0.1  # smallest change of a weight that is told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What teaches the ranker, and what it has learned so far.
+
+    ``by`` is "hindsight", or "rewards" where solutions do not recur. ``weights`` are those of the signals: before any reward,
+    and now. Where only rewards teach, ``trust`` is how far they may change the weights (0 to 1), and ``families`` are the
+    numbers of cases in the families of more than one, the largest first.
+    """
+
+    by: Literal["hindsight", "rewards"]
+    rewards: int
+    weights: Mapping[str, tuple[float, float]]
+    trust: float | None
+    families: tuple[int, ...]
+
+    def lines(self) -> list[str]:
+        """Describe it in lines of text."""
+        changes = [
+            f"{name} {number(before)} -> {number(now)}"
+            for name, (before, now) in self.weights.items()
+            if abs(now - before) >= _NOTABLE
+        ]
+        by = "hindsight"
+        if self.trust is not None:
+            by = f"rewards alone, since solutions do not recur; trust in them for the signals {self.trust:.2f} of 1"
+        lines = [f"from {self.rewards:,} rewards, by {by}", f"weights: {', '.join(changes) or 'as before any reward'}"]
+        if self.families:
+            lines.append(f"{len(self.families):,} families of cases, the largest with {self.families[0]:,} cases")
+        return lines
+
+
+def learned_by(policy: Policy, features: Sequence[str]) -> Learned | None:
+    """Ask a policy what it has learned; None if it cannot say, or has learned nothing yet."""
+    if not isinstance(policy, SaysWhatItLearned) or not policy.rewards:
+        return None
+    taught = policy.taught()
+    pairs = zip(taught.start.tolist(), taught.weights.tolist(), strict=True)
+    return Learned(
+        by=taught.by,
+        rewards=taught.rewards,
+        weights=dict(zip(features, pairs, strict=True)),
+        trust=None if math.isnan(taught.trust) else taught.trust,
+        families=taught.families,
+    )
