@@ -29,7 +29,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Lookup, Ranker
 from cascade_memory.ports.policy import Policy
 
-END_WEIGHT = COSINE_WEIGHT  # of the signals "opening" and "closing" before any reward
+END_WEIGHT = 5.0 * COSINE_WEIGHT  # of the signals "opening" and "closing" before any reward, times how much they say
 # The weights of FEATURES before any reward: for a query of one paragraph they order the candidates by cosine.
 START = np.array([COSINE_WEIGHT if name == "similarity" else END_WEIGHT if name in ENDS else 0.0 for name in FEATURES])
 

@@ -15,15 +15,16 @@ from cascade_memory.bandit.logistic import softmax
 from cascade_memory.bandit.products import inverse_cholesky, product, rows_times
 from cascade_memory.ports.policy import Floats, Slate, State
 
-# What one unit of value adds to the probability of success, with its standard deviation: the slope is learned. It turns the
-# ranking's log odds into probabilities, and back.
-SLOPE, SLOPE_DEVIATION, _LEAST_SLOPE = 0.02, 0.02, 0.01
+# What one standard deviation of the candidates' values adds to the probability of success, and how far that is from certain:
+# the slope is learned. It turns values into probabilities, and back.
+SLOPE, SLOPE_DEVIATION, _LEAST_SLOPE = 0.04, 0.04, 0.02
 # Prior variances of the parts of success, as probabilities: a signal's weight, a family, a task, the level of all tasks.
 SIGNAL, FAMILY, TASK, LEVEL = 0.01, 0.03, 0.02, 0.02
 ALIKE = 4  # two tasks count as alike by the cosine to this (even) power: a half at 0.84, a tenth at 0.56, nothing at 0
 TRUSTS = np.array([0.0, 0.1, 1.0])  # how far a reward may be the work of the signals: factors of their variance
 TRUST_PRIOR = np.array([0.6, 0.3, 0.1])
 _LEAST_NOISE = 0.05
+_NO_SPREAD, _USUAL_SPREAD = 0.1, 2.0  # of the values in a slate: below the first one, all candidates count as equal
 _SPARE = 64  # rows that are kept beyond the window, so that a fit can be repeated though rewards came after it
 _MOST_FAMILIES = 8_192  # solutions whose family is known; the oldest are dropped
 
@@ -36,6 +37,7 @@ class _Rows(NamedTuple):
     groups: NDArray[np.int64]  # (n,) its solution
     families: NDArray[np.int64]  # (n,) the family of that solution
     lead: Floats  # (n,) its value in the starting order, minus that of the first candidate of that order
+    spread: Floats  # (n,) standard deviation of the candidates' values in the starting order
     reward: Floats  # (n,)
     weight: Floats  # (n,) its share of the credit of an episode
     telling: Floats  # (n,) how much it says about the signals: less if its solution was shown often, or has a bad record
@@ -149,6 +151,7 @@ class SuccessProcess:
             slate.groups[place, None],
             np.array([self.family(int(slate.groups[place]))]),
             np.array([value[place] - value.max()]),
+            value.std(keepdims=True),
             np.array([reward]),
             np.array([weight]),
             np.ones(1),
@@ -190,14 +193,17 @@ class SuccessProcess:
         rows = self._rows.between(max(end - self.WINDOW, 0), end)
         n = len(rows.reward)
         level = (rows.reward.sum() + 2.0) / (n + 4.0)
-        surprise = rows.reward - level - SLOPE * rows.lead
+        spread = rows.spread[rows.spread > _NO_SPREAD]
+        unit = float(spread.mean()) if len(spread) else _USUAL_SPREAD  # of value, in which slopes are measured
+        usual, deviation, least = SLOPE / unit, SLOPE_DEVIATION / unit, _LEAST_SLOPE / unit
+        surprise = rows.reward - level - usual * rows.lead
         noise = max(level * (1.0 - level), _LEAST_NOISE) * 2.0 ** (np.arange(n - 1, -1, -1.0) / self.HALF) / rows.weight
         alike = product(rows.queries, np.ascontiguousarray(rows.queries.T)).astype(np.float64) ** ALIKE
         same = rows.families[:, None] == rows.families
         features = rows.features * rows.telling[:, None]
         signals = SIGNAL * product(features, np.ascontiguousarray(features.T))
         others = alike * (FAMILY * same + TASK) + LEVEL + np.diag(noise)
-        others += SLOPE_DEVIATION**2 * np.outer(rows.lead, rows.lead)
+        others += deviation**2 * np.outer(rows.lead, rows.lead)
         evidence, pulls = np.log(TRUST_PRIOR), np.zeros((len(TRUSTS), n))
         for i, trust in enumerate(TRUSTS):
             root = inverse_cholesky(trust * signals + others)
@@ -207,7 +213,7 @@ class SuccessProcess:
         trust = softmax(evidence)
         likely = float(evidence.max() + np.log(np.exp(evidence - evidence.max()).sum()))
         pull = trust @ pulls
-        slope = max(SLOPE + SLOPE_DEVIATION**2 * float(pull @ rows.lead), _LEAST_SLOPE)
+        slope = max(usual + deviation**2 * float(pull @ rows.lead), least)
         weights = SIGNAL * ((trust * TRUSTS) @ pulls @ features) / slope
         prior = np.eye(len(weights)) / (max(float(trust @ TRUSTS), 1e-3) * SIGNAL)
         precision = slope**2 * (prior + (features / noise[:, None]).T @ features)
@@ -220,9 +226,9 @@ class SuccessProcess:
         rows = self._rows
         families = np.array([*self._families.items()], np.float64).reshape(-1, 2)
         if rows is None:
-            nothing = {"features": np.zeros((0, 0)), "queries": np.zeros((0, 0), np.float32), "numbers": np.zeros((0, 6))}
+            nothing = {"features": np.zeros((0, 0)), "queries": np.zeros((0, 0), np.float32), "numbers": np.zeros((0, 7))}
             return {**nothing, "families": families, "unfitted": np.zeros(1)}
-        columns = (rows.groups, rows.families, rows.lead, rows.reward, rows.weight, rows.telling)
+        columns = (rows.groups, rows.families, rows.lead, rows.spread, rows.reward, rows.weight, rows.telling)
         numbers = np.column_stack(columns).astype(np.float64)
         return {
             "features": rows.features,
@@ -234,7 +240,7 @@ class SuccessProcess:
 
     def load(self, state: State, dimension: int) -> None:
         """Load what ``state`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
-        numbers = checked_array(state, "numbers", (None, 6), -(2.0**53), 2.0**53)
+        numbers = checked_array(state, "numbers", (None, 7), -(2.0**53), 2.0**53)
         descent = checked_array(state, "families", (None, 2), 0.0, 2.0**53)
         if len(descent) > _MOST_FAMILIES or (descent % 1.0).any():
             raise ValueError("families holds something other than numbers of solutions")
@@ -245,14 +251,15 @@ class SuccessProcess:
             return
         features = checked_array(state, "features", (len(numbers), dimension), -USUAL, USUAL)
         queries = checked_array(state, "queries", (len(numbers), None), -1.01, 1.01).astype(np.float32)  # unit vectors
-        solutions, lead, shares = numbers[:, :2], numbers[:, 2], numbers[:, 3:]
+        solutions, (lead, spread), shares = numbers[:, :2], numbers[:, 2:4].T, numbers[:, 4:]
         within = (
             ((shares >= 0.0) & (shares <= 1.0)).all()
             and (shares[:, 1] > 0.0).all()
             and (np.abs(lead) <= USUAL * dimension).all()
+            and ((spread >= 0.0) & (spread <= USUAL * dimension)).all()
         )
         if len(numbers) > self.WINDOW + _SPARE or not within or (solutions % 1.0).any():
             raise ValueError("numbers holds a row that is not a rewarded pair")
         groups, of_rows = solutions.astype(np.int64).T
-        self._rows, self._families = _Rows(features, queries, groups, of_rows, lead, *shares.T), families
+        self._rows, self._families = _Rows(features, queries, groups, of_rows, lead, spread, *shares.T), families
         self._unfitted = int(unfitted)

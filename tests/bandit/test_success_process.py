@@ -163,7 +163,7 @@ def test_it_is_saved_and_loaded():
     [
         ("numbers", lambda a: a[:, :3]),
         ("numbers", lambda a: a * np.nan),
-        ("numbers", lambda a: a + np.eye(6)[3] * 2.0),
+        ("numbers", lambda a: a + np.eye(7)[4] * 2.0),
         ("numbers", lambda a: a[:-1]),
         ("features", lambda a: a * 1e300),
         ("queries", lambda a: a * 5.0),
