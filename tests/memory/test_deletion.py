@@ -173,11 +173,11 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
 
 def _renumbered(state: Mapping[str, Any]) -> dict[str, Any]:
     """Number solutions by their order: which numbers they have in a ledger depends on those that are gone."""
-    bandit = np.array(state["head.bandit"])
-    numbers = np.unique(np.concatenate([state["records.groups"], state["records.order"], bandit[:, -1]]))
+    bandit, families = np.array(state["head.bandit"]), state["process.families"]
+    numbers = np.unique(np.concatenate([state["records.groups"], state["records.order"], bandit[:, -1], families.ravel()]))
     bandit[:, -1] = np.searchsorted(numbers, bandit[:, -1])
-    ranks = {name: np.searchsorted(numbers, state[name]) for name in ("records.groups", "records.order")}
-    return {**state, **ranks, "head.bandit": bandit}
+    named = ("records.groups", "records.order", "process.families")
+    return {**state, **{name: np.searchsorted(numbers, state[name]) for name in named}, "head.bandit": bandit}
 
 
 def test_a_failed_episode_is_forgotten_by_the_metadata_it_was_rewarded_with(ram: CascadeMemory):
