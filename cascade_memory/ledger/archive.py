@@ -11,24 +11,20 @@ from typing import Any
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import transfer
-from cascade_memory.ledger.connections import Connections
 from cascade_memory.ledger.copying import verified
+from cascade_memory.ledger.database import Database
 
 
-class SQLiteArchive:
-    """Exports, imports and copies the content of a ledger."""
+class SQLArchive:
+    """Exports and imports the content of a ledger."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def dump(self) -> Iterator[dict[str, Any]]:
         """Yield everything as plain records, from one consistent state."""
-        with self._connections.read() as connection:
-            connection.execute("BEGIN")
-            try:
-                yield from transfer.dump(connection)
-            finally:
-                connection.execute("COMMIT")
+        with self._connections.snapshot() as connection:
+            yield from transfer.dump(connection)
 
     def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
         """Add records that do not exist yet: all of them or, on an error, none. ``key`` is equal for solutions that agree."""
@@ -37,6 +33,10 @@ class SQLiteArchive:
             if inserted:
                 self._connections.belonging.claim(connection)
             return inserted
+
+
+class SQLiteArchive(SQLArchive):
+    """Copies the file as well."""
 
     def copy_to(self, target: Path) -> dict[str, int]:
         """Write one consistent state to a new file while others go on writing; return counts of what the copy holds."""

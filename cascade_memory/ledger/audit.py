@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace, check_query
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.schema import TABLES
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
@@ -48,8 +51,11 @@ def _text(raw: bytes) -> str:
 
 
 @contextlib.contextmanager
-def as_stored(connection: sqlite3.Connection) -> Generator[None, None, None]:
-    """Read texts that are not UTF-8 as ``Undecodable`` instead of failing."""
+def as_stored(connection: Connection) -> Generator[None, None, None]:
+    """Read texts that are not UTF-8 as ``Undecodable`` instead of failing; other databases store no such texts."""
+    if not isinstance(connection, sqlite3.Connection):
+        yield
+        return
     before = connection.text_factory
     connection.text_factory = _text
     try:
@@ -58,12 +64,12 @@ def as_stored(connection: sqlite3.Connection) -> Generator[None, None, None]:
         connection.text_factory = before
 
 
-def first_fault(connection: sqlite3.Connection) -> Fault | None:
+def first_fault(connection: Connection) -> Fault | None:
     """Return the first row that cannot be used, or None."""
     return next(iter(faults(connection, 1)), None)
 
 
-def faults(connection: sqlite3.Connection, limit: int) -> list[Fault]:
+def faults(connection: Connection, limit: int) -> list[Fault]:
     """Return up to ``limit`` rows that cannot be used."""
     found: list[Fault] = []
     with as_stored(connection):
@@ -74,11 +80,14 @@ def faults(connection: sqlite3.Connection, limit: int) -> list[Fault]:
     return found
 
 
-def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
+def _all(connection: Connection) -> Iterator[Fault]:
     dimension = _dimension(connection)
 
     def case_vector(row: rules.Row) -> None:
         rules.unit_vector(row["vector"], dimension)
+
+    def field(row: rules.Row) -> None:
+        rules.field(row if isinstance(connection, sqlite3.Connection) else {**row, "value": ""})  # others encode the value
 
     checks: tuple[tuple[str, str, Check], ...] = (
         ("meta", "key", _meta),
@@ -91,28 +100,35 @@ def _all(connection: sqlite3.Connection) -> Iterator[Fault]:
         ("cases", "key", _case),
         ("case_text", "key", _case_text),
         ("case_vector", "key", case_vector),
-        ("field", "cases_key", rules.field),
+        ("field", "cases_key", field),
         ("recall", "key", _recall),
         ("outcome", "key", _outcome),
         ("addition", "key", _addition),
-        ("outcome_field", "outcome", rules.field),
-        ("addition_field", "addition", rules.field),
-        ("episode_field", "episode", rules.field),
+        ("outcome_field", "outcome", field),
+        ("addition_field", "addition", field),
+        ("episode_field", "episode", field),
         ("expired", "key", _expired),
         ("expired_vector", "key", case_vector),
-        ("expired_field", "expired", rules.field),
+        ("expired_field", "expired", field),
         ("change", "seq", _change),
         ("event", "key", _event),
     )
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+    there = _tables(connection)
     for table, key, check in checks:
-        if table in there:  # older versions have fewer tables
+        if table in there:
             yield from _rows(connection, table, key, check)
     yield from _unsettled(connection)
     yield from _unreferred(connection)
 
 
-def _rows(connection: sqlite3.Connection, table: str, key: str, check: Check) -> Iterator[Fault]:
+def _tables(connection: Connection) -> set[str]:
+    """Return the tables: a file may be of an older version and lack some, and only SQLite has one for its counters."""
+    if not isinstance(connection, sqlite3.Connection):
+        return set(re.findall(r"CREATE TABLE (\w+)", TABLES))
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+
+
+def _rows(connection: Connection, table: str, key: str, check: Check) -> Iterator[Fault]:
     cursor = connection.execute(f"SELECT * FROM {table}")
     names = [column[0] for column in cursor.description]
     place = names.index(key)
@@ -141,7 +157,7 @@ class _Upgraded(dict[str, Any]):
         return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0}.get(name)
 
 
-def _dimension(connection: sqlite3.Connection) -> int | None:
+def _dimension(connection: Connection) -> int | None:
     """Return the length of a vector, if the ledger has any."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
     if row is None:
@@ -281,21 +297,22 @@ def _event(row: rules.Row) -> None:
         raise InvalidInput("kind and payload must be texts")
 
 
-def _unsettled(connection: sqlite3.Connection) -> Iterator[Fault]:
+def _unsettled(connection: Connection) -> Iterator[Fault]:
     """Yield episodes whose status contradicts their outcomes."""
     rows = connection.execute(
-        """SELECT key, status, (SELECT count(*) FROM outcome WHERE outcome.episode = episode.key AND withdrawn_at IS NULL) AS n
-           FROM episode WHERE n <> (status = 'settled')"""
+        """SELECT key, status, n FROM (SELECT key, status, (SELECT count(*) FROM outcome
+             WHERE outcome.episode = episode.key AND withdrawn_at IS NULL) AS n FROM episode) AS counted
+           WHERE n <> CASE status WHEN 'settled' THEN 1 ELSE 0 END"""
     )
     for key, status, n in rows:
         yield Fault("episode", key, f"it is {status} and has {n} outcomes that stand")
 
 
-def _unreferred(connection: sqlite3.Connection) -> Iterator[Fault]:
+def _unreferred(connection: Connection) -> Iterator[Fault]:
     """Yield cases whose solution does not exist, and namespaces that have content but no name."""
     for (key,) in connection.execute("SELECT key FROM cases WHERE solution NOT IN (SELECT id FROM solution)"):
         yield Fault("cases", key, "its solution is not among the solutions")
     used = "SELECT namespace FROM cases UNION SELECT namespace FROM episode"
-    for (number,) in connection.execute(f"SELECT * FROM ({used}) WHERE namespace NOT IN (SELECT id FROM namespace)"):
+    for (number,) in connection.execute(f"SELECT * FROM ({used}) AS used WHERE namespace NOT IN (SELECT id FROM namespace)"):
         if is_namespace(number):  # otherwise the rows themselves are reported
             yield Fault("namespace", number, "it holds cases or episodes but has no name")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import uuid
 from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import SET_FACT
 
 EMBEDDER, _GENERATION = "embedder", "generation"  # names of facts in the table ``meta``
 _FACTS = f"""SELECT (SELECT value FROM meta WHERE key = '{EMBEDDER}'), (SELECT value FROM meta WHERE key = '{_GENERATION}')"""
@@ -46,7 +47,7 @@ class Belonging:
         create_file(Path(self.path))
         return _identity(self.path)
 
-    def opened(self, before: _Identity | None, connection: sqlite3.Connection) -> bool:
+    def opened(self, before: _Identity | None, connection: Connection) -> bool:
         """Remember the opened files; return False if the file was replaced meanwhile, so that it is unclear which is open."""
         if self.path is None or self._log is None:
             self._read_facts(connection)
@@ -56,11 +57,11 @@ class Belonging:
         self._remember(connection, _identity(self._log))
         return True
 
-    def opened_for_reading(self, connection: sqlite3.Connection) -> None:
+    def opened_for_reading(self, connection: Connection) -> None:
         """Remember a ledger that can only be read for now: once it can be written again, it must still be the same ledger."""
         self._remember(connection, None)
 
-    def _remember(self, connection: sqlite3.Connection, log: _Identity | None) -> None:
+    def _remember(self, connection: Connection, log: _Identity | None) -> None:
         """Remember the files; raise if they differ from those opened before, or if the ledger was replaced since."""
         assert self.path is not None
         file, known, generation = _identity(self.path), self._files, self._generation
@@ -93,12 +94,12 @@ class Belonging:
 
     # -- the folder's facts ------------------------------------------------------------------------------------------
 
-    def bind(self, connection: sqlite3.Connection, embedder: str) -> None:
+    def bind(self, connection: Connection, embedder: str) -> None:
         """Declare the embedder of the folder's vectors, and remember the generation, which changes if all is replaced."""
         self._read_facts(connection)
         self._embedder = (EMBEDDER, embedder)
 
-    def check_facts(self, connection: sqlite3.Connection, *, claims: bool = False) -> None:
+    def check_facts(self, connection: Connection, *, claims: bool = False) -> None:
         """Raise, inside a transaction that is about to write, if the folder was reindexed or restored since.
 
         ``claims``: the transaction writes vectors, so the embedder is recorded.
@@ -124,12 +125,12 @@ class Belonging:
         if claims:
             self.claim(connection)
 
-    def claim(self, connection: sqlite3.Connection) -> None:
+    def claim(self, connection: Connection) -> None:
         """Record the embedder in the transaction that writes the first vector: if two processes try, only one succeeds."""
         if self._unclaimed and self._embedder is not None:
-            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", self._embedder)
+            connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", self._embedder)
 
-    def _read_facts(self, connection: sqlite3.Connection) -> None:
+    def _read_facts(self, connection: Connection) -> None:
         _, self._generation = connection.execute(_FACTS).fetchone()
 
     def _refuse(self, error: StoreError) -> None:
@@ -149,9 +150,9 @@ def _name_of(noted: object) -> str:
         return str(noted)[:80]
 
 
-def begin_generation(connection: sqlite3.Connection) -> None:
+def begin_generation(connection: Connection) -> None:
     """Tell every process that has this ledger open that all its content is about to be replaced."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_GENERATION, uuid.uuid4().hex))
+    connection.execute(SET_FACT, (_GENERATION, uuid.uuid4().hex))
 
 
 def _identity(path: str) -> _Identity:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -15,10 +14,11 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.ledger import running, set_aside
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
     KEYS,
+    SET_VECTOR,
     fetched,
     fetched_for,
     pack_floats,
@@ -32,18 +32,20 @@ from cascade_memory.ledger.rows import (
 HEAD_CHARS = 240
 _CHARACTERS = 8_000_000  # greatest total length of the solutions read at once
 _SOLUTION, _KEY = 3, 11  # positions in _COLUMNS
+_SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+  solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
   JOIN namespace ON namespace.id = cases.namespace LEFT JOIN episode ON episode.key = cases.episode"""
 
 
-def note(connection: sqlite3.Connection, namespace: int, kind: str, ref: int, case_id: str | None = None) -> None:
+def note(connection: Connection, namespace: int, kind: str, ref: int, case_id: str | None = None) -> None:
     """Append a line to the log of changes."""
     connection.execute("INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)", (namespace, kind, ref, case_id))
 
 
-def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> int:
+def solution_id(connection: Connection, namespace: int, digest: str) -> int:
     """Return the id of a distinct solution; create it if necessary."""
     new = "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
     known = "SELECT id FROM solution WHERE namespace = ? AND digest = ?"
@@ -52,7 +54,7 @@ def solution_id(connection: sqlite3.Connection, namespace: int, digest: str) -> 
 
 
 def insert(
-    connection: sqlite3.Connection,
+    connection: Connection,
     case: NewCase,
     packed: tuple[str | None, str | None] | None = None,
     episode: int | None = None,
@@ -63,19 +65,20 @@ def insert(
     """
     run = running.now(connection)
     known = connection.execute(
-        """UPDATE cases SET copies = copies + 1, verified_at = ?, verified_run = max(verified_run, ?)
+        """UPDATE cases SET copies = copies + 1, verified_at = ?,
+             verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END
            WHERE namespace = ? AND pair = ? RETURNING key, id""",
-        (case.created_at or time.time(), run, case.namespace, case.pair_key),
+        (case.created_at or time.time(), run, run, case.namespace, case.pair_key),
     ).fetchone()
     kind, text = packed or pack_solution(case.solution)
     if known is not None:
         _note_addition(connection, int(known[0]), case, text)
         return int(known[0]), str(known[1]), False
     set_aside.displace(connection, case.namespace, case.pair_key, case.id)
-    key = connection.execute(
+    (key,) = connection.execute(
         """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
              verified_run)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
         (
             case.id,
             case.namespace,
@@ -90,8 +93,7 @@ def insert(
             case.created_at,
             run,
         ),
-    ).lastrowid
-    assert key is not None
+    ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
     _note_addition(connection, key, case, text)
     note(connection, case.namespace, CASE_ADDED, key)
@@ -99,7 +101,7 @@ def insert(
 
 
 def insert_rest(
-    connection: sqlite3.Connection,
+    connection: Connection,
     namespace: int,
     key: int,
     packed: tuple[str | None, str | None],
@@ -107,12 +109,12 @@ def insert_rest(
     metadata: Mapping[str, Any],
 ) -> None:
     """Store the other rows of a case: text, vector and fields. Orphaned rows with the same key are replaced."""
-    connection.execute("INSERT OR REPLACE INTO case_text VALUES (?, ?, ?, ?)", (key, *packed, pack_metadata(metadata)))
-    connection.execute("INSERT OR REPLACE INTO case_vector VALUES (?, ?)", (key, vector))
+    connection.execute(_SET_TEXT, (key, *packed, pack_metadata(metadata)))
+    connection.execute(SET_VECTOR.format("case_vector"), (key, vector))
     keep_fields(connection, CASES, namespace, key, metadata)
 
 
-def _note_addition(connection: sqlite3.Connection, key: int, case: NewCase, text: str | None) -> None:
+def _note_addition(connection: Connection, key: int, case: NewCase, text: str | None) -> None:
     """Record who added a case by hand; for a case from an episode, the outcome records this."""
     if case.episode_id is not None:
         return
@@ -124,7 +126,7 @@ def _note_addition(connection: sqlite3.Connection, key: int, case: NewCase, text
 
 
 def insert_addition(
-    connection: sqlite3.Connection,
+    connection: Connection,
     namespace: int,
     key: int,
     *,
@@ -134,15 +136,14 @@ def insert_addition(
     solution: str | None,
 ) -> None:
     """Record that a case was added by hand; ``solution`` is given if it is worded differently from the stored one."""
-    addition = connection.execute(
-        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
+    (addition,) = connection.execute(
+        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
         (namespace, key, source, at, pack_metadata(metadata), solution),
-    ).lastrowid
-    assert addition is not None
+    ).fetchone()
     keep_fields(connection, ADDITIONS, namespace, addition, metadata)
 
 
-def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -> None:
+def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
     """Delete a case, its text, its vector and its fields. ``kind`` is what the log says about the deletion."""
     row = connection.execute("SELECT namespace, solution, id FROM cases WHERE key = ?", (key,)).fetchone()
     if row is None:
@@ -159,7 +160,7 @@ def delete(connection: sqlite3.Connection, key: int, kind: str = CASE_REMOVED) -
     note(connection, namespace, kind, key, case_id)
 
 
-def delete_expired(connection: sqlite3.Connection, key: int) -> int:
+def delete_expired(connection: Connection, key: int) -> int:
     """Delete a case if it has expired; return how many were deleted. It is logged, since statistics may still include it."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     gone = set_aside.remove(connection, [key])
@@ -168,10 +169,10 @@ def delete_expired(connection: sqlite3.Connection, key: int) -> int:
     return len(gone)
 
 
-class SQLiteCases:
+class SQLCases:
     """Adds and evicts cases, and reads them completely."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def add(self, new: Sequence[NewCase]) -> list[str]:

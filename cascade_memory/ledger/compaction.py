@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Column
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import pack_floats, pack_ints, unpack_floats, unpack_ints
 
 NUMBERS = len(Column)
@@ -18,13 +18,13 @@ _OTHERS = "id, episode, namespace, query, kind, k, at, policy, policy_version, e
 _NONE = np.zeros(0, np.int64)
 
 
-def compacted_until(connection: sqlite3.Connection, namespace: int) -> int:
+def compacted_until(connection: Connection, namespace: int) -> int:
     """Return the key of the last outcome in a namespace whose recalls were compacted."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (COMPACTED.format(namespace),)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
+def shrink(connection: Connection, episodes: Iterable[int]) -> None:
     """Keep only the shown candidates of these episodes' recalls, and delete the episodes' vectors."""
     for episode in episodes:
         connection.execute("DELETE FROM episode_vector WHERE key = ?", (episode,))
@@ -38,8 +38,8 @@ def shrink(connection: sqlite3.Connection, episodes: Iterable[int]) -> None:
         connection.executemany("DELETE FROM recall WHERE key = ?", [(row[0],) for row in rows])
         connection.executemany(
             f"""INSERT INTO recall (key, candidates, groups, chosen, numbers, agreement, shown, {_OTHERS}, features, context)
-                VALUES ({",".join("?" * (7 + _OTHERS.count(",") + 1))}, x'', x'')""",
-            [(row[0], *_only(row, unpack_ints(row[3]) if row[6] else _NONE), *row[6:]) for row in rows],
+                VALUES ({",".join("?" * (7 + _OTHERS.count(",") + 1))}, ?, ?)""",
+            [(row[0], *_only(row, unpack_ints(row[3]) if row[6] else _NONE), *row[6:], b"", b"") for row in rows],
         )
 
 
@@ -51,7 +51,7 @@ class Offering(NamedTuple):
     last: int
 
 
-def offering(connection: sqlite3.Connection, namespace: int, keys: Sequence[int], after: int, limit: int) -> Offering:
+def offering(connection: Connection, namespace: int, keys: Sequence[int], after: int, limit: int) -> Offering:
     """Search the next recalls of a namespace for those that had one of these cases among their candidates."""
     gone = np.array(sorted(keys), np.int64)
     rows = connection.execute(
@@ -61,7 +61,7 @@ def offering(connection: sqlite3.Connection, namespace: int, keys: Sequence[int]
     return Offering(hit, len(rows), rows[-1][0] if rows else after)
 
 
-def take_out(connection: sqlite3.Connection, recalls: Sequence[int], keys: Sequence[int]) -> None:
+def take_out(connection: Connection, recalls: Sequence[int], keys: Sequence[int]) -> None:
     """Remove cases that are being forgotten from the logged candidates of these recalls.
 
     A recall that loses a candidate is marked as ``forgot``: the remaining propensities no longer describe the original choice,

@@ -191,6 +191,16 @@ class Connections:
         except FAILURES as error:
             explain(error, self.path)
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Generator[sqlite3.Connection, None, None]:
+        """Yield a connection all of whose statements see one consistent state."""
+        with self.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
+
     def _reader(self, path: Path) -> sqlite3.Connection:
         with self._joining:
             with contextlib.suppress(IndexError):

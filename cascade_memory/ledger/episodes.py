@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +11,14 @@ from cascade_memory.domain.records import CLOSED
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
 
 # What the host recorded itself takes precedence over an agent's report.
+_SET_ATTEMPT = """INSERT INTO attempt VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
+  solution_kind = excluded.solution_kind, solution = excluded.solution, at = excluded.at"""
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
   episode.closed_at, outcome.value, episode.source, coalesce(attempt.solution_kind, outcome.solution_kind),
   coalesce(attempt.solution, outcome.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),
@@ -28,10 +29,10 @@ _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, epis
   LEFT JOIN attempt ON attempt.episode = episode.key"""
 
 
-class SQLiteEpisodes:
+class SQLEpisodes:
     """Reads episodes, records how their runs ended, and closes those that nobody will judge."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def one(self, episode_id: str) -> Episode | None:
@@ -67,9 +68,7 @@ class SQLiteEpisodes:
             ).fetchone()
             if row is not None:
                 kind, text = pack_solution(solution)
-                connection.execute(
-                    "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?)", (row[0], status, kind, text, time.time())
-                )
+                connection.execute(_SET_ATTEMPT, (row[0], status, kind, text, time.time()))
             return row is not None
 
     def close(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:
@@ -100,13 +99,13 @@ class SQLiteEpisodes:
             check_room(connection, namespace, 1, size)
 
 
-def read_episode(connection: sqlite3.Connection, episode_id: str) -> Episode | None:
+def read_episode(connection: Connection, episode_id: str) -> Episode | None:
     """Return one episode."""
     rows = fetched(connection, f"{_SELECT} WHERE episode.id = ?", (episode_id,))
     return _episode(connection, rows[0]) if rows else None
 
 
-def _episode(connection: sqlite3.Connection, row: Sequence[Any]) -> Episode:
+def _episode(connection: Connection, row: Sequence[Any]) -> Episode:
     shown = shown_cases(connection, row[0])
     ids = [
         found[0]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import CASE_ADDED, EXPIRED, Expiring
 from cascade_memory.ledger import cases, running, set_aside
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import solution_of
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time in which an expired case can be brought back (its ttl if that is shorter)
@@ -19,10 +18,10 @@ _LOOK_AGAIN = 3600.0  # running time is recorded at least this often, in seconds
 _REST = ("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at")
 
 
-class SQLiteExpiry:
+class SQLExpiry:
     """Expires cases, and brings them back. Expired cases are stored in separate tables."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def expire(self, namespace: int, ttl: float | None) -> Expiring:
@@ -94,7 +93,7 @@ class SQLiteExpiry:
             return [row[1] for row in back]
 
 
-def _set_aside(connection: sqlite3.Connection, key: int, at: float, until: float) -> None:
+def _set_aside(connection: Connection, key: int, at: float, until: float) -> None:
     row = connection.execute(
         f"""SELECT cases.id, cases.namespace, query, pair, copies, solution_kind, case_text.solution, metadata, digest,
               {", ".join(f"cases.{name}" for name in _REST)}
@@ -116,7 +115,7 @@ def _set_aside(connection: sqlite3.Connection, key: int, at: float, until: float
 
 
 def _bring_back(
-    connection: sqlite3.Connection,
+    connection: Connection,
     key: int,
     namespace: int,
     known: tuple[str, str, str, int],
@@ -127,12 +126,11 @@ def _bring_back(
     rest["episode"] = None if still is None else still[0]
     rest["verified_at"] = verified[0]
     solution = cases.solution_id(connection, namespace, str(rest["digest"]))
-    new = connection.execute(
+    (new,) = connection.execute(
         f"""INSERT INTO cases (id, query, pair, copies, namespace, solution, verified_run, {", ".join(_REST)})
-            VALUES (?, ?, ?, ?, ?, ?, ?, {", ".join("?" * len(_REST))})""",
+            VALUES (?, ?, ?, ?, ?, ?, ?, {", ".join("?" * len(_REST))}) RETURNING key""",
         (*known, namespace, solution, verified[1], *(rest[name] for name in _REST)),
-    ).lastrowid
-    assert new is not None
+    ).fetchone()
     connection.execute("INSERT INTO case_text VALUES (?, ?, ?, ?)", (new, rest["kind"], rest["text"], rest["metadata"]))
     connection.execute("INSERT INTO case_vector SELECT ?, vector FROM expired_vector WHERE key = ?", (new, key))
     connection.execute("INSERT INTO field SELECT namespace, name, value, ? FROM expired_field WHERE expired = ?", (new, key))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
 from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.database import Connection
 
 Where: TypeAlias = "Mapping[str, Any]"
 _COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -37,6 +37,18 @@ def encode_value(value: object) -> str | int | float | bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldValue:
+    """A metadata value in a field table; each database stores it in its own way."""
+
+    value: str | int | float | bytes
+
+    def __conform__(self, protocol: object) -> str | int | float | bytes:
+        """Return the value as SQLite stores it; SQLite asks for this."""
+        del protocol
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
 class Filtered:
     """What is filtered: the table of its metadata, the column there that refers to it, and a query for all its keys."""
 
@@ -57,16 +69,15 @@ ADDITIONS = Filtered("addition_field", "addition", "SELECT key FROM addition WHE
 EPISODES = Filtered("episode_field", "episode", "SELECT DISTINCT episode AS key FROM episode_field WHERE namespace = ?")
 
 
-def keep_fields(connection: sqlite3.Connection, of: Filtered, namespace: int, ref: int, metadata: Mapping[str, Any]) -> None:
+def keep_fields(connection: Connection, of: Filtered, namespace: int, ref: int, metadata: Mapping[str, Any]) -> None:
     """Store metadata a second time, one row per value, so that filters can find it."""
     for name, value in metadata.items():
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
-            connection.execute(
-                f"INSERT OR IGNORE INTO {of.fields} VALUES (?, ?, ?, ?)", (namespace, name, encode_value(one), ref)
-            )
+            values = (namespace, name, FieldValue(encode_value(one)), ref)
+            connection.execute(f"INSERT INTO {of.fields} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
 
 
-def kept_fields(connection: sqlite3.Connection, of: Filtered, ref: int) -> dict[str, Any]:
+def kept_fields(connection: Connection, of: Filtered, ref: int) -> dict[str, Any]:
     """Rebuild metadata from its rows: the order of several values is lost, and a list of one value becomes that value."""
     fields: dict[str, list[Any]] = {}
     for name, value in connection.execute(f"SELECT name, value FROM {of.fields} WHERE {of.ref} = ?", (ref,)):
@@ -81,12 +92,12 @@ def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[
     that lack the key.
 
     >>> compile_where({"steps": {"$lte": 5}}, 1)[1]
-    [1, 'steps', 5]
+    [1, 'steps', FieldValue(value=5)]
     """
     condition, values = _condition(where, namespace, 0, "key", of)
     first = _first_field(where)
     if first is None:
-        return f"SELECT key FROM ({of.every}) WHERE {condition} ORDER BY key", [namespace, *values]
+        return f"SELECT key FROM ({of.every}) AS every WHERE {condition} ORDER BY key", [namespace, *values]
     # Begin with the rows of one field, which are stored together in the order of their keys, and check the rest for each row.
     name, operator, operand = first
     sql, some = _operation(operator, operand)
@@ -165,18 +176,18 @@ def _on_field(name: str, wanted: object, namespace: int, column: str, of: Filter
 
 def _operation(operator: object, operand: object) -> tuple[str, list[Any]]:
     if operator in ("$eq", "$ne"):
-        return "value = ?", [encode_value(operand)]
+        return "value = ?", [FieldValue(encode_value(operand))]
     if operator in ("$in", "$nin"):
         if not isinstance(operand, (list, tuple)) or not operand:
             raise InvalidInput(f"{operator} takes a non-empty list")
         if len(cast("Sequence[object]", operand)) > _MAX_OPTIONS:
             raise InvalidInput(f"{operator} takes at most {_MAX_OPTIONS:,} values")
-        options = [encode_value(one) for one in cast("Sequence[object]", operand)]
+        options = [FieldValue(encode_value(one)) for one in cast("Sequence[object]", operand)]
         return f"value IN ({','.join('?' * len(options))})", options
     if operator in _COMPARE:
         if isinstance(operand, bool) or not isinstance(operand, (str, int, float)):
             raise InvalidInput(f"{operator} compares with a number or a string, not with {operand!r}")
         operand = encode_value(operand)
         kinds = "('text')" if isinstance(operand, str) else "('integer', 'real')"
-        return f"value {_COMPARE[str(operator)]} ? AND typeof(value) IN {kinds}", [operand]
+        return f"value {_COMPARE[str(operator)]} ? AND typeof(value) IN {kinds}", [FieldValue(operand)]
     raise InvalidInput(f"where has the unknown operator {operator!r}; use $eq $ne $gt $gte $lt $lte $in $nin")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from cascade_memory.domain.records import FORGOTTEN, PURGED
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import offering, take_out
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
 from cascade_memory.ledger.recalls import count_use
 from cascade_memory.ledger.verifications import reconsider, verified_by
@@ -19,7 +18,7 @@ _AT_ONCE = 2_000  # recalls examined at a time
 _PART = 50  # recalls changed per transaction
 _FREE = 0.001  # seconds of pause, so that others can write
 
-Naming = Callable[[sqlite3.Connection], "Named"]
+Naming = Callable[[Connection], "Named"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class Named:
     additions: frozenset[int] = frozenset()
 
 
-def by_ids(connection: sqlite3.Connection, keys: Sequence[int]) -> Named:
+def by_ids(connection: Connection, keys: Sequence[int]) -> Named:
     """Name cases, and every episode that ever ended in one of them: these episodes have the same query text."""
     episodes = {
         episode for key in keys for (episode,) in connection.execute("SELECT episode FROM outcome WHERE cases_key = ?", (key,))
@@ -40,7 +39,7 @@ def by_ids(connection: sqlite3.Connection, keys: Sequence[int]) -> Named:
     return Named(cases=frozenset(keys), episodes=frozenset(episodes))
 
 
-def by_where(connection: sqlite3.Connection, namespace: int, where: object) -> Named:
+def by_where(connection: Connection, namespace: int, where: object) -> Named:
     """Name everything with matching metadata: episodes, open or not, and additions by hand."""
 
     def matching(of: Filtered) -> frozenset[int]:
@@ -57,18 +56,18 @@ def by_where(connection: sqlite3.Connection, namespace: int, where: object) -> N
     )
 
 
-def by_episode(connection: sqlite3.Connection, episode_id: str) -> Named:
+def by_episode(connection: Connection, episode_id: str) -> Named:
     """Name an episode."""
     rows = connection.execute("SELECT key FROM episode WHERE id = ?", (episode_id,)).fetchall()
     return Named(episodes=frozenset(key for (key,) in rows))
 
 
-def cases_to_delete(connection: sqlite3.Connection, named: Named) -> set[int]:
+def cases_to_delete(connection: Connection, named: Named) -> set[int]:
     """Return the keys of the named cases, and of those that will have no verification left (evicted ones included)."""
     return set(named.cases) | {key for key in _touched(connection, named) if _is_unverified(connection, key, named)}
 
 
-def _touched(connection: sqlite3.Connection, named: Named) -> set[int]:
+def _touched(connection: Connection, named: Named) -> set[int]:
     retained = "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL"
     touched = {key for episode in named.episodes for (key,) in connection.execute(retained, (episode,))}
     added = "SELECT cases_key FROM addition WHERE key = ?"
@@ -76,14 +75,14 @@ def _touched(connection: sqlite3.Connection, named: Named) -> set[int]:
     return touched | named.matching
 
 
-def _is_unverified(connection: sqlite3.Connection, key: int, named: Named) -> bool:
+def _is_unverified(connection: Connection, key: int, named: Named) -> bool:
     if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:
         return True
     episodes, additions = verified_by(connection, key)
     return episodes <= named.episodes and additions <= named.additions
 
 
-def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
+def forget(connection: Connection, named: Named) -> dict[str, int]:
     """Delete what is named, and the cases that no other source verifies. Logged candidates are not changed here."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     touched = _touched(connection, named)
@@ -103,7 +102,7 @@ def forget(connection: sqlite3.Connection, named: Named) -> dict[str, int]:
     return gone
 
 
-def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str, int]) -> None:
+def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -> None:
     """Delete an episode with everything that belongs to it, and subtract it from the counts. Its case is not touched."""
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
     current = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
@@ -119,10 +118,10 @@ def forget_episode(connection: sqlite3.Connection, episode: int, gone: dict[str,
     cases.note(connection, namespace, FORGOTTEN, episode)
 
 
-class SQLiteForgetting:
+class SQLForgetting:
     """Deletes data on request. Others can write while it searches the logged recalls."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:

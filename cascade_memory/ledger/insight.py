@@ -10,25 +10,26 @@ import numpy as np
 
 from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.ledger.compaction import NUMBERS, compacted_until
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.lessons import FEEDBACK_COLUMNS, feedback, opinion
 from cascade_memory.ledger.rows import unpack_floats
 from cascade_memory.ports.judged import Judged
 
 _LESSON = FEEDBACK_COLUMNS.count(",") + 1
 _FIRST = "(SELECT min(key) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall')"
+_SHOWN = "max(CASE WHEN shown = 1 AND length(chosen) > 0 THEN 1 ELSE 0 END)"
 _SELECT = f"""SELECT {FEEDBACK_COLUMNS}, outcome.value, episode.arm, episode.holdout,
     (SELECT count(*) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall'),
-    (SELECT max(shown AND length(chosen) > 0) FROM recall AS one WHERE one.episode = episode.key),
+    (SELECT {_SHOWN} FROM recall AS one WHERE one.episode = episode.key),
     recall.k, forgot, encoder, outcome.namespace, outcome.key, baseline, shadow, shadow_numbers
   FROM outcome JOIN episode ON episode.key = outcome.episode JOIN recall ON recall.key = {_FIRST}
   WHERE withdrawn_at IS NULL AND outcome.source <> 'agent' AND (?1 IS NULL OR outcome.namespace = ?1) ORDER BY outcome.key"""
 
 
-class SQLiteInsight:
+class SQLInsight:
     """Reads only."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def counts(self, namespace: int | None) -> dict[str, float]:
@@ -65,7 +66,7 @@ class SQLiteInsight:
         """Return (value, whether a case was shown) for every current outcome, oldest first."""
         with self._connections.read() as connection:
             rows = connection.execute(
-                """SELECT outcome.value, (SELECT coalesce(max(shown AND length(chosen) > 0), 0) FROM recall
+                f"""SELECT outcome.value, (SELECT coalesce({_SHOWN}, 0) FROM recall
                                           WHERE recall.episode = outcome.episode)
                    FROM outcome WHERE withdrawn_at IS NULL AND (?1 IS NULL OR namespace = ?1) ORDER BY key""",
                 (namespace,),

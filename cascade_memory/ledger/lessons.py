@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 from cascade_memory.domain.likeness import ADAPTED, Words, likeness
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
-from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.rows import float_arrays, int_arrays, pack_floats, unpack_floats, unpack_ints, usable
+from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.rows import SET_FACT, float_arrays, int_arrays, pack_floats, unpack_floats, unpack_ints, usable
 from cascade_memory.ports.policy import Feedback, Slate
 
 # The vector of a recall's query, if that is also its episode's query.
@@ -27,10 +26,10 @@ _TEXTS = "CAST(cases.head AS BLOB), CAST(substr(cases.query, 1, 2000) AS BLOB)"
 _OPINION = 2  # columns of shadow_numbers before the features
 
 
-class SQLiteLessons:
+class SQLLessons:
     """Returns outcomes that are learned from, with the recalls that share their credit."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
@@ -80,7 +79,8 @@ class SQLiteLessons:
             last, values = _last(namespace, limit)
             rows = connection.execute(
                 f"""SELECT candidates, numbers, agreement FROM recall
-                    WHERE episode IN (SELECT episode FROM ({last})) AND agreement IS NOT NULL AND length(numbers) > 0""",
+                    WHERE episode IN (SELECT episode FROM ({last}) AS last)
+                      AND agreement IS NOT NULL AND length(numbers) > 0""",
                 values,
             )
             return usable(rows, _vote)
@@ -102,11 +102,11 @@ class SQLiteLessons:
             ).fetchall()
             # An episode whose outcome was replaced has a later outcome, and is compacted with that one.
             shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (COMPACTED.format(namespace), str(outcomes[-1][0])))
+            connection.execute(SET_FACT, (COMPACTED.format(namespace), str(outcomes[-1][0])))
             return len(outcomes)
 
 
-def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None) -> list[Feedback]:
+def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> list[Feedback]:
     """Return one entry per recall of the episode; its recalls share the credit.
 
     With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
@@ -135,9 +135,7 @@ def _of_outcome(connection: sqlite3.Connection, outcome: int, shadow: str | None
     ]
 
 
-def _descent(
-    connection: sqlite3.Connection, retained: Sequence[Any], lesson: Feedback, candidates: bytes
-) -> tuple[int, int] | None:
+def _descent(connection: Connection, retained: Sequence[Any], lesson: Feedback, candidates: bytes) -> tuple[int, int] | None:
     """Find the shown solution from which a retained one was made: the one most like it, if that is like enough."""
     if not lesson.shown or not len(lesson.chosen):
         return None
@@ -209,7 +207,7 @@ def _vote(row: tuple[bytes, bytes, bytes]) -> tuple[NDArray[np.int64], NDArray[n
     return keys, similarity, agreed
 
 
-def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
+def _boundary(connection: Connection, namespace: int, keep: int) -> int:
     """Return the key of the last outcome that is older than the last ``keep`` outcomes and than all that are learned from."""
     last = connection.execute(
         "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
@@ -218,5 +216,5 @@ def _boundary(connection: sqlite3.Connection, namespace: int, keep: int) -> int:
     if last is None:
         return 0
     learned = "SELECT key FROM outcome WHERE namespace = ? AND learns = 1 AND withdrawn_at IS NULL ORDER BY key DESC LIMIT ?"
-    (first,) = connection.execute(f"SELECT min(key) FROM ({learned})", (namespace, keep)).fetchone()
+    (first,) = connection.execute(f"SELECT min(key) FROM ({learned}) AS learned", (namespace, keep)).fetchone()
     return int(last[0]) if first is None else min(int(last[0]), int(first) - 1)

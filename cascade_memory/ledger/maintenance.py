@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.mending import cured, summary
-from cascade_memory.ledger.rows import pack_floats
+from cascade_memory.ledger.rows import SET_FACT, pack_floats
 
 _TIMES = (
     ("cases", "created_at"),
@@ -57,16 +57,11 @@ _PLACES = (("cases", "case_vector"), ("episode", "episode_vector"), ("expired", 
 _TEXTS = " UNION ".join(f"SELECT query FROM {table} JOIN {target} USING (key)" for table, target in _PLACES)
 
 
-class SQLiteMaintenance:
-    """The checks and repairs of the doctor."""
+class SQLMaintenance:
+    """The checks and repairs that every database needs."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Database) -> None:
         self._connections = connections
-
-    def integrity(self) -> str:
-        """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
-        with self._connections.read() as connection:
-            return str(connection.execute("PRAGMA quick_check").fetchone()[0])
 
     def orphans(self) -> dict[str, int]:
         """Return the number of orphaned rows by table."""
@@ -94,7 +89,7 @@ class SQLiteMaintenance:
         if its query, its solution or its id is lost.
         """
         with self._connections.write(durable=True) as connection:
-            connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
+            _defer(connection)
             done: Counter[str] = Counter()
             last: list[Fault] = []
             for _ in range(_ROUNDS):
@@ -149,15 +144,30 @@ class SQLiteMaintenance:
             for table, target in _PLACES:
                 for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():
                     connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (EMBEDDER, embedder))
+            connection.execute(SET_FACT, (EMBEDDER, embedder))
             connection.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
             begin_generation(connection)
             return int(connection.execute("SELECT count(*) FROM cases").fetchone()[0])
 
 
-def _remove_orphans(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA defer_foreign_keys = ON")  # until the end of this transaction
+class SQLiteMaintenance(SQLMaintenance):
+    """The checks and repairs of a file, which may be damaged or edited."""
+
+    def integrity(self) -> str:
+        """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
+        with self._connections.read() as connection:
+            return str(connection.execute("PRAGMA quick_check").fetchone()[0])
+
+
+def _remove_orphans(connection: Connection) -> None:
+    _defer(connection)
     for (key,) in connection.execute(f"SELECT key FROM cases WHERE {_ORPHANS['cases']}").fetchall():
         cases.delete(connection, key)  # this is logged, since the case may be in an index
     for table in (*_WHOLE, *(table for table in _ORPHANS if table not in _WHOLE)):
         connection.execute(f"DELETE FROM {table} WHERE {_ORPHANS[table]}")
+
+
+def _defer(connection: Connection) -> None:
+    """Check references at the end of this transaction only."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA defer_foreign_keys = ON")

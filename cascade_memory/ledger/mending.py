@@ -18,10 +18,12 @@ from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.rows import pack_floats, solution_of
 
+_SET_NAMESPACE = "INSERT INTO namespace (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
 
 _PLAIN = {
@@ -48,7 +50,7 @@ def summary(done: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in sorted(done.items()) if what != "left")
 
 
-def cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
+def cured(connection: Connection, fault: Fault, embed: Embed) -> str:
     """Repair one row, or remove it; return what was done."""
     table, key = fault.table, fault.key
     if table in _PLAIN:
@@ -63,7 +65,7 @@ def cured(connection: sqlite3.Connection, fault: Fault, embed: Embed) -> str:
         return "left"
 
 
-def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _case(connection: Connection, key: Any, embed: Embed) -> str:
     """Rebuild a case from its query and its solution; remove it if either is lost."""
     try:
         with as_stored(connection):
@@ -92,7 +94,7 @@ def _case(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     return "cases mended"
 
 
-def _row(connection: sqlite3.Connection, query: str, key: Any) -> dict[str, Any]:
+def _row(connection: Connection, query: str, key: Any) -> dict[str, Any]:
     cursor = connection.execute(query, (key,))
     found = cursor.fetchone()
     if found is None:
@@ -100,7 +102,7 @@ def _row(connection: sqlite3.Connection, query: str, key: Any) -> dict[str, Any]
     return dict(zip([column[0] for column in cursor.description], found, strict=True))
 
 
-def _belonging(connection: sqlite3.Connection, key: int, row: Mapping[str, Any]) -> tuple[int, int]:
+def _belonging(connection: Connection, key: int, row: Mapping[str, Any]) -> tuple[int, int]:
     """Return the namespace of a case, as logged, and the id of its solution; a new id if the old one is lost."""
     namespace, solution = row["namespace"], row["solution"]
     if connection.execute("SELECT 1 FROM namespace WHERE id IS ?", (namespace,)).fetchone() is None:
@@ -135,7 +137,7 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
     return fixed
 
 
-def _vector(connection: sqlite3.Connection, stored: Any, query: str, embed: Embed) -> NDArray[np.float32]:
+def _vector(connection: Connection, stored: Any, query: str, embed: Embed) -> NDArray[np.float32]:
     note = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
     dimension = None if note is None else embedder_of(note[0])[1]
     try:
@@ -144,7 +146,7 @@ def _vector(connection: sqlite3.Connection, stored: Any, query: str, embed: Embe
         return rules.unit_vector(pack_floats(embed([query])[0]), dimension)
 
 
-def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: Any) -> None:
+def _metadata(connection: Connection, namespace: int, key: int, text: Any) -> None:
     """Rebuild the rows of a case's metadata from its text; remove them if the text cannot be read."""
     try:
         metadata = rules.metadata_of(text)
@@ -155,7 +157,7 @@ def _metadata(connection: sqlite3.Connection, namespace: int, key: int, text: An
     keep_fields(connection, CASES, namespace, key, metadata)
 
 
-def _episode(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _episode(connection: Connection, key: Any, embed: Embed) -> str:
     """Set an episode's status to what its outcomes say; remove an unreadable episode, but keep its case."""
     del embed
     query = "SELECT key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL ORDER BY key DESC"
@@ -201,49 +203,49 @@ def _is_valid(rule: Callable[..., object], *values: Any) -> bool:
     return True
 
 
-def _outcome(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _outcome(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
     connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
     connection.execute("DELETE FROM outcome WHERE key IS ?", (key,))
     return "outcomes removed"
 
 
-def _expired(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _expired(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
     with as_stored(connection):
         set_aside.remove(connection, [key])
     return "expired cases removed"
 
 
-def _field(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _field(connection: Connection, key: Any, embed: Embed) -> str:
     if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is not None:
         return _case(connection, key, embed)
     connection.execute("DELETE FROM field WHERE cases_key IS ?", (key,))
     return "field removed"
 
 
-def _solution(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _solution(connection: Connection, key: Any, embed: Embed) -> str:
     """Give a solution a new, unique digest: which cases share the solution stays known."""
     del embed
     whose = connection.execute("SELECT namespace FROM cases WHERE solution = ? LIMIT 1", (key,)).fetchone()
     if whose is None:
         connection.execute("DELETE FROM solution WHERE id = ?", (key,))
         return "solutions removed"
-    new_digest = "UPDATE solution SET digest = lower(hex(randomblob(16))), namespace = ? WHERE id = ?"
-    connection.execute(new_digest, (whose[0], key))
+    new_digest = "UPDATE solution SET digest = ?, namespace = ? WHERE id = ?"
+    connection.execute(new_digest, (uuid.uuid4().hex, whose[0], key))
     return "solutions mended"
 
 
-def _namespace(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _namespace(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
     if not is_namespace(key):  # the rows that refer to it are faulty and are handled themselves
         connection.execute("DELETE FROM namespace WHERE id IS ?", (key,))
         return "namespaces removed"
-    connection.execute("INSERT OR REPLACE INTO namespace (id, name) VALUES (?, ?)", (key, f"recovered-{key}"))
+    connection.execute(_SET_NAMESPACE, (key, f"recovered-{key}"))
     return "namespaces renamed"
 
 
-def _meta(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _meta(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
     if key == "embedder":
         return "left"
@@ -251,9 +253,10 @@ def _meta(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
     return "meta removed"
 
 
-def _sequence(connection: sqlite3.Connection, key: Any, embed: Embed) -> str:
+def _sequence(connection: Connection, key: Any, embed: Embed) -> str:
     """Let the next row of a table get the key after the last one."""
     del embed
+    assert isinstance(connection, sqlite3.Connection)  # only SQLite has this table
     if key in sequences.KEYS:
         sequences.follow_last(connection, key)
     else:
@@ -266,7 +269,7 @@ def _raw(key: Any) -> Any:
     return key.raw if isinstance(key, Undecodable) else key.encode() if isinstance(key, str) else key
 
 
-_CURES: dict[str, Callable[[sqlite3.Connection, Any, Embed], str]] = {
+_CURES: dict[str, Callable[[Connection, Any, Embed], str]] = {
     "meta": _meta,
     "sqlite_sequence": _sequence,
     "namespace": _namespace,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, 
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
 from cascade_memory.ledger.recalls import count_use
@@ -37,7 +36,7 @@ _NONE = np.zeros(0, np.float32)
 class Settling:
     """The methods of the ledger that record outcomes."""
 
-    connections: Connections
+    connections: Database
 
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
         """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
@@ -45,7 +44,7 @@ class Settling:
             row = connection.execute(
                 """SELECT episode.key, episode.namespace, query, episode_vector.vector,
                      coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
-                     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words
+                     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1
                    FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
                    LEFT JOIN attempt ON attempt.episode = episode.key
                    LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
@@ -94,10 +93,10 @@ class Settling:
                     connection, case, packed if case.solution is new.solution else None, episode
                 )
             by_agent = new.source not in TRUSTED_SOURCES
-            outcome = connection.execute(
+            (outcome,) = connection.execute(
                 """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
                      metadata, agents_words, unkept)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
                 (
                     episode,
                     new.namespace,
@@ -112,8 +111,7 @@ class Settling:
                     int((by_agent or new.agents_words) and text is not None),
                     new.unkept,
                 ),
-            ).lastrowid
-            assert outcome is not None
+            ).fetchone()
             keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
             for recall, labels in new.agreement.items():
                 # A candidate may have been forgotten since the labels were made: such labels are dropped.
@@ -132,7 +130,7 @@ class Settling:
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
-def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
+def _check_confirmed(connection: Connection, new: Settlement) -> None:
     """Refuse to confirm a report that is no longer stored."""
     if new.confirms is None:
         return
@@ -141,7 +139,7 @@ def _check_confirmed(connection: sqlite3.Connection, new: Settlement) -> None:
         raise ContentChanged.of(new.episode_id, new.confirms)
 
 
-def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> int | None:
+def _reported(connection: Connection, new: Settlement, episode: int) -> int | None:
     """Return the size of an agent's report if it waits for confirmation; None if it does not.
 
     Raise if the namespace holds too many such reports.
@@ -154,9 +152,7 @@ def _reported(connection: sqlite3.Connection, new: Settlement, episode: int) -> 
     return size
 
 
-def _metadata(
-    connection: sqlite3.Connection, new: Settlement, of_episode: str | None, withdrawn: int | None
-) -> Mapping[str, Any]:
+def _metadata(connection: Connection, new: Settlement, of_episode: str | None, withdrawn: int | None) -> Mapping[str, Any]:
     """Return the metadata to store: the outcome's own, else those of the outcome it replaces, and the episode's."""
     of_outcome = dict(new.metadata)
     if not of_outcome and withdrawn is not None:
@@ -164,7 +160,7 @@ def _metadata(
     return {**(metadata_if_readable(of_episode) if of_episode else {}), **of_outcome}
 
 
-def _current_outcome(connection: sqlite3.Connection, episode: int) -> dict[str, Any]:
+def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
         """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",

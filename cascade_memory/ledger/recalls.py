@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +9,10 @@ import numpy as np
 
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger.connections import Connections
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
+    SET_VECTOR,
     float_blobs,
     int_blobs,
     metadata_if_readable,
@@ -28,7 +28,7 @@ SEARCHES_KEPT = 2_048  # per folder
 class Recalling:
     """The methods of the ledger that record recalls."""
 
-    connections: Connections
+    connections: Database
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
         """Store a recall, and open its episode if that is new; raise if data in it was forgotten after this log line."""
@@ -39,10 +39,10 @@ class Recalling:
                 )
             episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
             query = None if first_query == entry.query else entry.query
-            key = connection.execute(
+            (key,) = connection.execute(
                 """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
                      baseline, candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
                 (
                     entry.id,
                     episode,
@@ -60,14 +60,13 @@ class Recalling:
                     *float_blobs(entry.numbers, entry.features, entry.context),
                     *_packed(entry.shadow),
                 ),
-            ).lastrowid
-            assert key is not None
+            ).fetchone()
             if episode is None:
                 _drop_old_searches(connection)
-            return key
+            return int(key)
 
 
-def _forgotten(connection: sqlite3.Connection, entry: RecallRecord, since: int) -> bool:
+def _forgotten(connection: Connection, entry: RecallRecord, since: int) -> bool:
     """Tell whether data forgotten since may be part of this recall: its metadata, its episode, a candidate, or everything."""
     query = "SELECT kind, ref FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?)"
     lines = connection.execute(query, (since, entry.namespace, CASE_REMOVED, FORGOTTEN, PURGED)).fetchall()
@@ -83,13 +82,13 @@ def _packed(shadow: Opinion | None) -> tuple[str | None, bytes | None, bytes | N
     return shadow.policy, pack_floats(numbers), pack_floats(shadow.context)
 
 
-def _drop_old_searches(connection: sqlite3.Connection) -> None:
+def _drop_old_searches(connection: Connection) -> None:
     """Keep only the newest searches: nothing is ever learned from searches."""
     oldest = "SELECT key FROM recall WHERE episode IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?"
     connection.execute(f"DELETE FROM recall WHERE episode IS NULL AND key <= ({oldest})", (SEARCHES_KEPT,))
 
 
-def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, str]:
+def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     """Return the key and the query of the recall's episode; open the episode if it is new."""
     opened = connection.execute(
         """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
@@ -98,7 +97,7 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
     ).fetchone()
     if opened is not None:
         key = int(opened[0])
-        connection.execute("INSERT OR REPLACE INTO episode_vector VALUES (?, ?)", (key, pack_floats(entry.vector)))
+        connection.execute(SET_VECTOR.format("episode_vector"), (key, pack_floats(entry.vector)))
         keep_metadata(connection, entry.namespace, key, entry.metadata)
         return key, entry.query
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
@@ -111,7 +110,7 @@ def _episode(connection: sqlite3.Connection, entry: RecallRecord) -> tuple[int, 
     return key, query
 
 
-def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, metadata: Mapping[str, Any]) -> None:
+def keep_metadata(connection: Connection, namespace: int, episode: int, metadata: Mapping[str, Any]) -> None:
     """Store metadata of an episode; earlier values stay unless a new value replaces them."""
     if metadata:
         both = {**metadata_of(connection, episode), **metadata}
@@ -119,13 +118,13 @@ def keep_metadata(connection: sqlite3.Connection, namespace: int, episode: int, 
         keep_fields(connection, EPISODES, namespace, episode, metadata)
 
 
-def metadata_of(connection: sqlite3.Connection, episode: int) -> Mapping[str, Any]:
+def metadata_of(connection: Connection, episode: int) -> Mapping[str, Any]:
     """Return the metadata that an episode's recalls were given."""
     (packed,) = connection.execute("SELECT metadata FROM episode WHERE key = ?", (episode,)).fetchone()
     return metadata_if_readable(packed) if packed else {}
 
 
-def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
+def shown_cases(connection: Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown, in order, without duplicates."""
     keys: dict[int, None] = {}
     rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
@@ -135,10 +134,11 @@ def shown_cases(connection: sqlite3.Connection, episode: int) -> list[int]:
     return list(keys)
 
 
-def count_use(connection: sqlite3.Connection, episode: int, value: float, *, sign: int) -> None:
+def count_use(connection: Connection, episode: int, value: float, *, sign: int) -> None:
     """Count an outcome for the cases that its episode was shown; ``sign=-1`` undoes this."""
     for key in shown_cases(connection, episode):
         connection.execute(
-            "UPDATE cases SET shown = max(0, shown + ?), succeeded = max(0.0, succeeded + ?) WHERE key = ?",
-            (sign, sign * value, key),
+            """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
+                 succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",
+            (sign, sign, sign * value, sign * value, key),
         )

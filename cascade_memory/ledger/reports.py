@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
 from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
 from cascade_memory.ledger import cases
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, keep_metadata
 from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
 
 
-def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: int) -> None:
+def check_room(connection: Connection, namespace: int, more: int, size: int) -> None:
     """Raise if a namespace would hold too many unconfirmed reports of agents."""
     count, held = connection.execute(
         "SELECT count(*), coalesce(sum(reported), 0) FROM episode WHERE namespace = ? AND reported IS NOT NULL", (namespace,)
@@ -25,7 +24,7 @@ def check_room(connection: sqlite3.Connection, namespace: int, more: int, size: 
         )
 
 
-def withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome: int) -> None:
+def withdraw(connection: Connection, namespace: int, at: float, outcome: int) -> None:
     """Undo what the current outcome did: its case, its labels, its counts."""
     episode, value, case_key = connection.execute(
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
@@ -41,7 +40,7 @@ def withdraw(connection: sqlite3.Connection, namespace: int, at: float, outcome:
     cases.note(connection, namespace, WITHDRAWN, outcome)
 
 
-def take_back_report(connection: sqlite3.Connection, episode_id: str, at: float) -> None:
+def take_back_report(connection: Connection, episode_id: str, at: float) -> None:
     """Withdraw an agent's own report and open the episode again. The episode's metadata stay."""
     row = connection.execute(
         """SELECT episode.key, episode.namespace, outcome.key FROM episode JOIN outcome ON outcome.episode = episode.key

@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.ledger.database import Connection, Cursor
 
+SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
 _CHUNK = 500  # SQL parameters per statement
 _NORM_TOLERANCE = 4e-3  # of the squared norm
@@ -116,7 +119,7 @@ def solution_of(kind: str, text: str) -> Solution:
 
 
 def fetched(
-    connection: sqlite3.Connection, query: str, values: Sequence[Any], enough: Callable[[list[Any]], bool] | None = None
+    connection: Connection, query: str, values: Sequence[Any], enough: Callable[[list[Any]], bool] | None = None
 ) -> list[Any]:
     """Return all rows of a query, or rows until ``enough`` says so; bytes that are not UTF-8 are replaced."""
     try:
@@ -124,6 +127,7 @@ def fetched(
     except sqlite3.OperationalError as error:
         if "decode" not in str(error):
             raise
+    assert isinstance(connection, sqlite3.Connection)
     before, connection.text_factory = connection.text_factory, _replaced
     try:
         return _until(enough, connection.execute(query, values))
@@ -131,7 +135,7 @@ def fetched(
         connection.text_factory = before
 
 
-def fetched_for(connection: sqlite3.Connection, query: str, keys: Sequence[Any], *values: Any) -> list[Any]:
+def fetched_for(connection: Connection, query: str, keys: Sequence[Any], *values: Any) -> list[Any]:
     """Run a query ``... IN (<keys>) ...`` for many keys, in chunks of what one statement takes; ``values`` follow the keys."""
     rows: list[Any] = []
     for start in range(0, len(keys), _CHUNK):
@@ -140,7 +144,7 @@ def fetched_for(connection: sqlite3.Connection, query: str, keys: Sequence[Any],
     return rows
 
 
-def _until(enough: Callable[[list[Any]], bool] | None, rows: sqlite3.Cursor) -> list[Any]:
+def _until(enough: Callable[[list[Any]], bool] | None, rows: Cursor) -> list[Any]:
     if enough is None:
         return rows.fetchall()
     found: list[Any] = []

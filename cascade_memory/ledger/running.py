@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sqlite3
 import time
 import uuid
 from pathlib import Path
+
+from cascade_memory.ledger.database import Connection, HasClock
+from cascade_memory.ledger.rows import SET_FACT
 
 _NOTE = "running"
 _EVERY = 60.0  # seconds: the most that is lost when the machine is switched off
@@ -41,10 +43,10 @@ def _boot_of(pid: int) -> str:
         return number
 
 
-def now(connection: sqlite3.Connection, *, note: bool = False) -> float:
+def now(connection: Connection, *, note: bool = False) -> float:
     """Return the running time, inside a transaction that writes; with ``note``, record it."""
     counted, at, where = _noted(connection)
-    moment, here = clock(), boot()
+    moment, here = _moment(connection)
     if where != here:
         _write(connection, counted, moment, here)  # a new boot: counting goes on from the recorded time
         return counted
@@ -54,13 +56,19 @@ def now(connection: sqlite3.Connection, *, note: bool = False) -> float:
     return counted + passed
 
 
-def seen(connection: sqlite3.Connection) -> float:
+def seen(connection: Connection) -> float:
     """Return the running time without writing anything."""
     counted, at, where = _noted(connection)
-    return counted + max(0.0, clock() - at) if where == boot() else counted
+    moment, here = _moment(connection)
+    return counted + max(0.0, moment - at) if where == here else counted
 
 
-def _noted(connection: sqlite3.Connection) -> tuple[float, float, str]:
+def _moment(connection: Connection) -> tuple[float, str]:
+    """Return the time on the clock that everybody who has this ledger open shares, and which clock that is."""
+    return connection.clock() if isinstance(connection, HasClock) else (clock(), boot())
+
+
+def _noted(connection: Connection) -> tuple[float, float, str]:
     row = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_NOTE,)).fetchone()  # it may be no text
     return (0.0, 0.0, "") if row is None else _read(row[0])
 
@@ -74,5 +82,5 @@ def _read(note: object) -> tuple[float, float, str]:
         return 0.0, 0.0, ""  # the note was edited: running time starts again, so nothing expires too early
 
 
-def _write(connection: sqlite3.Connection, counted: float, at: float, where: str) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NOTE, json.dumps([counted, at, where])))
+def _write(connection: Connection, counted: float, at: float, where: str) -> None:
+    connection.execute(SET_FACT, (_NOTE, json.dumps([counted, at, where])))

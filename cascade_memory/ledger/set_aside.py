@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 
+from cascade_memory.ledger.database import Connection
 
-def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> list[tuple[int, str]]:
+
+def remove(connection: Connection, keys: Iterable[int]) -> list[tuple[int, str]]:
     """Delete expired cases for good; return (key, id) of those that existed."""
     gone: list[tuple[int, str]] = []
     for key in keys:
@@ -19,7 +20,7 @@ def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> list[tuple[in
     return gone
 
 
-def displace(connection: sqlite3.Connection, namespace: int, pair: str, case_id: str) -> None:
+def displace(connection: Connection, namespace: int, pair: str, case_id: str) -> None:
     """Delete the expired cases that a new case replaces: those with the same pair or the same id."""
     rows = connection.execute(
         "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (namespace, pair, case_id)
@@ -27,7 +28,7 @@ def displace(connection: sqlite3.Connection, namespace: int, pair: str, case_id:
     remove(connection, [key for (key,) in rows])
 
 
-def drop_additions(connection: sqlite3.Connection, key: int) -> None:
+def drop_additions(connection: Connection, key: int) -> None:
     """Delete the records of who added a case by hand."""
     mine = "SELECT key FROM addition WHERE cases_key = ?"
     connection.execute(f"DELETE FROM addition_field WHERE addition IN ({mine})", (key,))

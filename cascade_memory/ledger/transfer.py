@@ -20,6 +20,7 @@ from cascade_memory.domain.validation import check_id, check_metadata, check_nam
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
@@ -40,7 +41,7 @@ _RESULT_BATCH = 500
 _ROUNDING = 1e-6  # rounding error of a norm in float32
 
 
-def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+def dump(connection: Connection) -> Iterator[dict[str, Any]]:
     """Yield every episode, case, recall and outcome; a record comes after the records that it refers to."""
     names: dict[int, str] = dict(connection.execute("SELECT id, name FROM namespace").fetchall())
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
@@ -99,7 +100,7 @@ def dump(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rows(connection: sqlite3.Connection, table: str, columns: list[str], key: str = "key") -> Iterator[dict[str, Any]]:
+def _rows(connection: Connection, table: str, columns: list[str], key: str = "key") -> Iterator[dict[str, Any]]:
     after = 0
     names = [column.split(" AS ")[-1].split(".")[-1] for column in columns]
     while True:
@@ -117,16 +118,14 @@ def _metadata(packed: str | None) -> dict[str, Any]:
     return {} if packed is None else json.loads(packed)
 
 
-def _additions(connection: sqlite3.Connection, case: int) -> list[dict[str, Any]]:
+def _additions(connection: Connection, case: int) -> list[dict[str, Any]]:
     """Return a record of each time that a case was added by hand."""
     query = f"SELECT {', '.join(_ADDITION)} FROM addition WHERE cases_key = ? ORDER BY key"
     found = [dict(zip(_ADDITION, row, strict=True)) for row in connection.execute(query, (case,))]
     return [{**one, "metadata": json.loads(one["metadata"])} for one in found]
 
 
-def load(
-    connection: sqlite3.Connection, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]
-) -> int:
+def load(connection: Connection, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
     """Insert the records that do not exist yet, inside the caller's transaction; return how many were inserted.
 
     Every field is checked. Pairs, digests and heads are computed here (digests by ``key``, which is equal for solutions that
@@ -145,7 +144,7 @@ def load(
 
 
 class _Importer:
-    def __init__(self, connection: sqlite3.Connection, dimension: int, key: Callable[[Solution], str]) -> None:
+    def __init__(self, connection: Connection, dimension: int, key: Callable[[Solution], str]) -> None:
         self._connection, self._dimension, self._agreeing = connection, dimension, key
         self._new_episodes: dict[str, tuple[int, int]] = {}  # id -> (key, namespace)
         self._settled: set[str] = set()  # new episodes with the status settled
@@ -178,7 +177,7 @@ class _Importer:
             )
 
     def _namespace(self, name: str) -> int:
-        self._connection.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?)", (name,))
+        self._connection.execute("INSERT INTO namespace (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
         return int(self._connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()[0])
 
     def _key(self, table: str, identity: object, namespace: int) -> int | None:
@@ -201,11 +200,10 @@ class _Importer:
             raise InvalidInput(f"the episode {identity!r} belongs to another namespace")
         return None if found is None else found[0]
 
-    def _insert(self, table: str, values: dict[str, Any]) -> int:
+    def _insert(self, table: str, values: dict[str, Any], key: str = "key") -> int:
         marks = ",".join("?" * len(values))
-        cursor = self._connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+        query = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks}) RETURNING {key}"
+        return int(self._connection.execute(query, list(values.values())).fetchone()[0])
 
     def _episode(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("episode", record["id"]):
@@ -228,7 +226,9 @@ class _Importer:
         if episode is None:
             return 0
         rules.attempt(record)
-        self._insert("attempt", {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode})
+        self._insert(
+            "attempt", {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode}, key="episode"
+        )
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:

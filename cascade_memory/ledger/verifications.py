@@ -6,12 +6,12 @@ A case shows the source and the metadata of its oldest verification.
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any, NamedTuple
 
 from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.ledger import cases
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.rows import pack_metadata, solution_of
 
@@ -29,14 +29,14 @@ class _First(NamedTuple):
     solution: str | None
 
 
-def verified_by(connection: sqlite3.Connection, key: int) -> tuple[set[int], set[int]]:
+def verified_by(connection: Connection, key: int) -> tuple[set[int], set[int]]:
     """Return the keys of the episodes and of the additions that verify a case."""
     episodes = connection.execute(f"SELECT episode {_OUTCOMES}", (key,)).fetchall()
     additions = connection.execute(f"SELECT key {_ADDITIONS}", (key,)).fetchall()
     return {row[0] for row in episodes}, {row[0] for row in additions}
 
 
-def reconsider(connection: sqlite3.Connection, key: int) -> int:
+def reconsider(connection: Connection, key: int) -> int:
     """Count the verifications of a case again after one was removed; return 1 if none is left and the case was deleted.
 
     If the removed verification was the one that the case shows, the case then shows the oldest one that is left.
@@ -60,7 +60,7 @@ def reconsider(connection: sqlite3.Connection, key: int) -> int:
     return 0
 
 
-def _first(connection: sqlite3.Connection, key: int) -> _First:
+def _first(connection: Connection, key: int) -> _First:
     outcome = connection.execute(
         f"SELECT at, source, episode, solution, key {_OUTCOMES} ORDER BY at, key LIMIT 1", (key,)
     ).fetchone()
@@ -74,13 +74,13 @@ def _first(connection: sqlite3.Connection, key: int) -> _First:
     return _First(at, source, episode, metadata_of_outcome(connection, number), solution)
 
 
-def metadata_of_outcome(connection: sqlite3.Connection, outcome: int) -> dict[str, Any]:
+def metadata_of_outcome(connection: Connection, outcome: int) -> dict[str, Any]:
     """Return the metadata of an outcome; older versions stored them only as one row per value."""
     (packed,) = connection.execute("SELECT metadata FROM outcome WHERE key = ?", (outcome,)).fetchone()
     return kept_fields(connection, OUTCOMES, outcome) if packed is None else json.loads(packed)
 
 
-def _show_as(connection: sqlite3.Connection, key: int, first: _First) -> None:
+def _show_as(connection: Connection, key: int, first: _First) -> None:
     """Give a case the source, wording and metadata of this verification; nothing of the previous one stays."""
     namespace, case_id, kind, text = connection.execute(
         "SELECT namespace, id, solution_kind, case_text.solution FROM cases JOIN case_text USING (key) WHERE key = ?", (key,)

@@ -21,6 +21,7 @@ VECTOR = np.array([0.6, 0.8], np.float32)
 class LedgerMaterial:
     """Makes ledgers, and records to put into them."""
 
+    COPIES = True  # whether the ledger copies itself; others are copied by the tools of their database
     TTL = 1.0  # seconds of running time after which cases expire in the tests; set more if ``wait`` does not really sleep
 
     def make(self) -> Ledger:

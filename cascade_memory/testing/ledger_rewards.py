@@ -228,7 +228,7 @@ class LedgerRewards(LedgerMaterial):
 
     def _failing(self, ledger: Ledger) -> dict[str, Callable[[float, bool], object]]:
         """Return ways to settle the episode e1 that fail on the way."""
-        (taken, *_) = ledger.cases.by_key(self._keys(ledger)).values()
+        (taken,) = ledger.cases.by_key(self._keys(ledger)[:1]).values()
         (recall,) = ledger.lessons.recalls_of(ledger.unsettled("e1", 1).key)
         unreadable: Any = _Unreadable()
 

@@ -11,7 +11,7 @@ import pytest
 
 from cascade_memory.domain.records import Settled, Settlement
 from cascade_memory.errors import InvalidInput
-from cascade_memory.ledger.lessons import SQLiteLessons
+from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Feedback
@@ -86,7 +86,7 @@ class CutsLabels(SQLiteLedger):
         return super().settle(dataclasses.replace(new, agreement=cut))
 
 
-class SaysNothingOfTheEncoder(SQLiteLessons):
+class SaysNothingOfTheEncoder(SQLLessons):
     """Leaves out who wrote the features."""
 
     def history(self, *args: Any, **options: Any) -> list[Feedback]:

@@ -1,0 +1,110 @@
+"""What the ledger's statements need of a database. SQLite's connections have it, and so do those of ``postgres``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+
+class Cursor(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement changed."""
+        ...
+
+    @property
+    def description(self) -> Any:
+        """The name of each column, first in its tuple."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all other rows."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the rows that were not read."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the other rows."""
+        ...
+
+
+class Connection(Protocol):
+    """A connection; statements are written for SQLite, with ``?`` for each parameter."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Cursor:
+        """Run a statement."""
+        ...
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]], /) -> Cursor:
+        """Run a statement once for each set of parameters."""
+        ...
+
+
+@runtime_checkable
+class HasClock(Protocol):
+    """A connection to a server whose clock all machines share."""
+
+    def clock(self) -> tuple[float, str]:
+        """Return the seconds on that clock, and a name for it."""
+        ...
+
+
+class EmbedderCheck(Protocol):
+    """Vectors of different embedders cannot be compared, so a ledger has those of one."""
+
+    def bind(self, connection: Connection, embedder: str) -> None:
+        """Refuse every later write if there are vectors of another embedder."""
+        ...
+
+    def claim(self, connection: Connection) -> None:
+        """Record the embedder in the transaction that writes the first vector."""
+        ...
+
+
+class Database(Protocol):
+    """Hands out connections."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if it is one."""
+        ...
+
+    @property
+    def read_only(self) -> str | None:
+        """The reason why nothing can be written now; None if writing is possible."""
+        ...
+
+    @property
+    def belonging(self) -> EmbedderCheck:
+        """Checks that it still has the embedder with which it was opened."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """Return a connection all of whose statements see one consistent state."""
+        ...
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Return a connection to read with; each statement sees one consistent state."""
+        ...
+
+    def write(self, *, durable: bool, brings_vectors: bool = False) -> AbstractContextManager[Connection]:
+        """Return a connection inside a transaction: committed at the end, rolled back on any error."""
+        ...
+
+    def vacuum(self) -> bool:
+        """Give back the room of deleted rows; return whether nothing of them is left in the file."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...

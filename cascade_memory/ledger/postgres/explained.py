@@ -1,0 +1,41 @@
+"""Turns errors of PostgreSQL into the library's own errors, which say what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NoReturn
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from cascade_memory.errors import InvalidInput, StoreBusy, StoreError, StoreUnwritable
+
+
+class Clash(sqlite3.IntegrityError):
+    """Rows that contradict each other; the name by which the ledger's statements know it."""
+
+
+def place_of(url: str) -> str:
+    """Name a database without its password; raise ``InvalidInput`` if this is no URL of one.
+
+    >>> place_of("postgresql://ann:secret@db.example.org/agents")
+    'the database agents at db.example.org'
+    """
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise InvalidInput("this is no URL of PostgreSQL, for example postgresql://user@host/database") from None
+    return f"the database {parts.get('dbname', parts.get('user', 'postgres'))} at {parts.get('host', 'this machine')}"
+
+
+def explain(error: psycopg.Error, place: str) -> NoReturn:
+    """Raise an error that says what to do."""
+    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, psycopg.IntegrityError):
+        raise Clash(said) from error
+    if isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)):
+        raise StoreBusy(f"{place} was busy for too long ({said}); check whether another process hangs") from error
+    if isinstance(error, (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege, errors.DiskFull)):
+        raise StoreUnwritable(f"{place} cannot be written ({said}); check its rights and its disk") from error
+    raise StoreError(f"{place} failed: {said}") from error

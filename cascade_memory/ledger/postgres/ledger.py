@@ -1,0 +1,70 @@
+"""The ledger in a PostgreSQL database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cascade_memory.domain.records import SETTLED
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.archive import SQLArchive
+from cascade_memory.ledger.cases import SQLCases
+from cascade_memory.ledger.core import SQLFacts, SQLLedger
+from cascade_memory.ledger.episodes import SQLEpisodes
+from cascade_memory.ledger.expiry import SQLExpiry
+from cascade_memory.ledger.forgetting import SQLForgetting
+from cascade_memory.ledger.insight import SQLInsight
+from cascade_memory.ledger.lessons import SQLLessons
+from cascade_memory.ledger.maintenance import SQLMaintenance
+from cascade_memory.ledger.postgres.connections import PostgresConnections
+
+
+class PostgresLedger(SQLLedger):
+    """Stores everything that was acknowledged in a database that many machines share.
+
+    Recalls survive the death of a process; outcomes, cases and everything else also survive that of the server.
+    """
+
+    path = None
+
+    def __init__(self, url: str) -> None:
+        self.connections = connections = PostgresConnections(url)
+        self.check = connections.belonging.check
+        self.facts = SQLFacts(connections)
+        self.cases = SQLCases(connections)
+        self.episodes = SQLEpisodes(connections)
+        self.lessons = PostgresLessons(connections)
+        self.forgetting = SQLForgetting(connections)
+        self.expiry = SQLExpiry(connections)
+        self.insight = SQLInsight(connections)
+        self.maintenance = PostgresMaintenance(connections)
+        self.archive = PostgresArchive(connections)
+
+
+class PostgresLessons(SQLLessons):
+    """The newest outcome is known from the log, since a sequence of keys does not go back with its transaction."""
+
+    def last_outcome(self) -> int:
+        """Return the key of the newest outcome ever recorded, even if it was forgotten since."""
+        with self._connections.read() as connection:
+            row = connection.execute("SELECT ref FROM change WHERE kind = ? ORDER BY seq DESC LIMIT 1", (SETTLED,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+
+class PostgresMaintenance(SQLMaintenance):
+    """PostgreSQL keeps types, references and checksums itself, so less can be wrong than in a file."""
+
+    def integrity(self) -> str:
+        """Return ``ok``: a page that cannot be read makes the statement fail that needs it."""
+        with self._connections.read() as connection:
+            connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()
+        return "ok"
+
+
+class PostgresArchive(SQLArchive):
+    """Complete copies are made by the tools of the database."""
+
+    def copy_to(self, target: Path) -> dict[str, int]:
+        """Refuse, and say what to use."""
+        raise InvalidInput(
+            f"a memory in PostgreSQL is backed up with the database: pg_dump --schema=cascade_memory --file={target} URL"
+        )

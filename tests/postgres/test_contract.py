@@ -1,0 +1,30 @@
+"""The ledger in PostgreSQL does what every ledger must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.testing import LedgerContract
+
+
+class TestPostgresLedger(LedgerContract):
+    """The same suite as SQLite's."""
+
+    COPIES = False
+
+    @pytest.fixture(autouse=True)
+    def _databases(self, new_database: Callable[[], str]) -> Iterator[None]:
+        self._new_database, self._made = new_database, []
+        yield
+        for ledger in self._made:
+            ledger.close()
+
+    def make(self) -> Ledger:
+        from cascade_memory.ledger.postgres.ledger import PostgresLedger
+
+        ledger = PostgresLedger(self._new_database())
+        self._made.append(ledger)
+        return ledger
