@@ -46,7 +46,7 @@ class Cluster:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
 
     def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200"
+        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200 -c fsync=off"  # nobody cuts the power
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start")
 
     def stop(self, how: str = "fast") -> None:

@@ -25,7 +25,7 @@ _MOST = 8  # connections per process
 _BUSY = 30.0  # seconds that a write waits for others
 # All writers of a ledger take turns, as in SQLite: so the lines of its log are numbered in the order of their commits, and a
 # reader that goes on from a line misses none. The lock belongs to the transaction, and ends with it whatever happens.
-_TURN = 0x43415343
+TURN = f"SELECT pg_advisory_xact_lock({0x43415343})"
 
 
 class _Field(adapt.Dumper):
@@ -143,10 +143,8 @@ class PostgresConnections:
             until = patience_ends()
             wait = _BUSY if until is None else min(_BUSY, max(0.01, until - time.monotonic()))
             commit = "on" if durable else "off"
-            connection.execute(
-                f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}; SET LOCAL synchronous_commit = {commit}; "  # type: ignore[arg-type]
-                f"SELECT pg_advisory_xact_lock({_TURN})"
-            )
+            limits = f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}; SET LOCAL synchronous_commit = {commit}"
+            connection.execute(sql.SQL(f"{limits}; {TURN}"))  # type: ignore[arg-type]  # one round trip
             writer = Translating(connection)
             self.belonging.check_facts(writer, claims=brings_vectors)
             yield writer
