@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 FRAMEWORK_OF = {
+    "postgres": "psycopg",
     "langchain": "langchain",
     "llama_index": "llama_index",
     "mcp_server": "mcp",

@@ -10,9 +10,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
-
-psycopg = pytest.importorskip("psycopg", reason='PostgreSQL needs pip install "cascade-memory[postgres]"')
 
 
 def _programs() -> Path | None:
