@@ -24,8 +24,9 @@ ALIKE = 4  # two tasks count as alike by the cosine to this (even) power: a half
 TRUSTS = np.array([0.0, 0.1, 1.0])  # how far a reward may be the work of the signals: factors of their variance
 TRUST_PRIOR = np.array([0.6, 0.3, 0.1])
 _LEAST_NOISE = 0.05
+_FARTHEST = 12.0  # standard deviations of value that the first candidate may lead by
 _NO_SPREAD, _USUAL_SPREAD = 0.1, 2.0  # of the values in a slate: below the first one, all candidates count as equal
-_SPARE = 64  # rows that are kept beyond the window, so that a fit can be repeated though rewards came after it
+_MOST_ROWS = 1_024  # of the window and of what came after the last fit
 _MOST_FAMILIES = 8_192  # solutions whose family is known; the oldest are dropped
 
 
@@ -67,7 +68,7 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fit: it is never changed, so that recalls can read it without a lock."""
+    """A fit: nothing of it is changed, though families may be added, so that recalls can read it without a lock."""
 
     rows: _Rows
     families: Mapping[int, int]  # solution -> family, of those that descend from another one
@@ -91,7 +92,7 @@ class Fitted:
     def predict(self, slate: Slate) -> Forecast:
         """Predict for the candidates of a slate. Every recall calls this: microseconds count."""
         n, rows = len(slate), self.rows
-        if slate.query is None or len(slate.query) != rows.queries.shape[1]:
+        if not n or slate.query is None or len(slate.query) != rows.queries.shape[1]:
             return Forecast(np.zeros(n), np.zeros(n), np.zeros(n), 0.0)
         alike = rows_times(rows.queries, slate.query).astype(np.float64) ** ALIKE
         pull = alike * self.pull
@@ -141,9 +142,12 @@ class SuccessProcess:
         """Record the reward of the candidate at a place; ``start`` are the weights of the features before any reward."""
         rows = self._rows
         self._unfitted += 1
-        # Where the task's vector is no longer stored, the pair still teaches about the signals: 0 is like no task.
+        if rows is not None and slate.query is not None and not rows.queries.any():
+            rows = rows._replace(queries=np.zeros((len(rows.reward), len(slate.query)), np.float32))
+        # Where the task's vector is not stored any more, the pair still teaches about the signals: 0 is like no task.
         nowhere = np.zeros(1 if rows is None else rows.queries.shape[1], np.float32)
-        query = nowhere if slate.query is None else slate.query
+        known = slate.query is not None and (rows is None or len(slate.query) == len(nowhere))
+        query = slate.query if known and slate.query is not None else nowhere
         value = features @ start
         row = _Rows(
             features[place, None],
@@ -156,12 +160,14 @@ class SuccessProcess:
             np.array([weight]),
             np.ones(1),
         )
-        if rows is None or rows.queries.shape[1] != row.queries.shape[1]:
-            self._rows, self._unfitted = row, 1
+        if rows is None:
+            self._rows = row
             return
         # The same solution for the same task again: this says more about the solution, but little more about the signals.
         again = rows_times(rows.queries[rows.groups == row.groups], query).astype(np.float64) ** ALIKE
-        self._rows = rows.followed_by(row._replace(telling=1.0 / (1.0 + again.sum(keepdims=True))), self.WINDOW + _SPARE)
+        row = row._replace(telling=1.0 / (1.0 + again.sum(keepdims=True)))
+        # The rows that came after the last fit are beyond the window, so that a fit can be repeated.
+        self._rows = rows.followed_by(row, min(self.WINDOW + self._unfitted, _MOST_ROWS))
 
     def doubt(self, group: int, share: float) -> None:
         """Limit what the rewards of a solution say about the signals: its failures are blamed on the solution alone."""
@@ -194,16 +200,18 @@ class SuccessProcess:
         n = len(rows.reward)
         level = (rows.reward.sum() + 2.0) / (n + 4.0)
         spread = rows.spread[rows.spread > _NO_SPREAD]
-        unit = float(spread.mean()) if len(spread) else _USUAL_SPREAD  # of value, in which slopes are measured
+        unit = float(np.median(spread)) if len(spread) else _USUAL_SPREAD  # of value, in which slopes are measured
         usual, deviation, least = SLOPE / unit, SLOPE_DEVIATION / unit, _LEAST_SLOPE / unit
-        surprise = rows.reward - level - usual * rows.lead
-        noise = max(level * (1.0 - level), _LEAST_NOISE) * 2.0 ** (np.arange(n - 1, -1, -1.0) / self.HALF) / rows.weight
+        lead = np.maximum(rows.lead, -_FARTHEST * unit)  # a damaged row must not outweigh all others
+        surprise = rows.reward - level - usual * lead
+        age = rows.weight[::-1].cumsum()[::-1] - rows.weight  # in rewards: the cases of one recall share its reward
+        noise = max(level * (1.0 - level), _LEAST_NOISE) * 2.0 ** (age / self.HALF) / rows.weight
         alike = product(rows.queries, np.ascontiguousarray(rows.queries.T)).astype(np.float64) ** ALIKE
         same = rows.families[:, None] == rows.families
         features = rows.features * rows.telling[:, None]
         signals = SIGNAL * product(features, np.ascontiguousarray(features.T))
         others = alike * (FAMILY * same + TASK) + LEVEL + np.diag(noise)
-        others += deviation**2 * np.outer(rows.lead, rows.lead)
+        others += deviation**2 * np.outer(lead, lead)
         evidence, pulls = np.log(TRUST_PRIOR), np.zeros((len(TRUSTS), n))
         for i, trust in enumerate(TRUSTS):
             root = inverse_cholesky(trust * signals + others)
@@ -213,7 +221,7 @@ class SuccessProcess:
         trust = softmax(evidence)
         likely = float(evidence.max() + np.log(np.exp(evidence - evidence.max()).sum()))
         pull = trust @ pulls
-        slope = max(usual + deviation**2 * float(pull @ rows.lead), least)
+        slope = max(usual + deviation**2 * float(pull @ lead), least)
         weights = SIGNAL * ((trust * TRUSTS) @ pulls @ features) / slope
         prior = np.eye(len(weights)) / (max(float(trust @ TRUSTS), 1e-3) * SIGNAL)
         precision = slope**2 * (prior + (features / noise[:, None]).T @ features)
@@ -258,7 +266,7 @@ class SuccessProcess:
             and (np.abs(lead) <= USUAL * dimension).all()
             and ((spread >= 0.0) & (spread <= USUAL * dimension)).all()
         )
-        if len(numbers) > self.WINDOW + _SPARE or not within or (solutions % 1.0).any():
+        if len(numbers) > min(self.WINDOW + unfitted, _MOST_ROWS) or not within or (solutions % 1.0).any():
             raise ValueError("numbers holds a row that is not a rewarded pair")
         groups, of_rows = solutions.astype(np.int64).T
         self._rows, self._families = _Rows(features, queries, groups, of_rows, lead, spread, *shares.T), families

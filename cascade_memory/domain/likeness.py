@@ -8,6 +8,7 @@ from collections import Counter
 from typing import NamedTuple
 
 ADAPTED = 0.8  # likeness from which a solution counts as made from a shown one
+_LEFT = 0.5  # share of the words of a solution that must be left
 _WORD = re.compile(r"\w+")
 
 
@@ -22,23 +23,27 @@ class Words(NamedTuple):
         """Count the words of a solution, and list those of its task."""
         return cls(Counter(_WORD.findall(solution.casefold())), frozenset(_WORD.findall(task.casefold())))
 
-    def beyond(self, other: Words) -> Counter[str]:
-        """Return the counts without the words that the task names and the other solution does not have."""
+    def beyond(self, other: Words) -> Counter[str] | None:
+        """Return the counts without what the task names and the other solution does not have; None if too little is left."""
         names = self.named - other.counts.keys()
-        return Counter({word: count for word, count in self.counts.items() if word not in names}) if names else self.counts
+        rest = Counter({word: count for word, count in self.counts.items() if word not in names})
+        return rest if rest.total() > _LEFT * self.counts.total() else None
 
 
 def likeness(one: Words, other: Words) -> float:
     """Return the cosine of the word counts of two solutions: 1 for the same words, 0 if they share none.
 
-    Whoever adapts a solution replaces what its task names by what the new task names. So such words do not count.
+    Whoever adapts a solution replaces what its task names by what the new task names. So such words do not count, unless they
+    are most of a solution: what is left of "open the door" would be like anything.
 
     >>> likeness(Words.of("restart printer-7, then clean it", "printer-7 jams"),
     ...          Words.of("restart router-12, then clean it", "router-12 hums"))
     1.0
-    >>> likeness(Words.of("restart printer-7", "printer-7 jams"), Words.of("replace printer-12", "printer-12 jams"))
-    0.5
+    >>> likeness(Words.of("open my door", "open my door, please"), Words.of("close the window", "close the window, please"))
+    0.0
     """
     a, b = one.beyond(other), other.beyond(one)
+    if a is None or b is None:
+        a, b = one.counts, other.counts
     shared = sum(count * b[word] for word, count in a.items())
     return shared / math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values())) if shared else 0.0

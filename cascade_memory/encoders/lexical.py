@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 _BITS = 16
 BUCKETS = 1 << _BITS
 MAX_TEXTS = 1 << 15  # in one call, since the number of the text and the bucket share 31 bits
-_SEPARATOR = 0  # a byte that no stored text contains
+_SEPARATOR = 0  # a byte that no stored text contains; in other texts it counts as a space
 _PRIME = np.uint32(0x9E3779B1)
 _SHIFT = np.uint32(16)
 _IS_WORD = np.zeros(256, bool)
@@ -62,7 +62,8 @@ def word_terms(texts: Sequence[str]) -> Terms:
 
 
 def _bytes(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    data = np.frombuffer((" " + " \x00 ".join(texts) + " ").lower().encode("utf-8", "replace"), np.uint8)
+    joined = " \x00 ".join(text.replace("\x00", " ") for text in texts)
+    data = np.frombuffer(f" {joined} ".lower().encode("utf-8", "replace"), np.uint8)
     return data, (data == _SEPARATOR).cumsum(dtype=np.int32)
 
 

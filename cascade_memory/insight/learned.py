@@ -49,11 +49,13 @@ def learned_by(policy: Policy, features: Sequence[str]) -> Learned | None:
     if not isinstance(policy, SaysWhatItLearned) or not policy.rewards:
         return None
     taught = policy.taught()
+    # A ranker of the user's own may not say what its features are called.
+    names = features if len(features) == len(taught.start) else [f"feature {i}" for i in range(len(taught.start))]
     pairs = zip(taught.start.tolist(), taught.weights.tolist(), strict=True)
     return Learned(
         by=taught.by,
         rewards=taught.rewards,
-        weights=dict(zip(features, pairs, strict=True)),
+        weights=dict(zip(names, pairs, strict=True)),
         trust=None if math.isnan(taught.trust) else taught.trust,
         families=taught.families,
     )

@@ -13,7 +13,16 @@ from cascade_memory.domain.likeness import ADAPTED, Words, likeness
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.database import Connection, Database
-from cascade_memory.ledger.rows import SET_FACT, float_arrays, int_arrays, pack_floats, unpack_floats, unpack_ints, usable
+from cascade_memory.ledger.rows import (
+    SET_FACT,
+    float_arrays,
+    int_arrays,
+    is_unit,
+    pack_floats,
+    unpack_floats,
+    unpack_ints,
+    usable,
+)
 from cascade_memory.ports.policy import Feedback, Slate
 
 # The vector of a recall's query, if that is also its episode's query.
@@ -130,8 +139,9 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
         return lessons
     candidates = {recall[0]: recall[1] for recall in recalls}
     return [
-        dataclasses.replace(lesson, descent=_descent(connection, retained, lesson, candidates[lesson.key]))
+        dataclasses.replace(lesson, descent=next(iter(found), None))
         for lesson in lessons
+        for found in [usable([lesson], lambda one: _descent(connection, retained, one, candidates[one.key]))]
     ]
 
 
@@ -162,13 +172,15 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
     similarity = table.reshape(-1, NUMBERS)[:, Column.SIMILARITY] if n else np.zeros(0, np.float32)
     if not len(similarity) == len(of_solutions) == n or (len(places) and not 0 <= places.min() <= places.max() < n):
         raise ValueError(f"the arrays of recall {key} do not belong together")
+    if type(reward) not in (int, float) or not 0.0 <= reward <= 1.0:
+        raise ValueError(f"the reward of recall {key} is not a number between 0 and 1")
     return Feedback(
         key=key,
         slate=Slate(
             features=of_pairs.reshape(n, len(of_pairs) // n if n else 0),
             similarity=similarity,
             groups=of_solutions,
-            query=vector if query else None,
+            query=vector if is_unit(vector) else None,  # a damaged vector is like one that is gone
         ),
         chosen=places,
         context=of_choice,

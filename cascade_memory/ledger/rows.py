@@ -184,6 +184,12 @@ def metadata_if_readable(text: str | None) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
+def is_unit(vector: NDArray[np.float32]) -> bool:
+    """Tell whether a vector has the norm one, as every vector of an embedder has."""
+    with np.errstate(all="ignore"):  # a bad number shows in the squared norm
+        return bool(abs(float(vector @ vector) - 1.0) <= _NORM_TOLERANCE)
+
+
 def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
     """Split off the vectors at the end of rows; rows whose vector has another length or a norm other than one are left out."""
     sizes = Counter([len(row[-1]) for row in rows]) if len(rows) > 1 else {len(row[-1]): 1 for row in rows}

@@ -36,9 +36,8 @@ from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.policy import Feedback
 
 STREAMS = ("scienceworld-aside", "alfworld-30-aside")
-# What is changed in each row of the table: constants of the success process. "" is the model as it is.
+# What is changed in each row of the table: constants of the success process.
 CHANGES: Mapping[str, Mapping[str, float]] = {
-    "": {},
     "without signals": {"SIGNAL": 1e-9},
     "without families": {"FAMILY": 1e-9},
     "without tasks": {"TASK": 1e-9},
@@ -115,8 +114,6 @@ def table(played: Mapping[str, Sequence[Sequence[Feedback]]]) -> list[str]:
     lines = [f"| | {' | '.join(played)} |", "|---" * (len(played) + 1) + "|"]
     as_is = {stream: sum(map(evidence, orders)) for stream, orders in played.items()}
     for change, constants in CHANGES.items():
-        if not change:
-            continue
         with changed(constants):
             gains = [sum(map(evidence, orders)) - as_is[stream] for stream, orders in played.items()]
         lines.append(f"| {change} | {' | '.join(f'{gain:+.1f}' for gain in gains)} |")

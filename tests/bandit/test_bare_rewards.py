@@ -119,7 +119,7 @@ def test_a_success_whose_solution_nobody_had_counts_for_the_shown_case_where_non
         return policy.select(slate, 1, abstain=False, seed=0).utility
 
     different, unknown = values(np.zeros(4)), values(np.full(4, np.nan))
-    assert unknown.max() > 0.5
+    assert unknown.max() > 0.4
     assert different.max() > unknown.max() - 0.1
 
 

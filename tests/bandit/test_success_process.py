@@ -135,6 +135,68 @@ def test_a_task_without_a_vector_teaches_the_signals_but_no_record():
     assert unknown.ease == 0.0
 
 
+def test_the_slope_counts_in_standard_deviations_of_the_starting_values():
+    slopes = []
+    for scale in (1.0, 10.0):  # a task of several paragraphs spreads the values as much
+        process, rng = SuccessProcess(), np.random.default_rng(0)
+        for i in range(60):
+            slate = _slate(_task(0, rng), [2 * i, 2 * i + 1], np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]))
+            process.note(slate, slate.features, i % 2, float(i % 2 == 0), weight=1.0, start=scale * START)
+        slopes.append(_fitted(process).slope * scale)
+    assert slopes[0] == pytest.approx(slopes[1])
+
+
+def test_one_slate_of_monstrous_values_changes_little():
+    slopes = []
+    for factor in (1.0, 1e6):
+        process, rng = SuccessProcess(), np.random.default_rng(0)
+        for i in range(60):
+            features = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]) * (factor if i == 30 else 1.0)
+            _note(process, _slate(_task(0, rng), [1, 2], features), i % 2, float(i % 2 == 0))
+        slopes.append(_fitted(process).slope)
+    assert slopes[1] == pytest.approx(slopes[0], rel=0.5)
+
+
+def test_cases_that_were_shown_together_share_one_reward():
+    alone, together = SuccessProcess(), SuccessProcess()
+    for i in range(40):
+        query = _task(0, np.random.default_rng(i))
+        slate = _slate(query, [1, 1, 1])
+        _note(alone, slate, 0, float(i % 2))
+        for place in range(3):
+            together.note(slate, np.asarray(slate.features, np.float64), place, float(i % 2), weight=1 / 3, start=START)
+    question = _slate(_task(0, np.random.default_rng(99)), [1, 2])
+    one, other = (_fitted(process).predict(question) for process in (alone, together))
+    np.testing.assert_allclose(other.record, one.record, atol=0.05)
+    assert other.ease == pytest.approx(one.ease, abs=0.01)
+
+
+def test_a_fit_can_be_repeated_however_many_cases_came_after_it():
+    process, rng = SuccessProcess(), np.random.default_rng(0)
+    for i in range(process.WINDOW + 7):
+        _note(process, _slate(_task(0, rng), [1, 2]), i % 2, float(i % 2))
+    slate = _slate(_task(0, rng), [1, 2])
+    before = _fitted(process).predict(slate).record
+    for _ in range(8 * 64):
+        _note(process, slate, 0, 1.0)
+    again = SuccessProcess()
+    again.load(process.state(), dimension=3)
+    again.fit_again()
+    assert again.fitted is not None
+    np.testing.assert_allclose(again.fitted.predict(slate).record, before, atol=1e-6)
+
+
+def test_a_vector_of_another_length_is_like_one_that_is_gone():
+    process, rng = SuccessProcess(), np.random.default_rng(0)
+    _note(process, Slate(features=np.zeros((1, 3)), similarity=np.ones(1), groups=np.arange(1)), 0, 1.0)
+    for _ in range(5):
+        _note(process, _slate(_task(0, rng), [1, 2]), 0, 1.0)
+    _note(process, _slate(np.ones(3, np.float32), [1, 2]), 0, 1.0)
+    assert len(process) == 7
+    assert _fitted(process).predict(_slate(_task(0, rng), [1, 2])).shown[0] > 3
+    assert len(_fitted(process).predict(_slate(_task(0, rng), [])).record) == 0
+
+
 def test_it_is_saved_and_loaded():
     process, rng = SuccessProcess(), np.random.default_rng(0)
     process.descends(7, 3)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,3 +83,40 @@ def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_
     np.testing.assert_allclose(scores(memory), before, atol=1e-4)
     memory.refit()
     np.testing.assert_allclose(scores(memory), before, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "damaged"),
+    [
+        ("episode_vector", "vector", np.full(384, np.nan, np.float32).tobytes()),
+        ("episode_vector", "vector", np.full(384, 1e30, np.float32).tobytes()),
+        ("episode_vector", "vector", np.ones(3, np.float32).tobytes()),
+        ("outcome", "value", float("inf")),
+        ("outcome", "value", 1e9),
+        ("outcome", "value", "much"),
+        ("cases", "solution", "abc"),
+    ],
+)
+def test_a_damaged_row_is_left_out_of_what_is_learned(
+    on_disk: Callable[..., CascadeMemory], tmp_path: Path, table: str, column: str, damaged: object
+):
+    memory = on_disk(abstain=False)
+    _start(memory)
+    _work(memory, 60)
+    task = "repair the lamp number 7 in the hall"
+    before = {one.id: one.score for one in memory.recall(task).explain().candidates}
+    memory.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "memory" / "ledger.sqlite3")) as connection:
+        (key,) = connection.execute(f"SELECT key FROM {table} ORDER BY key LIMIT 1 OFFSET 20").fetchone()
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE key = ?", (damaged, key))
+        connection.commit()
+    memory = on_disk(abstain=False)
+    memory.refit()
+    after = {one.id: one.score for one in memory.recall(task).explain().candidates}
+    both = before.keys() & after.keys()
+    assert len(both) > len(before) - 3
+    differences = sorted(abs(after[one] - before[one]) for one in both)
+    assert differences[-2] < 3.0  # the case of a damaged row may lose its family
+    memory.reward(memory.recall(task).episode_id, 1.0, solution="careful way: cut the power")
+    assert memory.recall(task).error is None
