@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import subprocess
 import sys
 import textwrap
@@ -169,6 +170,40 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     for name, array in _renumbered(state_of(memory).policy.state_dict()).items():
         np.testing.assert_allclose(array, learned[name], rtol=1e-9, atol=1e-12, err_msg=name)
     assert known.shape != after.shape or np.abs(known - after).max() > 1e-3  # she had made a difference
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_what_only_rewards_taught_is_forgotten_with_her(on_disk: Callable[..., CascadeMemory], tmp_path: Path, k: int):
+    """Solutions never recur here, so the success process learns: families, records, the difficulty of tasks."""
+    memory, rng = on_disk(abstain=False), random.Random(3)
+    for number in range(6):
+        way = "careful way: cut the power, open the case" if number == 3 else f"hasty way {number}: hit it hard, shout"
+        memory.add(f"repair lamp {number}", way)
+    for number in range(120):
+        user = "ann" if number % 4 == 0 else "bob"
+        recall = memory.recall(f"repair lamp {rng.randrange(1_000)} for {user}", k=k)
+        shown = str(recall.cases[0].solution)
+        won = rng.random() < (0.8 if "careful" in shown else 0.3)
+        made = f"{shown}, then note {number}" if won else None
+        memory.reward(recall.episode_id, float(won), solution=made, metadata={"user": user})
+    with (tmp_path / "all.jsonl").open("w") as file:
+        memory.export(file, progress=False)
+    memory.forget(where={"user": "ann"})
+    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as innocent:
+        with (tmp_path / "all.jsonl").open() as lines:
+            innocent.import_(list(_without(iter(lines), "ann")), progress=False)
+        expected = [_learned_about(innocent, number) for number in range(5)]
+    found = [_learned_about(memory, number) for number in range(5)]
+    assert len(expected[0]) > 20
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+
+
+def _learned_about(memory: CascadeMemory, number: int) -> list[float]:
+    recall = memory.recall(f"repair lamp {number} for bob")
+    memory.discard(recall.episode_id)
+    why = recall.explain()
+    assert not np.isnan(why.trust)
+    return [*(one.score for one in why.candidates), why.ease, why.trust]
 
 
 def _renumbered(state: Mapping[str, Any]) -> dict[str, Any]:

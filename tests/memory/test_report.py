@@ -12,8 +12,11 @@ from inside import engine_of
 from cascade_memory import CascadeMemory
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval, difference, mean, student
+from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.cli import main
+from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.insight.report import Report
+from cascade_memory.learning.ranker import Ranker
 
 _HELPS = {"right": 0.85, "wrong": 0.25}
 _ALONE = 0.45
@@ -287,3 +290,13 @@ def test_pooled_parts_count_by_their_weight():
     found = intervals.pooled([(3.0, Interval(0.1, 0.0, 0.2)), (1.0, Interval(0.5, 0.1, 0.9))])
     assert found.estimate == pytest.approx(0.2)
     assert found.high - found.estimate == pytest.approx(math.hypot(0.3, 0.4) / 4)
+
+
+def test_a_ranker_that_does_not_name_its_features_is_reported_with_numbers():
+    ranker = Ranker(name="mine", encoder=lambda dimension, lookup: CosineEncoder(), policy=lambda: LightPolicy(1))
+    with CascadeMemory(embedder="hashing", learn="inline", ranker=ranker) as memory:
+        memory.add("a task", "done")
+        memory.reward(memory.recall("a task").episode_id, 1.0, solution="done")
+        learned = memory.report().learned
+    assert learned is not None
+    assert set(learned.weights) == {"feature 0"}
