@@ -8,7 +8,7 @@ from collections import Counter
 from typing import NamedTuple
 
 ADAPTED = 0.8  # likeness from which a solution counts as made from a shown one
-_LEFT = 0.5  # share of the words of a solution that must be left
+_LEFT = 0.5  # share of the different words of a solution that must be left
 _WORD = re.compile(r"\w+")
 
 
@@ -27,7 +27,7 @@ class Words(NamedTuple):
         """Return the counts without what the task names and the other solution does not have; None if too little is left."""
         names = self.named - other.counts.keys()
         rest = Counter({word: count for word, count in self.counts.items() if word not in names})
-        return rest if rest.total() > _LEFT * self.counts.total() else None
+        return rest if len(rest) > _LEFT * len(self.counts) else None
 
 
 def likeness(one: Words, other: Words) -> float:

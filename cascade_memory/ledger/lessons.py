@@ -14,10 +14,10 @@ from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import (
+    NORM_TOLERANCE,
     SET_FACT,
     float_arrays,
     int_arrays,
-    is_unit,
     pack_floats,
     unpack_floats,
     unpack_ints,
@@ -180,7 +180,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
             features=of_pairs.reshape(n, len(of_pairs) // n if n else 0),
             similarity=similarity,
             groups=of_solutions,
-            query=vector if is_unit(vector) else None,  # a damaged vector is like one that is gone
+            query=vector if _is_unit(vector) else None,  # a damaged vector is like one that is gone
         ),
         chosen=places,
         context=of_choice,
@@ -190,6 +190,12 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
         weight=weight,
         encoder=encoder if isinstance(encoder, str) else "",  # somebody may have edited this row
     )
+
+
+def _is_unit(vector: NDArray[np.float32]) -> bool:
+    """Tell whether a vector has the norm one, as every vector of an embedder has."""
+    with np.errstate(all="ignore"):  # a bad number shows in the squared norm
+        return bool(abs(float(vector @ vector) - 1.0) <= NORM_TOLERANCE)
 
 
 def _shadow_feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:

@@ -22,7 +22,7 @@ SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value
 SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
 _CHUNK = 500  # SQL parameters per statement
-_NORM_TOLERANCE = 4e-3  # of the squared norm
+NORM_TOLERANCE = 4e-3  # of the squared norm
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -184,12 +184,6 @@ def metadata_if_readable(text: str | None) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def is_unit(vector: NDArray[np.float32]) -> bool:
-    """Tell whether a vector has the norm one, as every vector of an embedder has."""
-    with np.errstate(all="ignore"):  # a bad number shows in the squared norm
-        return bool(abs(float(vector @ vector) - 1.0) <= _NORM_TOLERANCE)
-
-
 def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
     """Split off the vectors at the end of rows; rows whose vector has another length or a norm other than one are left out."""
     sizes = Counter([len(row[-1]) for row in rows]) if len(rows) > 1 else {len(row[-1]): 1 for row in rows}
@@ -201,5 +195,5 @@ def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
     vectors = unpack_floats(b"".join(row[-1] for row in rows), size // 4)
     with np.errstate(all="ignore"):  # a bad number shows in the squared norm
         squares = np.einsum("nd,nd->n", vectors, vectors) if len(rows) > 1 else np.dot(vectors[0], vectors[0])[None]
-    good = np.abs(squares - 1.0) <= _NORM_TOLERANCE
+    good = np.abs(squares - 1.0) <= NORM_TOLERANCE
     return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])

@@ -59,4 +59,4 @@ def test_it_plays_a_stream_and_prints_its_table(
     tool["main"]()
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "| | spider-aside |"
-    assert len(printed) == 2 + len(tool["CHANGES"]) - 1
+    assert len(printed) == 2 + len(tool["CHANGES"])
