@@ -145,9 +145,9 @@ class SuccessProcess:
         if rows is not None and slate.query is not None and not rows.queries.any():
             rows = rows._replace(queries=np.zeros((len(rows.reward), len(slate.query)), np.float32))
         # Where the task's vector is not stored any more, the pair still teaches about the signals: 0 is like no task.
-        nowhere = np.zeros(1 if rows is None else rows.queries.shape[1], np.float32)
-        known = slate.query is not None and (rows is None or len(slate.query) == len(nowhere))
-        query = slate.query if known and slate.query is not None else nowhere
+        query = slate.query
+        if query is None or (rows is not None and len(query) != rows.queries.shape[1]):
+            query = np.zeros(1 if rows is None else rows.queries.shape[1], np.float32)
         value = features @ start
         row = _Rows(
             features[place, None],

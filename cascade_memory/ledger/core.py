@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Change
 from cascade_memory.errors import StoreBusy
+from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.episodes import SQLEpisodes
+from cascade_memory.ledger.expiry import SQLExpiry
 from cascade_memory.ledger.filters import compile_where
+from cascade_memory.ledger.forgetting import SQLForgetting
+from cascade_memory.ledger.insight import SQLInsight
 from cascade_memory.ledger.outcomes import Settling
 from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, SET_FACT, fetched, fetched_for, with_vectors
@@ -27,7 +32,15 @@ _SCANNED = (int, int, str, str, bytes)  # the types of the columns that scan rea
 class SQLLedger(Recalling, Settling):
     """The namespaces, the log and the candidates."""
 
-    path: Path | None
+    def __init__(self, connections: Database, path: Path | None) -> None:
+        self.connections, self.path = connections, path
+        self.check = connections.belonging.check  # every write calls this before it is acknowledged
+        self.facts = SQLFacts(connections)
+        self.cases = SQLCases(connections)
+        self.episodes = SQLEpisodes(connections)
+        self.forgetting = SQLForgetting(connections)
+        self.expiry = SQLExpiry(connections)
+        self.insight = SQLInsight(connections)
 
     @property
     def read_only(self) -> str | None:

@@ -62,6 +62,10 @@ class HasClock(Protocol):
 class EmbedderCheck(Protocol):
     """Vectors of different embedders cannot be compared, so a ledger has those of one."""
 
+    def check(self, *, log: bool = True) -> None:
+        """Raise if a write now would not reach the ledger (with ``log``: or its write-ahead log)."""
+        ...
+
     def bind(self, connection: Connection, embedder: str) -> None:
         """Refuse every later write if there are vectors of another embedder."""
         ...

@@ -16,9 +16,9 @@ from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
 
-# What the host recorded itself takes precedence over an agent's report.
 _SET_ATTEMPT = """INSERT INTO attempt VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
   solution_kind = excluded.solution_kind, solution = excluded.solution, at = excluded.at"""
+# What the host recorded itself takes precedence over an agent's report.
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
   episode.closed_at, outcome.value, episode.source, coalesce(attempt.solution_kind, outcome.solution_kind),
   coalesce(attempt.solution, outcome.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),

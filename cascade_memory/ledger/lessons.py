@@ -138,11 +138,12 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
     if retained[0] is None:
         return lessons
     candidates = {recall[0]: recall[1] for recall in recalls}
-    return [
-        dataclasses.replace(lesson, descent=next(iter(found), None))
-        for lesson in lessons
-        for found in [usable([lesson], lambda one: _descent(connection, retained, one, candidates[one.key]))]
-    ]
+
+    def descent(lesson: Feedback) -> tuple[int, int] | None:
+        found = usable([lesson], lambda one: _descent(connection, retained, one, candidates[one.key]))
+        return next(iter(found), None)
+
+    return [dataclasses.replace(lesson, descent=descent(lesson)) for lesson in lessons]
 
 
 def _descent(connection: Connection, retained: Sequence[Any], lesson: Feedback, candidates: bytes) -> tuple[int, int] | None:

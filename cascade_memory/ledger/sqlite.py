@@ -6,13 +6,8 @@ import os
 from pathlib import Path
 
 from cascade_memory.ledger.archive import SQLiteArchive
-from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.core import SQLFacts, SQLLedger
-from cascade_memory.ledger.episodes import SQLEpisodes
-from cascade_memory.ledger.expiry import SQLExpiry
-from cascade_memory.ledger.forgetting import SQLForgetting
-from cascade_memory.ledger.insight import SQLInsight
+from cascade_memory.ledger.core import SQLLedger
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLiteMaintenance
 
@@ -31,15 +26,8 @@ class SQLiteLedger(SQLLedger):
 
     def __init__(self, path: Path | None) -> None:
         path = None if path is None else Path(os.path.abspath(path))  # absolute: the working directory may change
-        self.path = path
-        self.connections = connections = Connections(path)
-        self.check = connections.belonging.check  # every write calls this before it is acknowledged
-        self.facts = SQLFacts(connections)
-        self.cases = SQLCases(connections)
-        self.episodes = SQLEpisodes(connections)
+        connections = Connections(path)
+        super().__init__(connections, path)
         self.lessons = SQLLessons(connections)
-        self.forgetting = SQLForgetting(connections)
-        self.expiry = SQLExpiry(connections)
-        self.insight = SQLInsight(connections)
         self.maintenance = SQLiteMaintenance(connections)
         self.archive = SQLiteArchive(connections)

@@ -7,12 +7,7 @@ from pathlib import Path
 from cascade_memory.domain.records import SETTLED
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.archive import SQLArchive
-from cascade_memory.ledger.cases import SQLCases
-from cascade_memory.ledger.core import SQLFacts, SQLLedger
-from cascade_memory.ledger.episodes import SQLEpisodes
-from cascade_memory.ledger.expiry import SQLExpiry
-from cascade_memory.ledger.forgetting import SQLForgetting
-from cascade_memory.ledger.insight import SQLInsight
+from cascade_memory.ledger.core import SQLLedger
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLMaintenance
 from cascade_memory.ledger.postgres.connections import PostgresConnections
@@ -24,18 +19,10 @@ class PostgresLedger(SQLLedger):
     Recalls survive the death of a process; outcomes, cases and everything else also survive that of the server.
     """
 
-    path = None
-
     def __init__(self, url: str) -> None:
-        self.connections = connections = PostgresConnections(url)
-        self.check = connections.belonging.check
-        self.facts = SQLFacts(connections)
-        self.cases = SQLCases(connections)
-        self.episodes = SQLEpisodes(connections)
+        connections = PostgresConnections(url)
+        super().__init__(connections, None)
         self.lessons = PostgresLessons(connections)
-        self.forgetting = SQLForgetting(connections)
-        self.expiry = SQLExpiry(connections)
-        self.insight = SQLInsight(connections)
         self.maintenance = PostgresMaintenance(connections)
         self.archive = PostgresArchive(connections)
 
