@@ -42,7 +42,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("no_cover")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--in-databases", choices=["direct", "pooled"], help="keep all memories in PostgreSQL; see in_databases.py"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if how := config.getoption("--in-databases"):
+        from in_databases import InDatabases
+
+        config.pluginmanager.register(InDatabases(how), "in-databases")
     config.pluginmanager.register(WithoutExtras(), "without-extras")  # as a plugin: a conftest sees its own folder only
 
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Literal
 
-from cascade_memory.assembly import folder
+from cascade_memory.assembly import opened
+from cascade_memory.assembly.settings import Settings
 from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.case_text import CaseText
@@ -61,10 +62,11 @@ class CascadeMemory(Memory):
         case_text: CaseText | None = None,
         deadline: float | timedelta | None = 2.0,
     ) -> None:
-        """Open a memory in a folder, which is created if it does not exist, or in RAM if there is no path.
+        """Open a memory in a folder or a database, which is created if it does not exist, or in RAM if there is no path.
 
         Args:
-            path: The folder. Handles on the same folder in one process share one engine.
+            path: The folder, or the URL of a PostgreSQL database that many machines can share
+                ("postgresql://user@host/database"). Handles on the same place in one process share one engine.
             embedder: "auto" is the embedder that the folder was written with, or all-MiniLM-L6-v2 from the extra "local" for
                 a new folder; or any object with ``identity``, ``dimension`` and ``embed(texts)``.
             ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
@@ -90,7 +92,8 @@ class CascadeMemory(Memory):
             ttl: Cases that were not verified for this time (seconds, or a timedelta) expire: they are no longer recalled, and
                 are deleted later; see ``expired`` and ``bring_back``.
             chroma: The address of a Chroma server ("http://host:8000") to use instead of a Chroma database in the folder. Any
-                number of processes can then search it, and this process does not wait for its writes.
+                number of processes can then search it, and this process does not wait for its writes. A memory in PostgreSQL
+                works without Chroma, and needs it only to search more than 20,000 cases of a namespace quickly.
             policy_scope: With "shared", the namespaces of a folder learn seven ranking weights together (but share no cases,
                 words or clusters), so that a new namespace does not begin with an untrained ranker.
             credit: Which of several shown cases a reward is attributed to: "matched", those that agree with the verified
@@ -105,7 +108,7 @@ class CascadeMemory(Memory):
                 namespace does not count. None: no limit, and queries are embedded on the caller's thread.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
-        settings = folder.Settings(
+        settings = Settings(
             embedder=embedder,
             ranker=ranker,
             shadow=shadow,
@@ -118,7 +121,7 @@ class CascadeMemory(Memory):
             credit=credit,
             ranker_options=copy.copy(ranker_options),
         )
-        engine = folder.acquire(path, settings, self)
+        engine = opened.acquire(path, settings, self)
         try:
             super().__init__(
                 engine,
@@ -133,8 +136,8 @@ class CascadeMemory(Memory):
                 deadline=deadline,
             )
         except BaseException:
-            folder.release(engine, self)
+            opened.release(engine, self)
             raise
 
     def _release(self) -> None:
-        folder.release(self._engine, self)
+        opened.release(self._engine, self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ if hasattr(os, "nice"):
 from cascade_memory.assembly.build_mirror import main
 main()
 """
+_IDENTITY = "identity"  # name of a fact
 # Each of Chroma's threads would keep the memory it freed: 400 MB for a ledger of 1 GB instead of 270. Only glibc reads this.
 _LITTLE_MEMORY = {"MALLOC_ARENA_MAX": "1"}
 
@@ -83,3 +85,12 @@ class ChildBuild:
         with self._process:
             self._process.kill()
         remove(self._unfinished)
+
+
+def identity(ledger: Ledger) -> str | None:
+    """Return an id that distinguishes this memory's collections from others on the same server; None if none can be stored."""
+    known = ledger.facts.get(_IDENTITY)
+    if known is None and not ledger.read_only:
+        ledger.facts.set(_IDENTITY, uuid.uuid4().hex[:12])
+        known = ledger.facts.get(_IDENTITY)  # another worker may have stored one at the same time
+    return known

@@ -74,6 +74,10 @@ class OwnerLock:
             "each other's files. Move the memory to a local disk"
         )
 
+    def keep(self) -> bool:
+        """Return whether the lock is held: the system takes it from nobody."""
+        return self._handle is not None
+
     def release(self) -> None:
         """Release the lock."""
         handle, self._handle = self._handle, None

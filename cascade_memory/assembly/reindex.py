@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.assembly import folder
+from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.engine.embedding import embed_with, named
@@ -31,7 +31,7 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
     """
     root = folder.check_there(path)
     lock = OwnerLock(root / folder.LOCK)
-    if folder.is_open(root) or not lock.try_acquire():
+    if opened.is_open(root) or not lock.try_acquire():
         raise StoreError(f"{root} is open; close it everywhere before it is reindexed")
     ledger = SQLiteLedger(root / folder.LEDGER)
     try:

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from cascade_memory.assembly import folder
+from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
@@ -51,7 +51,7 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
     lock = OwnerLock(root / folder.LOCK)
     try:
         make_folder(root)
-        if folder.is_open(root) or not lock.try_acquire():
+        if opened.is_open(root) or not lock.try_acquire():
             raise StoreError(f"{root} is open; close it everywhere before it is restored")  # noqa: TRY301 - see below
         try:
             _put_in_place(source, root, held)

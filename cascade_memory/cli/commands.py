@@ -15,12 +15,12 @@ from typing import IO, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.assembly.embedders import StoredVectors
-from cascade_memory.assembly.folder import LEDGER, check_there
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
+from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.tables import LiveDemo, print_table, print_whole
 from cascade_memory.cli.targets import check_picture, check_writable
-from cascade_memory.domain.display import no_namespace, shorten
+from cascade_memory.domain.display import shorten
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import ContentChanged, InvalidInput, MissingExtra
@@ -62,23 +62,23 @@ def demo(options: argparse.Namespace) -> int:
 
 def stats(options: argparse.Namespace) -> int:
     """Show counts."""
-    with _existing(options.path, options.namespace) as memory:
+    with existing(options, options.namespace) as memory:
         found = memory.stats(namespace=options.namespace, everywhere=options.namespace is None)
     if options.json:
         _print_json(found.as_dict())
     else:
-        print_table(f"memory in {options.path}", ["", ""], [list(row) for row in found.rows()])
+        print_table(f"memory in {place(options)}", ["", ""], [list(row) for row in found.rows()])
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     """Show how much the memory helps."""
-    with _existing(options.path, options.namespace) as memory:
+    with existing(options, options.namespace) as memory:
         found = memory.report(namespace=options.namespace, everywhere=options.namespace is None)
     if options.json:
         _print_json(found.as_dict())
         return 0
-    print_table(f"how much the memory in {options.path} helps", ["", ""], [list(row) for row in found.rows()])
+    print_table(f"how much the memory in {place(options)} helps", ["", ""], [list(row) for row in found.rows()])
     for note in found.notes:
         print(note)
     return 0
@@ -86,19 +86,19 @@ def report(options: argparse.Namespace) -> int:
 
 def doctor(options: argparse.Namespace) -> int:
     """Examine the folder."""
-    with _existing(options.path) as memory:
+    with existing(options) as memory:
         checks = memory.examine(fix=options.fix)
     if options.json:
         _print_json([check.as_dict() for check in checks])
     else:
         rows = [["ok" if check.ok else "WRONG", check.name, check.detail] for check in checks]
-        print_table(f"examination of {options.path}", ["", "what", "finding"], rows)
+        print_table(f"examination of {place(options)}", ["", "what", "finding"], rows)
     return 0 if all(check.ok for check in checks) else 1
 
 
 def rebuild(options: argparse.Namespace) -> int:
-    """Build the Chroma folder again from the ledger."""
-    with _existing(options.path) as memory:
+    """Build Chroma again from the ledger."""
+    with existing(options) as memory:
         memory.rebuild()
         cases = memory.stats(everywhere=True).cases
     _done(options, {"rebuilt": cases}, f"Chroma was rebuilt with {cases:,} cases")
@@ -115,9 +115,9 @@ def reindex(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     """Export the memory as JSON lines."""
     if options.file != "-":
-        check_there(options.path)
+        place(options).check_there()
         check_writable(options.file, "the file")
-    with _existing(options.path) as memory:
+    with existing(options) as memory:
         if options.file == "-":
             memory.export(sys.stdout, progress=False)
             return 0
@@ -132,17 +132,24 @@ def import_(options: argparse.Namespace) -> int:
     with source as lines:
         first = lines.readline()
         header = read_header(first)
-        known = (Path(options.path).expanduser() / LEDGER).is_file()
-        embedder = "stored" if known else StoredVectors(header["embedder"], header["dimension"])
-        with CascadeMemory(options.path, embedder=embedder) as memory:
+        embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
+        with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
             count = memory.import_(itertools.chain([first], lines))
     _done(options, {"imported": count}, f"{count:,} records imported")
     return 0
 
 
+def _is_there(options: argparse.Namespace) -> bool:
+    try:
+        place(options).check_there()
+    except InvalidInput:
+        return False
+    return True
+
+
 def backup(options: argparse.Namespace) -> int:
     """Copy."""
-    with _existing(options.path) as memory:
+    with existing(options) as memory:
         held = memory.backup(options.target)
     _done(options, held, f"backed up: {_counted(held)}")
     return 0
@@ -167,7 +174,7 @@ def forget(options: argparse.Namespace) -> int:
             where = json.loads(options.where)
         except ValueError as error:
             raise InvalidInput(f"--where must be JSON: {error}") from error
-    with _existing(options.path, options.namespace) as memory:
+    with existing(options, options.namespace) as memory:
         receipt = memory.forget(
             options.case,
             where=where,
@@ -186,7 +193,7 @@ def forget(options: argparse.Namespace) -> int:
 
 def expired(options: argparse.Namespace) -> int:
     """List expired cases, and bring them back if asked to."""
-    with _existing(options.path, options.namespace) as memory:
+    with existing(options, options.namespace) as memory:
         back: list[str] = []
         if options.bring_back is not None:
             back = memory.bring_back(options.bring_back or None, namespace=options.namespace)
@@ -222,7 +229,7 @@ def pending(options: argparse.Namespace) -> int:
     both = sorted(set(confirmed) & set(options.reject))
     if both:
         raise InvalidInput(f"{both[0]} cannot be confirmed and rejected at the same time")
-    with _existing(options.path, options.namespace) as memory:
+    with existing(options, options.namespace) as memory:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
         _check_waiting(options, waiting, confirmed)
         case_ids: list[str | None] = []
@@ -298,17 +305,6 @@ def _readable(file: str) -> IO[str]:
         return Path(file).open(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error}") from error
-
-
-def _existing(path: str, namespace: str | None = None) -> CascadeMemory:
-    """Open an existing memory. An unknown namespace is refused, unless the memory is empty."""
-    check_there(path)
-    memory = CascadeMemory(path, embedder="stored")
-    names = memory.namespaces()
-    if namespace is not None and namespace not in names and (names or namespace != "default"):
-        memory.close()
-        raise InvalidInput(no_namespace(namespace, names))
-    return memory
 
 
 def _done(options: argparse.Namespace, data: dict[str, Any], text: str) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import bench_own, bench_report, commands, serving
+from cascade_memory.cli.opening import add_place
 from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import SUITES
@@ -87,7 +88,7 @@ def _serve(verbs: _Verbs) -> None:
     about = "offer the memory to tool-calling agents over MCP, until stopped"
     serve = verbs.add_parser("serve", help=about, description=f"{about[0].upper()}{about[1:]}.")
     serve.set_defaults(run=serving.serve)
-    serve.add_argument("--path", required=True, help="the folder of the memory; it is created if it does not exist")
+    add_place(serve, option=True)
     serve.add_argument("--transport", choices=["stdio", "http"], default="stdio")
     serve.add_argument("--namespace", default="default", help="the namespace of the cases (default: default)")
     serve.add_argument("--k", type=int, default=3, help="the largest number of cases that a recall shows (default 3)")
@@ -197,7 +198,7 @@ def _command(verbs: _Verbs, name: str, run: commands.Command, about: str) -> arg
 
 def _on_folder(verbs: _Verbs, name: str, run: commands.Command, about: str) -> argparse.ArgumentParser:
     command = _command(verbs, name, run, about)
-    command.add_argument("path", help="the folder of the memory")
+    add_place(command)
     return command
 
 

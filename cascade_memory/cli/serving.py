@@ -10,8 +10,7 @@ import threading
 from pathlib import Path
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.assembly.folder import check_there
-from cascade_memory.domain.display import no_namespace
+from cascade_memory.cli.opening import existing, place
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
@@ -23,10 +22,7 @@ _STOP = (signal.SIGTERM, signal.SIGINT)
 def serve(options: argparse.Namespace) -> int:
     """Serve until stopped. Only the protocol is written to standard output."""
     if options.read_only:
-        check_there(options.path)  # a read-only server must not create a folder either
-        with CascadeMemory(options.path, embedder="stored") as memory:
-            if (names := memory.namespaces()) and options.namespace not in names:
-                raise InvalidInput(no_namespace(options.namespace, names))
+        existing(options, options.namespace).close()  # a read-only server must not create a memory either
     listening = None
     if options.transport == "stdio":
         _check_stdio(options)
@@ -39,7 +35,8 @@ def serve(options: argparse.Namespace) -> int:
         )
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
-    with CascadeMemory(options.path, namespace=options.namespace, k=options.k) as memory:
+    place(options)
+    with CascadeMemory(options.path, namespace=options.namespace, k=options.k, chroma=options.chroma) as memory:
         if listening is None:
             _close_on_signal(memory)
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)

@@ -64,7 +64,7 @@ class Engine:
         self._closed = False
         self._last_used = 0.0
         self._check_embedder()
-        self._follower = Follower(parts.ledger)
+        self._follower = Follower(parts.ledger, parts.rereads)
         self._shared_head: SharedHead | None = None
         if parts.ranker.shared is not None:
             self._shared_head = SharedHead(parts.ranker.shared, columns_of(parts.ranker), parts.ledger, outcomes=learn != "off")
@@ -82,7 +82,7 @@ class Engine:
         stored = stored_embedder(self.parts.ledger)
         if stored is not None and stored != (embedder.identity, embedder.dimension):
             raise EncoderMismatch(
-                f"{self.parts.ledger.path} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
+                f"{self.parts.place} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
                 f"not with {embedder.identity!r} ({embedder.dimension}): their vectors cannot be compared. "
                 "Open it with the former, or embed everything again with: cascade-memory reindex PATH --embedder ..."
             )
@@ -247,7 +247,8 @@ class Engine:
         attempt.doing = f"the embedder {parts.embedder.identity!r}"
         vector = self.embed([request.query])[0]
         attempt.doing = "the memory"
-        self.learn_soon()  # apply what other processes wrote
+        if time.monotonic() >= self._follower.due:
+            self.learn_soon()  # apply what other processes wrote
         if state.overdue:
             self._learn_from_news()
         seq = self._follower.seq
@@ -313,6 +314,7 @@ class Engine:
                 unkept=unkept if judgement.value > 0 else None,  # a failure is never stored, so it needs no reason
             )
         )
+        self._follower.due = 0.0  # the next recall reads what was written here
         if settled.changed:  # the learner's thread or the next recall applies it
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
@@ -42,8 +43,9 @@ def take_in(ledger: Ledger, projection: Projection) -> bool:
 class Follower:
     """Reads the log for the projections that every recall needs, on one thread at a time. The mirror has its own pace."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, rereads: float = 0.0) -> None:
+        self._ledger, self._rereads = ledger, rereads
+        self.due = 0.0  # on the monotonic clock; until then a recall need not read what other processes wrote
         self._reading = threading.Lock()
         self._projections: list[Projection] = []
         self.seq = ledger.head()  # every projection has applied the lines up to here
@@ -67,6 +69,7 @@ class Follower:
         if not self._reading.acquire(timeout=-1 if left is None else left):
             return False  # another thread applies many lines: a recall goes on with the present state
         try:
+            self.due = time.monotonic() + self._rereads  # before reading: what is written during it is expected news
             changes = self._ledger.tail(self.seq, _LINES)
             news = bool(changes)
             while changes:

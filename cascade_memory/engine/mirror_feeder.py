@@ -18,6 +18,7 @@ from cascade_memory.engine.mirror_projection import MirrorProjection
 from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ports.case_mirror import CaseMirror
+from cascade_memory.ports.lock import Owning
 
 BATCH, _HURRIED_BATCH = 64, 1_000  # cases per batch; the second number if a caller waits for it
 INTERVAL = 1.0  # seconds for which new cases are collected: one case costs as much as a batch
@@ -91,6 +92,22 @@ class MirrorFeeder:
             raise
         self.owner = True
 
+    def _is_relieved(self) -> bool:
+        """Notice that another process has taken over, since this one was away for long; return whether that is so."""
+        if self.owner and self._parts.lock is not None and not self._still_owner(self._parts.lock):
+            self.owner = False
+            self._projection.serving = False
+            _log.info("another process has taken over feeding Chroma")
+            return True
+        return False
+
+    @staticmethod
+    def _still_owner(lock: Owning) -> bool:
+        try:
+            return lock.keep()
+        except StoreError:  # the ledger cannot be reached: nothing can be fed, so nothing needs to be given up
+            return True
+
     # -- feeding -----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -99,10 +116,12 @@ class MirrorFeeder:
                 with self._working:
                     self.tick()
             except Exception as error:  # noqa: BLE001 - the mirror may fail in any way; it is only a mirror
-                self._failed(error)
+                if not self._is_relieved():
+                    self._failed(error)
 
     def tick(self) -> None:
         """Do what is due now; the thread calls this every ``INTERVAL`` seconds."""
+        self._is_relieved()
         if not self.owner:
             self._try_to_own()
         if self._projection.serving and not self._mirror.answers:
@@ -148,6 +167,8 @@ class MirrorFeeder:
 
     def feed_once(self, size: int = BATCH) -> bool:
         """Feed one batch; return whether there may be more."""
+        if self._is_relieved():
+            return False
         self._parts.ledger.check()
         return self._projection.feed(size)
 

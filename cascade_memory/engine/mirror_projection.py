@@ -33,6 +33,7 @@ class MirrorProjection:
         note_success: Callable[[], None],
     ) -> None:
         self._ledger, self._mirror, self._build = parts.ledger, mirror, build
+        self._fence = parts.fence
         self._note_failure, self._note_success = note_failure, note_success
         self._fact = f"{MIRROR}{mirror.place}"  # a folder used both with its own Chroma and with a server has two marks
         self._building: MirrorBuild | None = None
@@ -57,8 +58,9 @@ class MirrorProjection:
         return Mark.read(self._ledger.facts.get(self._fact))
 
     def note(self, mark: Mark) -> None:
-        """Store the mark in the ledger."""
-        self._ledger.facts.set(self._fact, mark.written())
+        """Store the mark in the ledger, unless another process feeds the mirror by now."""
+        with self._fence():
+            self._ledger.facts.set(self._fact, mark.written())
         self.mark = mark
 
     def mark_dirty(self) -> bool:

@@ -24,6 +24,7 @@ from cascade_memory.ports.policy import Policy
 
 _SCAN = 4_096  # cases read at once
 _EVICTED_AT_ONCE = 200  # per transaction
+_ELSEWHERE = 5.0  # seconds after which to look whether another process still does the tidying
 _log = logging.getLogger(__name__)
 
 
@@ -46,6 +47,8 @@ class NamespaceState:
         # True if cases may expire, or if cases that expired during an earlier opening have to be deleted.
         self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expiry.expired(namespace_id))
         self.next_look = 0.0  # on the monotonic clock; no case expires before this time
+        self._tidying = parts.job("tidying", namespace_id)
+        self._try_again = 0.0  # on the monotonic clock; until then another process is tidying
         self.learner = Learner(
             name,
             namespace_id,
@@ -53,6 +56,7 @@ class NamespaceState:
             self._encoder_of(parts.ranker),
             ledger=parts.ledger,
             snapshots=parts.snapshots,
+            training=parts.job("training", namespace_id),
             keep=keep,
         )
         self.shadow: Shadow | None = None
@@ -210,6 +214,7 @@ class NamespaceState:
         """Save what was learned."""
         with self._learning:
             self.learner.close()
+        self._tidying.release()
 
     def stale(self) -> tuple[str, ...]:
         """Describe what still holds forgotten data and cannot be cleaned now."""
@@ -223,12 +228,21 @@ class NamespaceState:
     @property
     def overdue(self) -> bool:
         """True if there are more cases than allowed, or perhaps expired ones."""
+        if time.monotonic() < self._try_again:
+            return False
         most = None if self.limits is None else self.limits.max_cases
         too_many = most is not None and self.index.count > most
         return too_many or (self._ages and time.monotonic() >= self.next_look)
 
     def tidy(self) -> None:
         """Expire and evict cases as the limits demand; the log reports it to every process, and to this state."""
+        if not self._tidying.try_acquire():
+            self._try_again = time.monotonic() + _ELSEWHERE
+            return
+        with self._tidying.held():
+            self._tidy()
+
+    def _tidy(self) -> None:
         limits, ledger = self.limits, self._parts.ledger
         if self._ages:
             self._expire(None if limits is None else limits.ttl)

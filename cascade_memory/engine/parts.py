@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,21 +13,10 @@ from cascade_memory.ports.case_index import CaseIndex
 from cascade_memory.ports.case_mirror import CaseMirror
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.lock import Alone, Lease, Owning
 from cascade_memory.ports.policy import Policy
+from cascade_memory.ports.snapshots import Snapshots
 from cascade_memory.ports.solution_matcher import SolutionMatcher
-from cascade_memory.snapshots import SnapshotStore
-
-
-class Lock(Protocol):
-    """Exclusive ownership of a folder, freed by the operating system when its holder dies."""
-
-    def try_acquire(self) -> bool:
-        """Take the lock if it is free; return whether it is held now."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock."""
-        ...
 
 
 class MirrorBuild(Protocol):
@@ -48,6 +39,7 @@ class MirrorBuild(Protocol):
 class Parts:
     """Everything that the engine works with. ``mirror`` and ``lock`` are None for a memory in RAM."""
 
+    place: str = "in RAM: gone when the process ends"  # for people
     ledger: Ledger
     embedder: Embedder
     ranker: Ranker
@@ -57,9 +49,12 @@ class Parts:
     hindsight: bool
     direct: bool = False  # embedder and ranker are our own and cannot hang, so no thread is needed
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)
-    snapshots: SnapshotStore
+    snapshots: Snapshots
     mirror: CaseMirror | None = None
-    lock: Lock | None = None
+    lock: Owning | None = None  # who feeds the mirror
+    fence: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext  # refuses to note what another one fed
+    job: Callable[[str, int], Lease] = Alone.of  # (name of the job, namespace)
+    rereads: float = 0.0  # seconds for which a recall may go on without reading what other processes wrote
     build: Callable[[], MirrorBuild] | None = None
     # Deletes files that a purge must not leave; describes what it could not delete.
     sweep: Callable[[], tuple[str, ...]] = tuple

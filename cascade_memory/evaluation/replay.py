@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.assembly.folder import LEDGER, check_there
+from cascade_memory.assembly.place import place_of
 from cascade_memory.assembly.rankers import resolve_ranker
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.epsilon_mix import context_of
@@ -21,7 +21,6 @@ from cascade_memory.domain.display import no_namespace
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
-from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.judged import Judged
 
 ONE_STEP = (
@@ -89,7 +88,9 @@ class Replay:
 
 def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "default") -> Replay:
     """Estimate the mean reward of a policy on a memory's episodes: a ranker by its name, or "shadow" for the last shadow."""
-    ledger = SQLiteLedger(check_there(path) / LEDGER)
+    place = place_of(path)
+    place.check_there()
+    ledger = place.ledger()
     try:
         number = ledger.namespace(check_namespace(namespace), create=False)
         if number is None and (names := ledger.namespaces()):

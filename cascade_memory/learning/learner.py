@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
@@ -11,9 +13,10 @@ from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.trainer import trainer_for
 from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.lock import Lease
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
-from cascade_memory.snapshots import Snapshot, SnapshotStore
+from cascade_memory.ports.snapshots import Snapshot, Snapshots
 
 _SNAPSHOT_EVERY = 256  # outcomes
 _COMPACT_EVERY = 64  # outcomes
@@ -33,13 +36,16 @@ class Learner:
         encoder: PairEncoder,
         *,
         ledger: Ledger,
-        snapshots: SnapshotStore,
+        snapshots: Snapshots,
+        training: Lease,
         keep: bool,
     ) -> None:
         self._name, self._namespace_id, self._ledger, self._snapshots = name, namespace_id, ledger, snapshots
         columns = columns_of(ranker, encoder)
         self.identity = columns.identity  # of the encoder, and of all that take its place
         self._trainer = trainer_for(ranker, encoder, columns, ledger)
+        self._training = None if ranker.training is None else training  # what is quick, every process learns for itself
+        self._borrows = False  # another process trains, and this one uses its snapshots
         self._known = 0  # the last outcome in the policy's last rebuild: the policy has learned all outcomes up to it
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
@@ -97,11 +103,12 @@ class Learner:
         else:
             self._rebuild()
 
-    def _usable(self, seq: int) -> Snapshot | None:
+    def _usable(self, seq: int, after: int = -1) -> Snapshot | None:
         """Load and return the newest snapshot that is valid here; delete those that are not."""
         name, encoder = self.policy.name, self.identity
         last = self._ledger.lessons.last_outcome()
-        while (snapshot := self._snapshots.latest(self._namespace_id, policy=name, encoder=encoder, until=seq)) is not None:
+        find = functools.partial(self._snapshots.latest, self._namespace_id, policy=name, encoder=encoder, after=after)
+        while (snapshot := find(until=seq)) is not None:
             try:
                 if snapshot.known > last:
                     raise ValueError("it has learned from outcomes that are not in the ledger")  # noqa: TRY301 - handled below
@@ -152,6 +159,10 @@ class Learner:
 
         ``remaining`` yields all ``cases`` cases that are left, for an encoder that must forget the others.
         """
+        if self._training is not None and not self._training.try_acquire():
+            return self._borrow(todo, new, remaining, seq)
+        self._rebuild_due = self._rebuild_due or self._borrows  # the outcomes since the last borrowed snapshot
+        self._borrows = False
         self._evicted += sum(change.makes_room for change in todo)
         forgotten = any(change.forgets for change in todo)
         self._encoder_rebuild_due = self._encoder_rebuild_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
@@ -180,6 +191,21 @@ class Learner:
         if self._since_compaction >= _COMPACT_EVERY:
             self._compact()
         return self.waiting
+
+    def _borrow(
+        self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Callable[[], Iterable[Candidates]], seq: int
+    ) -> bool:
+        """Take over the newest snapshot of the process that trains; return whether there is more to do: there is not."""
+        self._borrows = True
+        if any(change.forgets for change in todo):
+            self._rebuild_encoder(remaining())
+        else:
+            for rows in new:
+                self.encoder.retain(rows)
+        found = self._usable(seq, after=self._seq)
+        if found is not None:
+            self._seq, self._known = found.seq, found.known
+        return False
 
     def _news(self, changes: Sequence[Change]) -> list[Change]:
         return [change for change in changes if not change.settles or change.ref > self._known]
@@ -229,23 +255,25 @@ class Learner:
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
             # This fails if the folder has another ledger by now. So it comes first: then no file is written there.
             self._ledger.facts.note_event("trained", self._namespace_id, about)
-            self._snapshots.save(
-                Snapshot(
-                    namespace=self._namespace_id,
-                    seq=self._seq,
-                    known=self._known,
-                    policy=policy.name,
-                    encoder=self.identity,
-                    state=state,
-                ),
-                weights,
+            found = Snapshot(
+                namespace=self._namespace_id,
+                seq=self._seq,
+                known=self._known,
+                policy=policy.name,
+                encoder=self.identity,
+                state=state,
             )
+            with contextlib.nullcontext() if self._training is None else self._training.held():
+                self._snapshots.save(found, weights)
             self._since_snapshot = 0
 
     def close(self) -> None:
         """Save, and compact what a short session has added."""
-        self.save()
+        if not self._borrows:
+            self.save()
         self._compact()
+        if self._training is not None:
+            self._training.release()
 
     def stale(self) -> tuple[str, ...]:
         """Name what ``forget`` cannot clean: the weights of a trained encoder, until they are fitted again."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
-from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.database import Connection, Cursor
 from cascade_memory.ledger.rows import SET_FACT
 
 EMBEDDER, _GENERATION = "embedder", "generation"  # names of facts in the table ``meta``
@@ -26,7 +26,8 @@ class Belonging:
     >>> Belonging(None).check()  # nobody can replace a ledger in RAM
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, place: str | None = None) -> None:
+        self._place = place or str(path)  # for people
         self.path = None if path is None else os.path.abspath(path)  # absolute, as in SQLite: the working directory may change
         # If the path is a link, SQLite puts the log beside the link's target.
         self._log = None if self.path is None else os.path.realpath(self.path) + "-wal"
@@ -99,25 +100,27 @@ class Belonging:
         self._read_facts(connection)
         self._embedder = (EMBEDDER, embedder)
 
-    def check_facts(self, connection: Connection, *, claims: bool = False) -> None:
-        """Raise, inside a transaction that is about to write, if the folder was reindexed or restored since.
-
-        ``claims``: the transaction writes vectors, so the embedder is recorded.
-        """
+    def read_facts(self, connection: Connection) -> Cursor:
+        """Read what ``check_facts`` needs, inside a transaction that is about to write."""
         self._refuse_again()
-        noted, generation = connection.execute(_FACTS).fetchone()
+        return connection.execute(_FACTS)
+
+    def check_facts(self, connection: Connection, facts: Cursor | None = None, *, claims: bool = False) -> None:
+        """Raise if the folder was reindexed or restored since. ``claims``: vectors follow, so the embedder is recorded."""
+        self._refuse_again()
+        noted, generation = (facts or connection.execute(_FACTS)).fetchone()
         if self._embedder is not None and noted not in (None, self._embedder[1]):
             stored, own = _name_of(noted), _name_of(self._embedder[1])
             self._refuse(
                 EncoderMismatch(
-                    f"{self.path} has vectors of the embedder {stored!r} now, but this memory was opened with {own!r}: "
+                    f"{self._place} has vectors of the embedder {stored!r} now, but this memory was opened with {own!r}: "
                     f"nothing was stored. Close the memory, and open it again with {stored!r}"
                 )
             )
         if generation != self._generation:
             self._refuse(
                 StoreReplaced(
-                    f"{self.path} was restored or reindexed while this memory was open: nothing was stored. "
+                    f"{self._place} was restored or reindexed while this memory was open: nothing was stored. "
                     "Close the memory, and open it again"
                 )
             )

@@ -50,7 +50,7 @@ class Connections:
         self._unchanged: State | None = None  # of a file that is opened as immutable
         self._next_try = 0.0
         self._openings = 0  # number of openings: readers from earlier openings are not used any more
-        forking.let_go_of_inherited(self.place())
+        forking.let_go_of_inherited(self.real_path())
         forking.watch(self)
         with self._lock:
             try:
@@ -286,7 +286,7 @@ class Connections:
 
     # -- forking -----------------------------------------------------------------------------------------------------
 
-    def place(self) -> str | None:
+    def real_path(self) -> str | None:
         """Return the real path of the file."""
         return None if self.belonging.path is None else os.path.realpath(self.belonging.path)
 

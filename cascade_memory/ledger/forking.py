@@ -35,7 +35,7 @@ class Pausable(Protocol):
         """Let all threads in again."""
         ...
 
-    def place(self) -> str | None:
+    def real_path(self) -> str | None:
         """Return the real path of the file."""
         ...
 
@@ -110,7 +110,7 @@ def _after_in_child() -> None:
     global under_way  # noqa: PLW0603 - as above
     for one, quiet in _paused:
         one.resume()
-        _inherited.append((one.place(), one.all_connections(), quiet))
+        _inherited.append((one.real_path(), one.all_connections(), quiet))
         _live.discard(one)
     _paused.clear()
     calculating.start_anew()

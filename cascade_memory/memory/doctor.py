@@ -128,13 +128,10 @@ def _vectors(engine: Engine) -> Check:
 def _encoders(engine: Engine) -> Check:
     stale = [one for name in engine.parts.ledger.namespaces() for one in engine.namespace_state(name).stale()]
     unfit = engine.parts.snapshots.unusable()
-    detail = "; ".join([*stale, *([f"{len(unfit)} unreadable or unfinished snapshots"] if unfit else [])])
+    detail = "; ".join([*stale, *([f"{unfit} unreadable or unfinished snapshots"] if unfit else [])])
 
-    def fix() -> None:
-        for file in unfit:
-            file.unlink(missing_ok=True)
-
-    return Check("what was learned", not (stale or unfit), detail or "up to date", None if stale else fix)
+    fix = None if stale else engine.parts.snapshots.remove_unusable
+    return Check("what was learned", not (stale or unfit), detail or "up to date", fix)
 
 
 def _chroma(engine: Engine) -> Check:

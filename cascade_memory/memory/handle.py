@@ -269,7 +269,7 @@ class Handle:
         """Where the memory is stored, as text for people."""
         path = self._engine.parts.ledger.path
         if path is None:
-            return "in RAM: gone when the process ends"
+            return self._engine.parts.place
         try:
             return str(path.parent.relative_to(Path.cwd()))
         except (ValueError, OSError):  # the folder is not below the working directory, or that was deleted

@@ -29,6 +29,11 @@ def read_arrays(path: Path) -> dict[str, Floats]:
     """Read the arrays of a file. Damaged files may raise any exception, since zip, numpy and JSON readers are involved."""
     with open_plain(path) as opened:
         content = opened.read(_MOST_BYTES + 1)
+    return parse_arrays(content)
+
+
+def parse_arrays(content: bytes) -> dict[str, Floats]:
+    """Parse what ``write_arrays`` wrote. Damaged content may raise any exception, as above."""
     if len(content) > _MOST_BYTES:
         raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
 
 from cascade_memory.domain.private_files import is_plain, make_folder, make_private, open_private
 from cascade_memory.errors import StoreUnwritable
-from cascade_memory.ports.policy import Floats
-from cascade_memory.snapshots.arrays import digest, read_arrays, write_arrays
+from cascade_memory.ports.snapshots import Snapshot
+from cascade_memory.snapshots.arrays import read_arrays
+from cascade_memory.snapshots.manifest import read_snapshot, write_snapshot
 from cascade_memory.snapshots.names import files_in, is_unfinished, of_state, of_weights, state_name, weights_name
 
 _KEEP = 2
 _WRITING = 60.0  # seconds that writing a file may take; younger files may be unfinished
-_MANIFEST = "manifest"
-_MOST_CHARS = 1_000  # limit for the name of a policy or an encoder
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The learned state of one namespace after entry ``seq`` of the ledger's log, with all outcomes up to the key ``known``.
-
-    A rebuild reads outcomes from the ledger while the log grows, so ``known`` may be ahead of ``seq``. Later log entries about
-    outcomes up to ``known`` must not be learned twice.
-    """
-
-    namespace: int
-    seq: int
-    known: int
-    policy: str
-    encoder: str
-    state: Mapping[str, Floats]
-    weights: Path | None = None  # the file with the weights of a trained encoder
 
 
 class SnapshotStore:
@@ -66,15 +44,6 @@ class SnapshotStore:
             return
         nonce = uuid.uuid4().hex[:8]  # another process may be writing weights for the same log entry
         weights = self.path / weights_name(snapshot.namespace, snapshot.seq, nonce)
-        manifest = {
-            "namespace": snapshot.namespace,
-            "seq": snapshot.seq,
-            "known": snapshot.known,
-            "policy": snapshot.policy,
-            "encoder": snapshot.encoder,
-            "weights": None if write_weights is None else weights.name,
-            "digest": digest(snapshot.state),
-        }
         target = self.path / state_name(snapshot.namespace, snapshot.seq)
         unfinished = target.with_suffix(f".{os.getpid()}.part")  # another process may be writing the same snapshot
         try:
@@ -83,8 +52,7 @@ class SnapshotStore:
                 write_weights(weights)
                 make_private(weights)
             with open_private(unfinished, "wb") as file:
-                text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
-                write_arrays(file, {_MANIFEST: cast("Any", text), **snapshot.state})
+                write_snapshot(file, snapshot, None if write_weights is None else weights.name)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(target)
@@ -112,11 +80,11 @@ class SnapshotStore:
             if file.name not in named and ((of_weights(file.name) or (0, 0))[1] < oldest or _written(file) < young)
         ]
 
-    def latest(self, namespace: int, *, policy: str, encoder: str, until: int) -> Snapshot | None:
-        """Return the newest readable snapshot of this policy and encoder up to the log entry ``until``, or None."""
+    def latest(self, namespace: int, *, policy: str, encoder: str, until: int, after: int = -1) -> Snapshot | None:
+        """Return the newest readable snapshot of this policy and encoder after one log entry and up to another, or None."""
         for file in self._files(namespace):
             # A later one learned from log entries that do not exist here: somebody has restored an old copy of the ledger.
-            if (of_state(file.name) or (0, 0))[1] > until:
+            if not after < (of_state(file.name) or (0, 0))[1] <= until:
                 continue
             found = self.read(file)
             if found is not None and (found.policy, found.encoder) == (policy, encoder):
@@ -131,8 +99,16 @@ class SnapshotStore:
         if snapshot.weights is not None and of_weights(snapshot.weights.name) == (snapshot.namespace, snapshot.seq):
             _delete(self.path / snapshot.weights.name)
 
-    def unusable(self) -> list[Path]:
-        """List the files that cannot be used: damaged ones, and those left by a process that died while writing."""
+    def unusable(self) -> int:
+        """Count the files that cannot be used: damaged ones, and those left by a process that died while writing."""
+        return len(self._unusable())
+
+    def remove_unusable(self) -> None:
+        """Delete the files that cannot be used."""
+        for file in self._unusable():
+            file.unlink(missing_ok=True)
+
+    def _unusable(self) -> list[Path]:
         if self.path is None:
             return []
         files = files_in(self.path)
@@ -143,9 +119,12 @@ class SnapshotStore:
     def read(file: Path) -> Snapshot | None:
         """Read a snapshot; log a warning and return None if the file is not a valid one."""
         try:
-            arrays = read_arrays(file)
-            manifest = json.loads(arrays.pop(_MANIFEST).tobytes())
-            return _checked(file, manifest, arrays)
+            found, weights = read_snapshot(read_arrays(file), whose := of_state(file.name))
+            if weights is None:
+                return found
+            if whose is None or not _is_ours(file, weights, whose):
+                raise ValueError(f"it names {weights!r}, which is not a file with its weights")  # noqa: TRY301 - as below
+            return replace(found, weights=file.parent / weights)
         except Exception as error:  # noqa: BLE001 - zip, numpy and JSON readers can raise anything on damaged bytes
             _log.warning("snapshot %s is unreadable (%s); trying an older one", file, error)
             return None
@@ -164,30 +143,6 @@ class SnapshotStore:
     def _files(self, namespace: int) -> list[Path]:
         """List the files with the state of a namespace, newest first."""
         return sorted((file for file in self._all() if (of_state(file.name) or (0, 0))[0] == namespace), reverse=True)
-
-
-def _checked(file: Path, manifest: Any, state: dict[str, Floats]) -> Snapshot:
-    """Build a snapshot; raise ``ValueError`` if the manifest is not valid or belongs to another file."""
-    namespace, seq, known = manifest["namespace"], manifest["seq"], manifest.get("known", 0)
-    if any(type(number) is not int for number in (namespace, seq, known)) or (namespace, seq) != of_state(file.name):
-        raise ValueError("its manifest belongs to another file")
-    policy, encoder, weights = manifest["policy"], manifest["encoder"], manifest.get("weights")
-    if not all(isinstance(text, str) and len(text) <= _MOST_CHARS for text in (policy, encoder)) or known < 0:
-        raise ValueError("its manifest is not valid")
-    # Snapshots of earlier versions have no digest; their arrays are still checked when they are loaded.
-    if "digest" in manifest and manifest["digest"] != digest(state):
-        raise ValueError("its content has changed since it was written")
-    if weights is not None and not _is_ours(file, weights, (namespace, seq)):
-        raise ValueError(f"it names {weights!r}, which is not a file with its weights")
-    return Snapshot(
-        namespace=namespace,
-        seq=seq,
-        known=known,
-        policy=policy,
-        encoder=encoder,
-        state=state,
-        weights=None if weights is None else file.parent / weights,
-    )
 
 
 def _is_ours(file: Path, weights: object, whose: tuple[int, int]) -> bool:

@@ -22,13 +22,13 @@ def _two_that_commit_in_the_other_order(ledger: PostgresLedger) -> tuple[list[in
 
     def slow() -> None:
         with ledger.connections.write(durable=False) as connection:
-            connection.execute(_LINE, (1,))
+            assert connection.execute(_LINE, (1,)).rowcount == 1
             numbered.set()
             go_on.wait(10)
 
     def quick() -> None:
         with ledger.connections.write(durable=False) as connection:
-            connection.execute(_LINE, (2,))
+            assert connection.execute(_LINE, (2,)).rowcount == 1
 
     one, other = threading.Thread(target=slow), threading.Thread(target=quick)
     one.start()

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from cascade_memory.ledger.postgres.schema import SCHEMA
 from cascade_memory.ledger.schema import TABLES
 
-SCHEMA = "cascade_memory"
 _NAMES = re.findall(r"CREATE TABLE (\w+)", TABLES)
 _TABLE = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|ON|REFERENCES)\s+({'|'.join(_NAMES)})\b(?!\.)")
 _MARK = re.compile(r"\?(\d*)")

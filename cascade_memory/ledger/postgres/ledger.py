@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
+
 from cascade_memory.domain.records import SETTLED
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.archive import SQLArchive
@@ -11,6 +13,10 @@ from cascade_memory.ledger.core import SQLLedger
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLMaintenance
 from cascade_memory.ledger.postgres.connections import PostgresConnections
+from cascade_memory.ledger.postgres.explained import explain, place_of
+from cascade_memory.ledger.postgres.leases import Lease
+from cascade_memory.ledger.postgres.migration import version_of
+from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
 
 
 class PostgresLedger(SQLLedger):
@@ -25,6 +31,21 @@ class PostgresLedger(SQLLedger):
         self.lessons = PostgresLessons(connections)
         self.maintenance = PostgresMaintenance(connections)
         self.archive = PostgresArchive(connections)
+        self.snapshots = PostgresSnapshotRows(connections)
+        self._connections = connections
+
+    def lease(self, job: str, namespace: int) -> Lease:
+        """Return the right to do a job, which one worker at a time has."""
+        return Lease(self._connections, job, namespace)
+
+    @staticmethod
+    def exists(url: str) -> bool:
+        """Say whether there is a ledger in the database, without making one."""
+        try:
+            with psycopg.connect(url, connect_timeout=5, cursor_factory=psycopg.ClientCursor) as connection:
+                return version_of(connection) is not None
+        except psycopg.Error as error:
+            explain(error, place_of(url))
 
 
 class PostgresLessons(SQLLessons):

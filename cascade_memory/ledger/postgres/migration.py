@@ -7,7 +7,8 @@ from typing import Any
 import psycopg
 
 from cascade_memory.errors import SchemaTooNew
-from cascade_memory.ledger.postgres.dialect import SCHEMA, tables
+from cascade_memory.ledger.postgres.dialect import tables
+from cascade_memory.ledger.postgres.schema import OWN_TABLES, SCHEMA
 from cascade_memory.ledger.schema import SCHEMA_VERSION
 
 _ONE_AT_A_TIME = 0x43415344  # the lock of those who migrate; it ends with the transaction
@@ -15,11 +16,11 @@ _ONE_AT_A_TIME = 0x43415344  # the lock of those who migrate; it ends with the t
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
     """Create everything that is missing, in one transaction; however many processes try, one does it."""
-    if _version(connection) == SCHEMA_VERSION:
+    if version_of(connection) == SCHEMA_VERSION:
         return
     with connection.transaction():
         connection.execute(f"SELECT pg_advisory_xact_lock({_ONE_AT_A_TIME})")  # type: ignore[arg-type]
-        version = _version(connection)
+        version = version_of(connection)
         if version is not None and version > SCHEMA_VERSION:
             raise SchemaTooNew(
                 f"the ledger has version {version} and this library knows {SCHEMA_VERSION}; upgrade cascade-memory"
@@ -31,12 +32,14 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
 def statements() -> str:
     """Return everything that creates an empty ledger, for those whose role may not run it."""
     return (
-        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA};\n{tables()}\n"
+        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA};\n{tables()}\n{OWN_TABLES}"
+        f"INSERT INTO {SCHEMA}.meta VALUES ('identity', substr(md5(gen_random_uuid()::text), 1, 12));\n"
         f"CREATE TABLE {SCHEMA}.version (number bigint NOT NULL);\nINSERT INTO {SCHEMA}.version VALUES ({SCHEMA_VERSION});\n"
     )
 
 
-def _version(connection: psycopg.Connection[Any]) -> int | None:
+def version_of(connection: psycopg.Connection[Any]) -> int | None:
+    """Return the version of the ledger in a database; None if there is none."""
     row = connection.execute(f"SELECT to_regclass('{SCHEMA}.version') IS NOT NULL").fetchone()  # type: ignore[arg-type]
     if row is None or not row[0]:
         return None

@@ -1,0 +1,96 @@
+"""Puts the engine of a place together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cascade_memory.assembly.embedders import resolve_embedder
+from cascade_memory.assembly.mirror import MirrorBulk
+from cascade_memory.assembly.place import Place
+from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
+from cascade_memory.assembly.settings import Matcher, Settings
+from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
+from cascade_memory.engine.embedding import stored_embedder
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.parts import Parts
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.snapshots import SnapshotStore
+from cascade_memory.stores.index import TieredIndex
+
+
+def in_ram(settings: Settings) -> Engine:
+    """Make an engine whose memory is gone when the process ends."""
+    return _engine(_parts(SQLiteLedger(None), settings), settings)
+
+
+def assemble(place: Place, settings: Settings) -> Engine:
+    """Open a place: its ledger first, which says with which embedder it was written."""
+    ledger = place.ledger()
+    try:
+        parts = place.complete(replace(_parts(ledger, settings), place=str(place)), settings)
+        if (mirror := parts.mirror) is None:
+            return _engine(parts, settings)
+        engine: Engine | None = None
+
+        def covered() -> int:
+            return 0 if engine is None or engine.feeder is None else engine.feeder.covered
+
+        def index(dimension: int, namespace: str) -> TieredIndex:
+            return TieredIndex(dimension, MirrorBulk(namespace, mirror, ledger, covered))
+
+        engine = _engine(replace(parts, index=index), settings)
+        place.opened(engine)
+    except BaseException:
+        ledger.close()
+        raise
+    return engine
+
+
+def _engine(parts: Parts, settings: Settings) -> Engine:
+    return Engine(parts, learn=settings.learn, candidates=settings.candidates, limits=settings.limits)
+
+
+def _parts(ledger: Ledger, settings: Settings) -> Parts:
+    """Make the parts that do not depend on the place."""
+    embedder = resolve_embedder(settings.embedder, stored_embedder(ledger))
+    hindsight = settings.matcher is not None
+    return Parts(
+        ledger=ledger,
+        embedder=embedder,
+        ranker=resolve_ranker(
+            settings.ranker,
+            hindsight=hindsight,
+            shared=settings.policy_scope == "shared",
+            credit=settings.credit,
+            options=settings.ranker_options,
+        ),
+        shadow=resolve_shadow(settings.shadow, hindsight=hindsight, credit=settings.credit),
+        fallback=SimilarityPolicy(),
+        matcher=_matcher(settings.matcher),
+        hindsight=hindsight,
+        direct=_is_direct(embedder, settings),
+        index=lambda dimension, _: TieredIndex(dimension),
+        snapshots=SnapshotStore(None),
+    )
+
+
+def _is_direct(embedder: Embedder, settings: Settings) -> bool:
+    """Say whether a recall calls nothing that could hang: no model, and no object that the user passed."""
+    rankers = (settings.ranker, settings.shadow or "auto")
+    return type(embedder) is HashingEmbedder and all(one in ("auto", "light", "similarity", "random") for one in rankers)
+
+
+def _matcher(matcher: Matcher | str) -> SolutionMatcher:
+    if matcher is None or matcher == "exact":
+        return ExactMatcher()  # with matcher=None there is no hindsight, but equal solutions must still be recognised
+    if hasattr(matcher, "agreement") and hasattr(matcher, "key"):
+        return matcher  # type: ignore[return-value]
+    if callable(matcher):
+        return FunctionMatcher(matcher)
+    raise InvalidInput(f'matcher must be "exact", None, a function of two solutions, or a SolutionMatcher, not {matcher!r}')

@@ -1,0 +1,108 @@
+"""What this process has open. It opens each place once, and all handles on it share the engine."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+
+from cascade_memory.assembly import settings as settings_of
+from cascade_memory.assembly.assembling import assemble, in_ram
+from cascade_memory.assembly.place import place_of
+from cascade_memory.assembly.settings import Settings
+from cascade_memory.domain.patience import patience
+from cascade_memory.engine.engine import Engine
+from cascade_memory.errors import InvalidInput, StoreBusy, StoreError
+
+_STUCK = 1.0  # seconds that closing may wait, if another process has already been writing for too long
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """An engine and its handles. The references are weak: a handle may be lost unclosed, when a notebook cell is run twice."""
+
+    engine: Engine
+    settings: Settings
+    holders: weakref.WeakSet[object]
+
+
+_open: dict[str, _Opened] = {}
+_opening = threading.RLock()
+
+
+def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: object) -> Engine:
+    """Return the engine of a place for a handle, and open it if necessary. Without a path, return a new engine in RAM."""
+    settings_of.check(settings)
+    if path is None:
+        if settings.chroma is not None:
+            raise InvalidInput("chroma= needs a path: a memory in RAM does not use Chroma")
+        return in_ram(settings)
+    place = place_of(path)
+    with _opening:
+        key = place.key
+        known = _open.get(key)
+        if known is not None and (_is_lost(known.engine) or not (known.holders or settings_of.same(known.settings, settings))):
+            _close(key)
+            known = None
+        if known is None:
+            known = _open[key] = _Opened(assemble(place, settings), settings, weakref.WeakSet())
+        else:
+            settings_of.check_same(known.settings, settings, str(place))
+        known.holders.add(holder)
+        return known.engine
+
+
+def is_open(path: str | os.PathLike[str]) -> bool:
+    """Say whether this process has the place open."""
+    return place_of(path).key in _open
+
+
+def release(engine: Engine, holder: object) -> None:
+    """Release a handle; the last one closes the engine."""
+    if not any(known.engine is engine for known in list(_open.values())):  # in RAM, or another thread has closed it already
+        engine.close()
+        return
+    waits: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
+        try:  # wait outside the lock, so that other threads can open other places meanwhile
+            engine.recording.wait_for()  # do not close yet: another thread may acquire this engine before the lock is taken
+        except StoreBusy:
+            waits = patience(_STUCK)
+    with _opening, waits:
+        for key, known in list(_open.items()):  # search by engine: a relative path is useless if the working directory changed
+            if known.engine is engine:
+                known.holders.discard(holder)
+                if not known.holders:
+                    _close(key)
+
+
+def _is_lost(engine: Engine) -> bool:
+    """Say whether the folder was replaced or deleted under this engine; opening the path then means the folder there now."""
+    try:
+        engine.parts.ledger.check()
+    except StoreError:
+        return True
+    return False
+
+
+def _close(key: str) -> None:
+    _open.pop(key).engine.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Save what was learned and close Chroma cleanly, but do not spend time on feeding it the remaining cases."""
+    for known in list(_open.values()):
+        known.engine.close(feed=False)
+
+
+def _forget_after_fork() -> None:
+    globals()["_opening"] = threading.RLock()  # a thread of the parent may have held the old one
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)

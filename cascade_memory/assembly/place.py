@@ -1,0 +1,66 @@
+"""Where a memory is: a folder, or a database."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Protocol, cast
+
+from cascade_memory.assembly.folder import Folder
+from cascade_memory.assembly.settings import Settings
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.parts import Parts
+from cascade_memory.errors import InvalidInput
+from cascade_memory.lazy import load
+from cascade_memory.ports.ledger import Ledger
+
+_URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+class Place(Protocol):
+    """Knows what a memory needs that is there; its ``str`` is for people, and holds no password."""
+
+    @property
+    def key(self) -> str:
+        """The same for each way to name this place."""
+        ...
+
+    def check_there(self) -> None:
+        """Raise if there is no memory, since a mistyped name must not create a new one."""
+        ...
+
+    def ledger(self) -> Ledger:
+        """Open the ledger; create it if there is none."""
+        ...
+
+    def complete(self, parts: Parts, settings: Settings) -> Parts:
+        """Add what the place brings: snapshots, the mirror, and who may feed it."""
+        ...
+
+    def opened(self, engine: Engine) -> None:
+        """Do what has to wait until the engine works."""
+        ...
+
+
+def place_of(path: object) -> Place:
+    """Return the place that a path or URL names.
+
+    >>> str(place_of("memory"))
+    'memory'
+    """
+    if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\x00" in str(path):
+        raise InvalidInput(f"path must name a folder or a PostgreSQL database, or be None for a memory in RAM, not {path!r}")
+    if isinstance(path, str) and (found := _URL.match(path)):
+        if found[1].lower() not in ("postgresql", "postgres"):
+            raise InvalidInput(f"a memory is kept in a folder or at a URL that begins with postgresql://, not {found[1]}://")
+        return _database(path.strip())
+    return Folder(Path(cast("str", path)).expanduser())
+
+
+def _database(url: str) -> Place:
+    remedy = 'which comes with the extra "postgres": pip install "cascade-memory[postgres]"'
+    database = load(
+        "cascade_memory.assembly", "Database", {"Database": "database"}, optional=("psycopg", "psycopg_pool"), remedy=remedy
+    )
+    return cast("Place", database(url))

@@ -1,0 +1,67 @@
+"""The settings of an engine, and what of them can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.validation import check_k
+from cascade_memory.engine.engine import Learning
+from cascade_memory.errors import InvalidInput
+from cascade_memory.learning.ranker import Ranker
+from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.stores.chroma_server import parsed
+
+Matcher: TypeAlias = "SolutionMatcher | Callable[[Any, Any], float | bool | None] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of an engine; all handles on one place must have the same."""
+
+    embedder: str | Embedder
+    ranker: str | Ranker
+    matcher: Any
+    learn: Learning
+    candidates: int
+    shadow: str | Ranker | None = None
+    chroma: str | None = None
+    policy_scope: str = "namespace"
+    limits: Limits | None = None
+    credit: Any = "matched"
+    ranker_options: Mapping[str, Any] | None = None
+
+
+def check(settings: Settings) -> None:
+    """Refuse settings that are not possible in any place."""
+    if settings.learn not in ("inline", "background", "off"):
+        raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
+    check_k(settings.candidates, "candidates")
+    if settings.policy_scope not in ("namespace", "shared"):
+        raise InvalidInput(f'policy_scope must be "namespace" or "shared", not {settings.policy_scope!r}')
+    if settings.chroma is not None:
+        parsed(settings.chroma)
+
+
+def same(first: Settings, settings: Settings) -> bool:
+    """Say whether an engine with the first settings also serves a handle with the others."""
+    try:
+        check_same(first, settings, "")
+    except InvalidInput:
+        return False
+    return True
+
+
+def check_same(first: Settings, settings: Settings, place: str) -> None:
+    """Refuse settings that differ from those with which the place is open; "auto" and None ask for nothing."""
+    for name in (field.name for field in fields(Settings)):
+        before, now = getattr(first, name), getattr(settings, name)
+        alike = getattr(now, "identity", now) == getattr(before, "identity", before)
+        optional = ("limits", "shadow", "ranker_options") if settings.ranker == "auto" else ("limits", "shadow")
+        if not alike and now != "auto" and not (name in optional and now is None):
+            raise InvalidInput(
+                f"{place} is open in this process with {name}={before!r}; open it with the same, or close it there first"
+            )

@@ -1,0 +1,46 @@
+"""Opens the memory that a command names: a folder or the URL of a database, or what the environment names."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.assembly.place import Place, place_of
+from cascade_memory.domain.display import no_namespace
+from cascade_memory.errors import InvalidInput
+
+URL, CHROMA = "CASCADE_MEMORY_URL", "CASCADE_MEMORY_CHROMA"
+
+
+def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None:
+    """Add the options that name a memory: a URL with a password belongs into the environment, not into a command."""
+    about = f"the folder of the memory, or the URL of its PostgreSQL database (default: the environment variable {URL})"
+    if option:
+        command.add_argument("--path", default=os.environ.get(URL), help=about)
+    else:
+        command.add_argument("path", nargs="?", default=os.environ.get(URL), help=about)
+    command.add_argument(
+        "--chroma",
+        default=os.environ.get(CHROMA),
+        metavar="URL",
+        help=f"the Chroma server that searches the cases (default: the environment variable {CHROMA})",
+    )
+
+
+def place(options: argparse.Namespace) -> Place:
+    """Return the place of the memory; its text holds no password."""
+    if not options.path:
+        raise InvalidInput(f"name the folder of the memory or the URL of its database, or set {URL} to one of them")
+    return place_of(options.path)
+
+
+def existing(options: argparse.Namespace, namespace: str | None = None) -> CascadeMemory:
+    """Open an existing memory. An unknown namespace is refused, unless the memory is empty."""
+    place(options).check_there()
+    memory = CascadeMemory(options.path, embedder="stored", chroma=options.chroma)
+    names = memory.namespaces()
+    if namespace is not None and namespace not in names and (names or namespace != "default"):
+        memory.close()
+        raise InvalidInput(no_namespace(namespace, names))
+    return memory

@@ -1,0 +1,153 @@
+"""Statements on their way to the server: they are sent together, as soon as the result of one of them is needed.
+
+With a server that is milliseconds away, a recall takes as long as its round trips, however many statements there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import pq, sql
+
+from cascade_memory.ledger.postgres.dialect import bound
+from cascade_memory.ledger.postgres.explained import Clash, explain
+
+_MOST_CHARS = 4_000_000  # of statements that wait
+_IGNORING = "UPDATE OR IGNORE"
+_ROWS = pq.ExecStatus.TUPLES_OK
+
+
+class Result:
+    """The result of a statement that may not have been sent yet; reading it sends all that wait."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch: Batch | None = batch
+        self._rows: list[Any] = []
+        self._next = 0
+        self._rowcount = 0
+        self._description: Any = None
+
+    def arrived(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Take over what the server answered."""
+        self._batch = None
+        self._rowcount, self._description = cursor.rowcount, cursor.description
+        if cursor.pgresult is not None and cursor.pgresult.status == _ROWS:
+            self._rows = cursor.fetchall()
+
+    def _sent(self) -> None:
+        if self._batch is not None:
+            self._batch.send()
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement changed."""
+        self._sent()
+        return self._rowcount
+
+    @property
+    def description(self) -> Any:
+        """The name of each column, first in its tuple."""
+        self._sent()
+        return self._description
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        self._sent()
+        if self._next >= len(self._rows):
+            return None
+        self._next += 1
+        return self._rows[self._next - 1]
+
+    def fetchall(self) -> list[Any]:
+        """Return all other rows."""
+        self._sent()
+        rows, self._next = self._rows[self._next :], len(self._rows)
+        return rows
+
+    def close(self) -> None:
+        """Let go of the rows that were not read."""
+        self._rows = []
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the other rows."""
+        yield from self.fetchall()
+
+
+class Batch:
+    """A connection that takes statements as they are written for SQLite, and sends as many at once as it can."""
+
+    def __init__(self, connection: psycopg.Connection[Any], place: str) -> None:
+        self._place = place
+        self._cursor = psycopg.ClientCursor(connection)
+        self._waiting: list[tuple[str, Result]] = []
+        self._chars = 0
+        self._checks: list[Callable[[], object]] = []
+        self.trips = 0
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
+        """Take a statement; it runs before any result of it is read, and after those taken earlier."""
+        if _IGNORING in statement:
+            return self._unless_it_clashes(statement.replace(_IGNORING, "UPDATE"), parameters)
+        text, values = bound(statement, parameters)
+        return self.add(self._cursor.mogrify(sql.SQL(text), values))  # type: ignore[arg-type]  # only constants are in it
+
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Result:
+        """Take a statement for each set of parameters; the result is that of the last one."""
+        result = Result(self)
+        for values in parameters:
+            result = self.execute(statement, values)
+        return result
+
+    def add(self, statement: str) -> Result:
+        """Take a complete statement of PostgreSQL."""
+        result = Result(self)
+        self._waiting.append((statement, result))
+        self._chars += len(statement)
+        if self._chars > _MOST_CHARS:
+            self.send()
+        return result
+
+    def when_known(self, check: Callable[[], object]) -> None:
+        """Call this after the next statements were sent, and before anything is committed; it may raise."""
+        self._checks.append(check)
+
+    def send(self, ending: str | None = None) -> None:
+        """Send all that waits, and run the checks. ``ending`` is sent with it, or after it if a check might forbid that."""
+        if ending is not None and not self._checks:
+            self.add(ending)
+            ending = None
+        waiting, self._waiting, self._chars = self._waiting, [], 0
+        if waiting:
+            self.trips += 1
+            try:
+                self._cursor.execute(sql.SQL(";\n".join(text for text, _ in waiting)))  # type: ignore[arg-type]  # as above
+            except psycopg.Error as error:
+                explain(error, self._place)
+            for number, (_, result) in enumerate(waiting):
+                if number:
+                    self._cursor.nextset()
+                result.arrived(self._cursor)
+        checks, self._checks = self._checks, []
+        for check in checks:
+            check()
+        if ending is not None:
+            self.send(ending)
+
+    def _unless_it_clashes(self, statement: str, parameters: Sequence[Any]) -> Result:
+        self.send()
+        result = self.add("SAVEPOINT clash")
+        try:
+            changed = self.execute(statement, parameters)
+            self.add("RELEASE SAVEPOINT clash")
+            self.send()
+        except Clash:
+            self.add("ROLLBACK TO SAVEPOINT clash")
+            return result
+        return changed
+
+    def clock(self) -> tuple[float, str]:
+        """Return the time of the server, which all machines share, and a name for its clock."""
+        (now,) = self.add("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        return float(now), "server"

@@ -1,0 +1,105 @@
+"""Leases: rows that say which worker does a job for all, until when, and in which epoch.
+
+A worker that was paused for longer than its lease may not know that another one has taken over. So everything that it writes
+for the job checks the lease in the same transaction: an epoch that is over writes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+import uuid
+from collections.abc import Generator
+
+from cascade_memory.errors import StoreError
+from cascade_memory.ledger.postgres.batch import Batch
+from cascade_memory.ledger.postgres.connections import PostgresConnections
+from cascade_memory.ledger.postgres.schema import SCHEMA
+
+LASTS = 12.0  # seconds, by the server's clock
+_RENEWED_AFTER = LASTS / 4
+_UNTIL = f"clock_timestamp() + interval '{LASTS} seconds'"
+_TAKE = f"""INSERT INTO {SCHEMA}.lease AS held (job, namespace, holder, epoch, expires) VALUES (?, ?, ?, 1, {_UNTIL})
+            ON CONFLICT (job, namespace) DO UPDATE SET holder = excluded.holder, epoch = held.epoch + 1, expires = {_UNTIL}
+            WHERE held.expires < clock_timestamp() RETURNING epoch"""
+_MINE = "job = ? AND namespace = ? AND holder = ? AND epoch = ?"
+_RENEW = f"UPDATE {SCHEMA}.lease SET expires = {_UNTIL} WHERE {_MINE} AND expires >= clock_timestamp() RETURNING epoch"
+_RESIGN = f"UPDATE {SCHEMA}.lease SET expires = clock_timestamp() - interval '1 second' WHERE {_MINE}"
+# The row stays locked until the writing transaction ends, so nobody takes over in between.
+_CHECK = f"SELECT epoch FROM {SCHEMA}.lease WHERE {_MINE} AND expires >= clock_timestamp() FOR SHARE"
+
+
+class LeaseLost(StoreError):
+    """Another worker has taken over the job; nothing was written."""
+
+
+class Lease:
+    """The right to do one job, for one namespace or (with 0) for all."""
+
+    def __init__(self, connections: PostgresConnections, job: str, namespace: int = 0) -> None:
+        self._connections, self._job, self._namespace = connections, job, namespace
+        self._holder = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        self._epoch: int | None = None
+        self._renewed = 0.0
+
+    @property
+    def _mine(self) -> tuple[str, int, str, int]:
+        return self._job, self._namespace, self._holder, self._epoch or 0
+
+    def try_acquire(self) -> bool:
+        """Take the lease if nobody has it; return whether it is held now."""
+        if self._epoch is not None:
+            return self.keep()
+        began = time.monotonic()
+        with self._connections.read() as connection:
+            row = connection.execute(_TAKE, (self._job, self._namespace, self._holder)).fetchone()
+        if row is not None:
+            self._epoch, self._renewed = int(row[0]), began
+        return row is not None
+
+    def keep(self) -> bool:
+        """Renew the lease if that is due; return False if it is lost."""
+        began = time.monotonic()
+        if self._epoch is None or began - self._renewed < _RENEWED_AFTER:
+            return self._epoch is not None
+        with self._connections.read() as connection:
+            row = connection.execute(_RENEW, self._mine).fetchone()
+        self._epoch, self._renewed = (None, 0.0) if row is None else (self._epoch, began)
+        return row is not None
+
+    @contextlib.contextmanager
+    def held(self) -> Generator[None, None, None]:
+        """Refuse each write inside the block, with ``LeaseLost``, unless the lease is still held."""
+        if self._epoch is None:
+            raise self._lost()
+        with self._connections.fenced(self._fence):
+            yield
+
+    def _fence(self, batch: Batch) -> None:
+        found = batch.execute(_CHECK, self._mine)
+
+        def check() -> None:
+            if found.fetchone() is None:
+                self._epoch = None
+                raise self._lost()
+
+        batch.when_known(check)
+
+    def _lost(self) -> LeaseLost:
+        return LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {LASTS:g} seconds")
+
+    def release(self) -> None:
+        """Give the lease back; its epoch stays."""
+        if self._epoch is not None:
+            with self._connections.read() as connection:
+                connection.execute(_RESIGN, self._mine).fetchall()
+            self._epoch = None
+
+    def holder(self) -> str | None:
+        """Return who holds the lease at present."""
+        query = f"SELECT holder FROM {SCHEMA}.lease WHERE job = ? AND namespace = ? AND expires >= clock_timestamp()"
+        with self._connections.read() as connection:
+            row = connection.execute(query, (self._job, self._namespace)).fetchone()
+        return None if row is None else str(row[0])

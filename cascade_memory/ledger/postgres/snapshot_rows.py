@@ -1,0 +1,66 @@
+"""Snapshots of learned state as rows. They are shared: whoever learns from the log comes to the same state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN
+from cascade_memory.ledger.postgres.connections import PostgresConnections
+from cascade_memory.ledger.postgres.schema import SCHEMA
+
+_KEEP = 3
+_PART = 4 * 2**20  # bytes of an encoder's weights per row
+_TOOK_BACK = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?) LIMIT 1"
+_PUT = f"INSERT INTO {SCHEMA}.snapshot VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_PUT_PART = f"INSERT INTO {SCHEMA}.snapshot_weights VALUES (?, ?, ?, ?, ?)"
+_NEWEST = f"""SELECT seq, content FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ? AND seq <= ? AND seq > ?
+              ORDER BY seq DESC LIMIT 1"""
+_OLD = f"""DELETE FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ? AND seq <
+           (SELECT min(seq) FROM (SELECT seq FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ?
+                                  ORDER BY seq DESC LIMIT {_KEEP}) AS kept)"""
+_WEIGHTS = f"SELECT content FROM {SCHEMA}.snapshot_weights WHERE namespace = ? AND ranker = ? AND seq = ? AND part = ?"
+
+
+class PostgresSnapshotRows:
+    """Stores, reads and deletes snapshots."""
+
+    def __init__(self, connections: PostgresConnections) -> None:
+        self._connections = connections
+
+    def put(self, namespace: int, seq: int, ranker: str, content: bytes, weights: Path | None) -> None:
+        """Store one, unless data was taken back after the log line ``seq``; keep the newest few of each ranker.
+
+        Another worker may have taken data back since this one last read the log, so the same transaction looks.
+        """
+        with self._connections.write(durable=False) as connection:
+            if connection.execute(_TOOK_BACK, (seq, namespace, WITHDRAWN, FORGOTTEN, PURGED)).fetchone() is not None:
+                return
+            stored = connection.execute(_PUT, (namespace, ranker, seq, content)).rowcount
+            if stored and weights is not None:
+                with weights.open("rb") as file:
+                    number = 0
+                    while part := file.read(_PART):
+                        connection.execute(_PUT_PART, (namespace, ranker, seq, number, part))
+                        number += 1
+            connection.execute(_OLD, (namespace, ranker, namespace, ranker))
+
+    def newest(self, namespace: int, ranker: str, until: int, after: int) -> tuple[int, bytes] | None:
+        """Return (seq, content) of the newest one after one log line and up to another, or None."""
+        with self._connections.read() as connection:
+            row = connection.execute(_NEWEST, (namespace, ranker, until, after)).fetchone()
+        return None if row is None else (int(row[0]), bytes(row[1]))
+
+    def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
+        """Write the weights of one to a file; return whether there were any."""
+        number = 0
+        with target.open("wb") as file, self._connections.read() as connection:
+            while (row := connection.execute(_WEIGHTS, (namespace, ranker, seq, number)).fetchone()) is not None:
+                file.write(row[0])
+                number += 1
+        return number > 0
+
+    def delete(self, namespace: int, seq: int | None = None) -> None:
+        """Delete all of a namespace, or those of one log line."""
+        which, values = ("", ()) if seq is None else (" AND seq = ?", (seq,))
+        with self._connections.write(durable=True) as connection:
+            connection.execute(f"DELETE FROM {SCHEMA}.snapshot WHERE namespace = ?{which}", (namespace, *values))

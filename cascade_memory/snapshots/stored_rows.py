@@ -1,0 +1,83 @@
+"""Snapshots in a database that many workers share."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from cascade_memory.ports.snapshots import Snapshot, SnapshotRows
+from cascade_memory.snapshots.arrays import parse_arrays
+from cascade_memory.snapshots.manifest import read_snapshot, write_snapshot
+
+_WEIGHTS = "encoder.safetensors"
+_log = logging.getLogger(__name__)
+
+
+class SnapshotsInRows:
+    """Stores snapshots as rows. All workers learn the same from the same log, so the newest one serves each of them."""
+
+    path = None
+
+    def __init__(self, rows: SnapshotRows) -> None:
+        self._rows = rows
+        self._read: tempfile.TemporaryDirectory[str] | None = None  # weights are loaded from a file
+
+    def save(self, snapshot: Snapshot, write_weights: Callable[[Path], None] | None = None) -> None:
+        """Store a snapshot completely, or raise; delete older ones."""
+        content = io.BytesIO()
+        write_snapshot(content, snapshot, None if write_weights is None else _WEIGHTS)
+        with tempfile.TemporaryDirectory(prefix="cascade-memory-") as folder:
+            weights = None if write_weights is None else Path(folder) / _WEIGHTS
+            if write_weights is not None and weights is not None:
+                write_weights(weights)
+            self._rows.put(
+                snapshot.namespace, snapshot.seq, _ranker(snapshot.policy, snapshot.encoder), content.getvalue(), weights
+            )
+
+    def latest(self, namespace: int, *, policy: str, encoder: str, until: int, after: int = -1) -> Snapshot | None:
+        """Return the newest readable snapshot of this policy and encoder after one log entry and up to another, or None."""
+        ranker = _ranker(policy, encoder)
+        while (found := self._rows.newest(namespace, ranker, until, after)) is not None:
+            seq, content = found
+            try:
+                snapshot, weights = read_snapshot(parse_arrays(content), (namespace, seq))
+                if (snapshot.policy, snapshot.encoder) != (policy, encoder):
+                    raise ValueError("it is of another ranker")  # noqa: TRY301 - handled below
+                return snapshot if weights is None else replace(snapshot, weights=self._weights(namespace, seq, ranker))
+            except Exception as error:  # noqa: BLE001 - zip, numpy and JSON readers can raise anything on damaged bytes
+                _log.warning(
+                    "the snapshot of namespace %d at line %d is unreadable (%s); trying an older one", namespace, seq, error
+                )
+                until = seq - 1
+        return None
+
+    def _weights(self, namespace: int, seq: int, ranker: str) -> Path:
+        self._read = tempfile.TemporaryDirectory(prefix="cascade-memory-")  # replaces, and so removes, the one before
+        target = Path(self._read.name) / _WEIGHTS
+        if not self._rows.read_weights(namespace, seq, ranker, target):
+            raise ValueError("its weights are missing")
+        return target
+
+    def remove(self, snapshot: Snapshot) -> None:
+        """Delete an unusable snapshot."""
+        self._rows.delete(snapshot.namespace, snapshot.seq)
+
+    def drop(self, namespace: int) -> None:
+        """Delete the snapshots of a namespace."""
+        self._rows.delete(namespace)
+
+    def unusable(self) -> int:
+        """Return 0: a row is written completely or not at all, and one that cannot be read is replaced in time."""
+        return 0
+
+    def remove_unusable(self) -> None:
+        """Do nothing, as above."""
+
+
+def _ranker(policy: str, encoder: str) -> str:
+    return hashlib.blake2b(f"{policy}\x00{encoder}".encode(), digest_size=16).hexdigest()
