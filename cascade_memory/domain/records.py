@@ -116,6 +116,7 @@ class Unsettled:
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
     similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
     agents_words: bool = False  # only the agent itself says that this solution is right
+    kinds: dict[int, tuple[str, str]] | None = None  # of the groups, see ``Cases.told_apart``; None if nobody asked for them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

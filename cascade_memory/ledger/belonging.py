@@ -8,16 +8,28 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
-from cascade_memory.ledger.database import Connection, Cursor
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import SET_FACT
 
 EMBEDDER, _GENERATION = "embedder", "generation"  # names of facts in the table ``meta``
 _FACTS = f"""SELECT (SELECT value FROM meta WHERE key = '{EMBEDDER}'), (SELECT value FROM meta WHERE key = '{_GENERATION}')"""
+_UNCHANGED = f"""(SELECT value FROM meta WHERE key = '{_GENERATION}') IS NOT DISTINCT FROM ?
+  AND (? = '' OR coalesce((SELECT value FROM meta WHERE key = '{EMBEDDER}') = ?, true))"""
 _Identity = tuple[int, int]  # device and inode of a file
+
+
+class Requires(Connection, Protocol):
+    """A connection to a server that checks conditions inside the transaction."""
+
+    def require(self, condition: str, parameters: Sequence[Any]) -> None:
+        """Let the transaction fail unless a condition holds."""
+        ...
 
 
 class Belonging:
@@ -100,15 +112,21 @@ class Belonging:
         self._read_facts(connection)
         self._embedder = (EMBEDDER, embedder)
 
-    def read_facts(self, connection: Connection) -> Cursor:
-        """Read what ``check_facts`` needs, inside a transaction that is about to write."""
+    def require_facts(self, connection: Requires, *, claims: bool) -> None:
+        """Let a transaction fail on the server if ``check_facts`` would raise there."""
         self._refuse_again()
-        return connection.execute(_FACTS)
+        embedder = "" if self._embedder is None else self._embedder[1]
+        if claims and self._embedder is not None:
+            connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", self._embedder)
+        connection.require(_UNCHANGED, (self._generation, embedder, embedder))
 
-    def check_facts(self, connection: Connection, facts: Cursor | None = None, *, claims: bool = False) -> None:
-        """Raise if the folder was reindexed or restored since. ``claims``: vectors follow, so the embedder is recorded."""
+    def check_facts(self, connection: Connection, *, claims: bool = False) -> None:
+        """Raise, inside a transaction that is about to write, if the folder was reindexed or restored since.
+
+        ``claims``: the transaction writes vectors, so the embedder is recorded.
+        """
         self._refuse_again()
-        noted, generation = (facts or connection.execute(_FACTS)).fetchone()
+        noted, generation = connection.execute(_FACTS).fetchone()
         if self._embedder is not None and noted not in (None, self._embedder[1]):
             stored, own = _name_of(noted), _name_of(self._embedder[1])
             self._refuse(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
-from cascade_memory.ledger import running, set_aside
+from cascade_memory.ledger import database, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -53,38 +53,57 @@ def solution_id(connection: Connection, namespace: int, digest: str) -> int:
     return int(row[0])
 
 
+class Found:
+    """What is known before a case is stored: asked for together with other things that the transaction reads."""
+
+    def __init__(self, connection: Connection, case: NewCase) -> None:
+        self.run = running.Asked(connection)
+        self.same = connection.execute(
+            """SELECT cases.key, id, case_text.solution FROM cases LEFT JOIN case_text ON case_text.key = cases.key
+               WHERE namespace = ? AND pair = ?""",
+            (case.namespace, case.pair_key),
+        )
+        self.displaced = set_aside.displaced(connection, case.namespace, case.pair_key, case.id)
+
+
 def insert(
     connection: Connection,
     case: NewCase,
     packed: tuple[str | None, str | None] | None = None,
     episode: int | None = None,
-) -> tuple[int, str, bool]:
+    found: Found | None = None,
+) -> tuple[Any, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
     ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from.
     """
-    run = running.now(connection)
-    known = connection.execute(
-        """UPDATE cases SET copies = copies + 1, verified_at = ?,
-             verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END
-           WHERE namespace = ? AND pair = ? RETURNING key, id""",
-        (case.created_at or time.time(), run, run, case.namespace, case.pair_key),
-    ).fetchone()
+    found = found or Found(connection, case)
+    run = running.now(connection, asked=found.run)
+    known = found.same.fetchone()
     kind, text = packed or pack_solution(case.solution)
     if known is not None:
-        _note_addition(connection, int(known[0]), case, text)
+        connection.execute(
+            """UPDATE cases SET copies = copies + 1, verified_at = ?,
+                 verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END WHERE key = ?""",
+            (case.created_at or time.time(), run, run, known[0]),
+        )
+        _note_addition(connection, known[0], case, None if text == known[2] else text)
         return int(known[0]), str(known[1]), False
-    set_aside.displace(connection, case.namespace, case.pair_key, case.id)
-    (key,) = connection.execute(
+    set_aside.remove(connection, [key for (key,) in found.displaced])
+    known_solution = (case.namespace, case.solution_key)
+    connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
+    key = database.insert(
+        connection,
+        "cases",
         """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
              verified_run)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?)""",
         (
             case.id,
             case.namespace,
             case.query,
             gist(case.solution, HEAD_CHARS),
-            solution_id(connection, case.namespace, case.solution_key),
+            *known_solution,
             case.pair_key,
             case.source,
             episode,
@@ -93,9 +112,9 @@ def insert(
             case.created_at,
             run,
         ),
-    ).fetchone()
+    )
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
-    _note_addition(connection, key, case, text)
+    _note_addition(connection, key, case, None)
     note(connection, case.namespace, CASE_ADDED, key)
     return key, case.id, True
 
@@ -114,12 +133,10 @@ def insert_rest(
     keep_fields(connection, CASES, namespace, key, metadata)
 
 
-def _note_addition(connection: Connection, key: int, case: NewCase, text: str | None) -> None:
-    """Record who added a case by hand; for a case from an episode, the outcome records this."""
+def _note_addition(connection: Connection, key: int, case: NewCase, own: str | None) -> None:
+    """Record who added a case by hand, with the words if they are not those stored; of an episode, the outcome records this."""
     if case.episode_id is not None:
         return
-    (stored,) = connection.execute("SELECT solution FROM case_text WHERE key = ?", (key,)).fetchone()
-    own = None if text == stored else text
     insert_addition(
         connection, case.namespace, key, source=case.source, at=case.created_at, metadata=case.metadata, solution=own
     )
@@ -136,10 +153,12 @@ def insert_addition(
     solution: str | None,
 ) -> None:
     """Record that a case was added by hand; ``solution`` is given if it is worded differently from the stored one."""
-    (addition,) = connection.execute(
-        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
+    addition = database.insert(
+        connection,
+        "addition",
+        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
         (namespace, key, source, at, pack_metadata(metadata), solution),
-    ).fetchone()
+    )
     keep_fields(connection, ADDITIONS, namespace, addition, metadata)
 
 
@@ -169,6 +188,11 @@ def delete_expired(connection: Connection, key: int) -> int:
     return len(gone)
 
 
+def _all_differ(new: Sequence[NewCase]) -> bool:
+    """Say whether no case is the repetition of another one: what is known before all are stored holds for each."""
+    return len({(case.namespace, case.pair_key) for case in new}) == len(new)
+
+
 class SQLCases:
     """Adds and evicts cases, and reads them completely."""
 
@@ -178,7 +202,8 @@ class SQLCases:
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
-            return [insert(connection, case)[1] for case in new]
+            found = [Found(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
+            return [insert(connection, case, found=its)[1] for case, its in zip(new, found, strict=True)]
 
     def evict(self, keys: Sequence[int]) -> None:
         """Remove cases to make room; their episodes stay."""

@@ -14,10 +14,10 @@ from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, 
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.database import Connection, Cursor, Database, insert
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
-from cascade_memory.ledger.recalls import count_use
+from cascade_memory.ledger.recalls import count_use, shown_in
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
     metadata_if_readable,
@@ -41,6 +41,12 @@ class Settling:
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
         """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
         with self.connections.read() as connection:
+            asked = connection.execute(
+                """SELECT key, groups, numbers FROM recall
+                   WHERE episode = (SELECT key FROM episode WHERE id = ?) AND kind = 'recall' ORDER BY key""",
+                (episode_id,),
+            )
+            kinds = self._asked_kinds(connection, episode_id)
             row = connection.execute(
                 """SELECT episode.key, episode.namespace, query, episode_vector.vector,
                      coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
@@ -54,9 +60,7 @@ class Settling:
                 raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
             if namespace is not None and row[1] != namespace:
                 raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
-            recalls = connection.execute(
-                "SELECT key, groups, numbers FROM recall WHERE episode = ? AND kind = 'recall' ORDER BY key", (row[0],)
-            ).fetchall()
+            recalls = asked.fetchall()
             return Unsettled(
                 key=row[0],
                 namespace=row[1],
@@ -66,11 +70,19 @@ class Settling:
                 agents_words=bool(row[6]),
                 groups={key: unpack_ints(groups) for key, groups, _ in recalls},
                 similarity={key: _similarity(numbers) for key, _, numbers in recalls},
+                kinds=None if kinds is None else {group: (digest, kind) for group, digest, kind in kinds},
             )
+
+    def _asked_kinds(self, connection: Connection, episode_id: str) -> Cursor | None:
+        """Ask what tells the recalled solutions apart, if it saves a round trip; otherwise whoever needs it asks for it."""
+        del connection, episode_id
+        return None
 
     def settle(self, new: Settlement) -> Settled:
         """Record an outcome with all its consequences, durably. The same value again changes nothing."""
         with self.connections.write(durable=True, brings_vectors=True) as connection:
+            same = None if new.case is None else cases.Found(connection, new.case)
+            shown = shown_in(connection, new.episode_id)
             found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
             if found is None:
                 raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
@@ -90,13 +102,15 @@ class Settling:
             if new.case is not None:
                 case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
                 case_key, case_id, _ = cases.insert(
-                    connection, case, packed if case.solution is new.solution else None, episode
+                    connection, case, packed if case.solution is new.solution else None, episode, same
                 )
             by_agent = new.source not in TRUSTED_SOURCES
-            (outcome,) = connection.execute(
+            outcome = insert(
+                connection,
+                "outcome",
                 """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
                      metadata, agents_words, unkept)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
                 (
                     episode,
                     new.namespace,
@@ -111,7 +125,7 @@ class Settling:
                     int((by_agent or new.agents_words) and text is not None),
                     new.unkept,
                 ),
-            ).fetchone()
+            )
             keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
             for recall, labels in new.agreement.items():
                 # A candidate may have been forgotten since the labels were made: such labels are dropped.
@@ -119,7 +133,7 @@ class Settling:
                     "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
                     (pack_floats(labels), recall, 8 * len(labels)),
                 )
-            count_use(connection, episode, new.value, sign=1)
+            count_use(connection, shown, new.value, sign=1)
             connection.execute(
                 "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
                 (new.at, new.source, reported, episode),

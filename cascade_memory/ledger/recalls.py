@@ -9,7 +9,7 @@ import numpy as np
 
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.database import Connection, Cursor, Database, insert
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
     SET_VECTOR,
@@ -39,10 +39,12 @@ class Recalling:
                 )
             episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
             query = None if first_query == entry.query else entry.query
-            (key,) = connection.execute(
+            key = insert(
+                connection,
+                "recall",
                 """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
                      baseline, candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
                 (
                     entry.id,
                     episode,
@@ -60,10 +62,10 @@ class Recalling:
                     *float_blobs(entry.numbers, entry.features, entry.context),
                     *_packed(entry.shadow),
                 ),
-            ).fetchone()
+            )
             if episode is None:
                 _drop_old_searches(connection)
-            return int(key)
+        return int(key)  # not before the commit, which a server can then answer in the same round trip
 
 
 def _forgotten(connection: Connection, entry: RecallRecord, since: int) -> bool:
@@ -88,17 +90,21 @@ def _drop_old_searches(connection: Connection) -> None:
     connection.execute(f"DELETE FROM recall WHERE episode IS NULL AND key <= ({oldest})", (SEARCHES_KEPT,))
 
 
-def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
+_OPEN = """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
+           VALUES (?, ?, ?, ?, ?, ?, 'open', ?)"""
+
+
+def _episode(connection: Connection, entry: RecallRecord) -> tuple[Any, str]:
     """Return the key and the query of the recall's episode; open the episode if it is new."""
-    opened = connection.execute(
-        """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
-           VALUES (?, ?, ?, ?, ?, ?, 'open', ?) ON CONFLICT DO NOTHING RETURNING key""",
-        (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
-    ).fetchone()
-    if opened is not None:
-        key = int(opened[0])
+    values = (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at)
+    if entry.opens_episode:
+        key = insert(connection, "episode", _OPEN, values)
+    else:  # another process may know its id, and be opening it as well
+        opened = connection.execute(f"{_OPEN} ON CONFLICT DO NOTHING RETURNING key", values).fetchone()
+        key = None if opened is None else int(opened[0])
+    if key is not None:
         connection.execute(SET_VECTOR.format("episode_vector"), (key, pack_floats(entry.vector)))
-        keep_metadata(connection, entry.namespace, key, entry.metadata)
+        keep_metadata(connection, entry.namespace, key, entry.metadata, new=True)
         return key, entry.query
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     key, query, namespace, status = row
@@ -110,10 +116,12 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     return key, query
 
 
-def keep_metadata(connection: Connection, namespace: int, episode: int, metadata: Mapping[str, Any]) -> None:
-    """Store metadata of an episode; earlier values stay unless a new value replaces them."""
+def keep_metadata(
+    connection: Connection, namespace: int, episode: int, metadata: Mapping[str, Any], *, new: bool = False
+) -> None:
+    """Store metadata of an episode; earlier values stay unless a new value replaces them. A ``new`` one has none."""
     if metadata:
-        both = {**metadata_of(connection, episode), **metadata}
+        both = {**({} if new else metadata_of(connection, episode)), **metadata}
         connection.execute("UPDATE episode SET metadata = ? WHERE key = ?", (pack_metadata(both), episode))
         keep_fields(connection, EPISODES, namespace, episode, metadata)
 
@@ -124,19 +132,32 @@ def metadata_of(connection: Connection, episode: int) -> Mapping[str, Any]:
     return metadata_if_readable(packed) if packed else {}
 
 
-def shown_cases(connection: Connection, episode: int) -> list[int]:
-    """Return the keys of the cases that an episode was shown, in order, without duplicates."""
+def shown_in(connection: Connection, episode_id: str) -> Cursor:
+    """Ask what the recalls of an episode have shown."""
+    return connection.execute(
+        """SELECT candidates, chosen FROM recall WHERE episode = (SELECT key FROM episode WHERE id = ?) AND shown = 1
+           ORDER BY recall.key""",
+        (episode_id,),
+    )
+
+
+def shown_to(connection: Connection, episode: int) -> Cursor:
+    """Ask the same, by the key of the episode."""
+    return connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
+
+
+def keys_shown(rows: Cursor) -> list[int]:
+    """Return the keys of the cases that were shown, in order, without duplicates."""
     keys: dict[int, None] = {}
-    rows = connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
     for shown in usable(rows, picked):
         for key in shown.tolist():
             keys[key] = None
     return list(keys)
 
 
-def count_use(connection: Connection, episode: int, value: float, *, sign: int) -> None:
+def count_use(connection: Connection, shown: Cursor, value: float, *, sign: int) -> None:
     """Count an outcome for the cases that its episode was shown; ``sign=-1`` undoes this."""
-    for key in shown_cases(connection, episode):
+    for key in keys_shown(shown):
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",

@@ -5,7 +5,7 @@ With a server that is milliseconds away, a recall takes as long as its round tri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -75,6 +75,17 @@ class Result:
         yield from self.fetchall()
 
 
+class Latest:
+    """The key of the row that was inserted last into a table: the server puts it in where a statement names it."""
+
+    def __init__(self, table: str, result: Result) -> None:
+        self.table, self._result = table, result
+
+    def __int__(self) -> int:
+        """Return the key; this sends what waits."""
+        return int(self._result.fetchone()[0])
+
+
 class Batch:
     """A connection that takes statements as they are written for SQLite, and sends as many at once as it can."""
 
@@ -83,7 +94,6 @@ class Batch:
         self._cursor = psycopg.ClientCursor(connection)
         self._waiting: list[tuple[str, Result]] = []
         self._chars = 0
-        self._checks: list[Callable[[], object]] = []
         self.trips = 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
@@ -109,15 +119,18 @@ class Batch:
             self.send()
         return result
 
-    def when_known(self, check: Callable[[], object]) -> None:
-        """Call this after the next statements were sent, and before anything is committed; it may raise."""
-        self._checks.append(check)
+    def require(self, condition: str, parameters: Sequence[Any]) -> None:
+        """Let the transaction fail, with ``Unmet``, unless a condition holds; nobody has to wait for the answer."""
+        self.execute(f"SELECT 1 / (CASE WHEN {condition} THEN 1 ELSE 0 END)", parameters)
 
-    def send(self, ending: str | None = None) -> None:
-        """Send all that waits, and run the checks. ``ending`` is sent with it, or after it if a check might forbid that."""
-        if ending is not None and not self._checks:
-            self.add(ending)
-            ending = None
+    def inserted(self, table: str) -> Latest:
+        """Return what stands for the key of the row just inserted, until the key is known."""
+        statement, result = self._waiting[-1]
+        self._waiting[-1] = (f"{statement} RETURNING key", result)
+        return Latest(table, result)
+
+    def send(self) -> None:
+        """Send all that waits."""
         waiting, self._waiting, self._chars = self._waiting, [], 0
         if waiting:
             self.trips += 1
@@ -129,11 +142,6 @@ class Batch:
                 if number:
                     self._cursor.nextset()
                 result.arrived(self._cursor)
-        checks, self._checks = self._checks, []
-        for check in checks:
-            check()
-        if ending is not None:
-            self.send(ending)
 
     def _unless_it_clashes(self, statement: str, parameters: Sequence[Any]) -> Result:
         self.send()
@@ -147,7 +155,6 @@ class Batch:
             return result
         return changed
 
-    def clock(self) -> tuple[float, str]:
-        """Return the time of the server, which all machines share, and a name for its clock."""
-        (now,) = self.add("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-        return float(now), "server"
+    def clock(self) -> Result:
+        """Ask for the time of the server, which all machines share."""
+        return self.add("SELECT extract(epoch FROM clock_timestamp())::float8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator
-from typing import TypeAlias
+from collections.abc import Generator, Sequence
+from typing import Any, NoReturn, Protocol
 
 import psycopg
 from psycopg import sql
@@ -14,6 +14,7 @@ from psycopg import sql
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.postgres.batch import Batch
+from cascade_memory.ledger.postgres.explained import Unmet
 from cascade_memory.ledger.postgres.migration import migrate
 from cascade_memory.ledger.postgres.pool import BUSY, Pool
 
@@ -21,7 +22,18 @@ from cascade_memory.ledger.postgres.pool import BUSY, Pool
 # reader that goes on from a line misses none. The lock belongs to the transaction, and ends with it whatever happens.
 TURN = f"SELECT pg_advisory_xact_lock({0x43415343})"
 
-Fence: TypeAlias = "Callable[[Batch], object]"  # adds a check to the transaction
+
+class Fence(Protocol):
+    """What a transaction requires besides."""
+
+    @property
+    def condition(self) -> tuple[str, Sequence[Any]]:
+        """A condition in SQL, and its parameters."""
+        ...
+
+    def lost(self) -> NoReturn:
+        """Raise, since the condition did not hold."""
+        ...
 
 
 class PostgresConnections:
@@ -35,7 +47,6 @@ class PostgresConnections:
         self.place = self.pool.place
         self.belonging = Belonging(None, self.place)
         self.trips = 0  # round trips to the server so far
-        self.wrote = 0  # durable writes of this process so far
         self._held = threading.local()
         try:
             self.pool.open(migrate)
@@ -68,13 +79,19 @@ class PostgresConnections:
             f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}",
             f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}",
         )
-        with self._transaction("BEGIN", *limits, TURN) as batch:
-            if (fence := getattr(self._held, "fence", None)) is not None:
-                fence(batch)
-            found = self.belonging.read_facts(batch)
-            batch.when_known(lambda: self.belonging.check_facts(batch, found, claims=brings_vectors))
-            yield batch
-        self.wrote += durable
+        fence: Fence | None = getattr(self._held, "fence", None)
+        try:
+            with self._transaction("BEGIN", *limits, TURN) as batch:
+                if fence is not None:
+                    batch.require(*fence.condition)
+                self.belonging.require_facts(batch, claims=brings_vectors)
+                yield batch
+        except Unmet:
+            with self.read() as batch:
+                self.belonging.check_facts(batch)  # raises if that is the reason
+            if fence is not None:
+                fence.lost()
+            raise
 
     @contextlib.contextmanager
     def _transaction(self, *opening: str) -> Generator[Batch, None, None]:
@@ -84,7 +101,8 @@ class PostgresConnections:
                 batch.add(statement)
             try:
                 yield batch
-                batch.send("COMMIT")
+                batch.add("COMMIT")
+                batch.send()
             except BaseException:
                 with contextlib.suppress(psycopg.Error):
                     connection.execute("ROLLBACK")

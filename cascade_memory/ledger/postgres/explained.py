@@ -16,6 +16,10 @@ class Clash(sqlite3.IntegrityError):
     """Rows that contradict each other; the name by which the ledger's statements know it."""
 
 
+class Unmet(StoreError):
+    """Something that a transaction requires does not hold."""
+
+
 def place_of(url: str) -> str:
     """Name a database without its password; raise ``InvalidInput`` if this is no URL of one.
 
@@ -32,6 +36,8 @@ def place_of(url: str) -> str:
 def explain(error: psycopg.Error, place: str) -> NoReturn:
     """Raise an error that says what to do."""
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, errors.DivisionByZero):  # see ``Batch.require``
+        raise Unmet(f"{place} has changed") from error
     if isinstance(error, psycopg.IntegrityError):
         raise Clash(said) from error
     if isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)):

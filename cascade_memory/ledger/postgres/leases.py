@@ -11,10 +11,10 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from typing import Any, NoReturn
 
 from cascade_memory.errors import StoreError
-from cascade_memory.ledger.postgres.batch import Batch
 from cascade_memory.ledger.postgres.connections import PostgresConnections
 from cascade_memory.ledger.postgres.schema import SCHEMA
 
@@ -28,7 +28,7 @@ _MINE = "job = ? AND namespace = ? AND holder = ? AND epoch = ?"
 _RENEW = f"UPDATE {SCHEMA}.lease SET expires = {_UNTIL} WHERE {_MINE} AND expires >= clock_timestamp() RETURNING epoch"
 _RESIGN = f"UPDATE {SCHEMA}.lease SET expires = clock_timestamp() - interval '1 second' WHERE {_MINE}"
 # The row stays locked until the writing transaction ends, so nobody takes over in between.
-_CHECK = f"SELECT epoch FROM {SCHEMA}.lease WHERE {_MINE} AND expires >= clock_timestamp() FOR SHARE"
+_HELD = f"EXISTS (SELECT 1 FROM {SCHEMA}.lease WHERE {_MINE} AND expires >= clock_timestamp() FOR SHARE)"
 
 
 class LeaseLost(StoreError):
@@ -73,22 +73,19 @@ class Lease:
     def held(self) -> Generator[None, None, None]:
         """Refuse each write inside the block, with ``LeaseLost``, unless the lease is still held."""
         if self._epoch is None:
-            raise self._lost()
-        with self._connections.fenced(self._fence):
+            self.lost()
+        with self._connections.fenced(self):
             yield
 
-    def _fence(self, batch: Batch) -> None:
-        found = batch.execute(_CHECK, self._mine)
+    @property
+    def condition(self) -> tuple[str, Sequence[Any]]:
+        """That the lease is held, in SQL."""
+        return _HELD, self._mine
 
-        def check() -> None:
-            if found.fetchone() is None:
-                self._epoch = None
-                raise self._lost()
-
-        batch.when_known(check)
-
-    def _lost(self) -> LeaseLost:
-        return LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {LASTS:g} seconds")
+    def lost(self) -> NoReturn:
+        """Raise, since the lease is not held any more."""
+        self._epoch = None
+        raise LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {LASTS:g} seconds")
 
     def release(self) -> None:
         """Give the lease back; its epoch stays."""

@@ -10,6 +10,7 @@ from cascade_memory.domain.records import SETTLED
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.archive import SQLArchive
 from cascade_memory.ledger.core import SQLLedger
+from cascade_memory.ledger.database import Connection, Cursor
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLMaintenance
 from cascade_memory.ledger.postgres.connections import PostgresConnections
@@ -17,6 +18,16 @@ from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.leases import Lease
 from cascade_memory.ledger.postgres.migration import version_of
 from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
+
+# The solutions that tell the candidates of an episode's recalls apart. Their numbers are packed, eight bytes each.
+_NUMBER = " | ".join(f"(get_byte(packed, place + {byte})::bigint << {8 * byte})" for byte in range(8))
+_KINDS = f"""SELECT solution.id, solution.digest, case_text.solution_kind
+  FROM (SELECT DISTINCT {_NUMBER} AS number
+        FROM (SELECT groups AS packed FROM recall
+              WHERE episode = (SELECT key FROM episode WHERE id = ?) AND kind = 'recall') AS recalled,
+             generate_series(0, length(packed) - 8, 8) AS place) AS recalled
+  JOIN solution ON solution.id = recalled.number
+  JOIN case_text ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)"""
 
 
 class PostgresLedger(SQLLedger):
@@ -37,6 +48,9 @@ class PostgresLedger(SQLLedger):
     def lease(self, job: str, namespace: int) -> Lease:
         """Return the right to do a job, which one worker at a time has."""
         return Lease(self._connections, job, namespace)
+
+    def _asked_kinds(self, connection: Connection, episode_id: str) -> Cursor:
+        return connection.execute(_KINDS, (episode_id,))
 
     @staticmethod
     def exists(url: str) -> bool:

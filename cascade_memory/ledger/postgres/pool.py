@@ -17,8 +17,10 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
+from cascade_memory.ledger.postgres.batch import Latest
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.fields import encoded
+from cascade_memory.ledger.postgres.schema import SCHEMA
 
 _MOST = 8  # connections per process
 BUSY = 30.0  # seconds that a write waits for others
@@ -38,6 +40,13 @@ class _Field(adapt.Dumper):
 
     def quote(self, obj: FieldValue) -> bytes:
         return b"'" + self.dump(obj) + b"'::bytea"
+
+
+class _Latest(adapt.Dumper):
+    def dump(self, obj: Latest) -> bytes:
+        return f"currval('{SCHEMA}.{obj.table}_key_seq')".encode()
+
+    quote = dump
 
 
 class _Number(adapt.Loader):
@@ -114,4 +123,5 @@ class Pool:
 
 def _configured(connection: psycopg.Connection[Any]) -> None:
     connection.adapters.register_dumper(FieldValue, _Field)
+    connection.adapters.register_dumper(Latest, _Latest)
     connection.adapters.register_loader("numeric", _Number)
