@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
-from cascade_memory.ledger import database, running, set_aside
+from cascade_memory.ledger import running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -53,17 +53,26 @@ def solution_id(connection: Connection, namespace: int, digest: str) -> int:
     return int(row[0])
 
 
-class Found:
-    """What is known before a case is stored: asked for together with other things that the transaction reads."""
+class Known(NamedTuple):
+    """What is asked before a case is stored, together with other things that the transaction reads."""
 
-    def __init__(self, connection: Connection, case: NewCase) -> None:
-        self.run = running.Asked(connection)
-        self.same = connection.execute(
+    same: Sequence[Any]  # the case with the same query and solution
+    displaced: Sequence[Any]  # expired cases that it replaces
+
+
+def known_of(connection: Connection, case: NewCase) -> Known:
+    """Ask what is known of a case."""
+    pair = (case.namespace, case.pair_key)
+    return Known(
+        same=connection.execute(
             """SELECT cases.key, id, case_text.solution FROM cases LEFT JOIN case_text ON case_text.key = cases.key
                WHERE namespace = ? AND pair = ?""",
-            (case.namespace, case.pair_key),
-        )
-        self.displaced = set_aside.displaced(connection, case.namespace, case.pair_key, case.id)
+            pair,
+        ).fetchall(),
+        displaced=connection.execute(
+            "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (*pair, case.id)
+        ).fetchall(),
+    )
 
 
 def insert(
@@ -71,33 +80,33 @@ def insert(
     case: NewCase,
     packed: tuple[str | None, str | None] | None = None,
     episode: int | None = None,
-    found: Found | None = None,
-) -> tuple[Any, str, bool]:
+    known: Known | None = None,
+) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
     ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from.
     """
-    found = found or Found(connection, case)
-    run = running.now(connection, asked=found.run)
-    known = found.same.fetchone()
+    known = known or known_of(connection, case)
+    run = running.now(connection)
+    same = next(iter(known.same), None)
     kind, text = packed or pack_solution(case.solution)
-    if known is not None:
+    if same is not None:
         connection.execute(
             """UPDATE cases SET copies = copies + 1, verified_at = ?,
                  verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END WHERE key = ?""",
-            (case.created_at or time.time(), run, run, known[0]),
+            (case.created_at or time.time(), run, run, same[0]),
         )
-        _note_addition(connection, known[0], case, None if text == known[2] else text)
-        return int(known[0]), str(known[1]), False
-    set_aside.remove(connection, [key for (key,) in found.displaced])
+        _note_addition(connection, same[0], case, None if text == same[2] else text)
+        return int(same[0]), str(same[1]), False
+    if known.displaced:
+        set_aside.remove(connection, [key for (key,) in known.displaced])
     known_solution = (case.namespace, case.solution_key)
     connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
-    key = database.insert(
-        connection,
-        "cases",
+    (key,) = connection.execute(
         """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
              verified_run)
-           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?)""",
+           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?)
+           RETURNING key""",
         (
             case.id,
             case.namespace,
@@ -112,7 +121,7 @@ def insert(
             case.created_at,
             run,
         ),
-    )
+    ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
     _note_addition(connection, key, case, None)
     note(connection, case.namespace, CASE_ADDED, key)
@@ -153,12 +162,10 @@ def insert_addition(
     solution: str | None,
 ) -> None:
     """Record that a case was added by hand; ``solution`` is given if it is worded differently from the stored one."""
-    addition = database.insert(
-        connection,
-        "addition",
-        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?)",
+    (addition,) = connection.execute(
+        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
         (namespace, key, source, at, pack_metadata(metadata), solution),
-    )
+    ).fetchone()
     keep_fields(connection, ADDITIONS, namespace, addition, metadata)
 
 
@@ -202,8 +209,8 @@ class SQLCases:
     def add(self, new: Sequence[NewCase]) -> list[str]:
         """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
-            found = [Found(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
-            return [insert(connection, case, found=its)[1] for case, its in zip(new, found, strict=True)]
+            known = [known_of(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
+            return [insert(connection, case, known=its)[1] for case, its in zip(new, known, strict=True)]
 
     def evict(self, keys: Sequence[int]) -> None:
         """Remove cases to make room; their episodes stay."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
 
 class Cursor(Protocol):
@@ -26,8 +25,8 @@ class Cursor(Protocol):
         """Return the next row, or None."""
         ...
 
-    def fetchall(self) -> list[Any]:
-        """Return all other rows."""
+    def fetchall(self) -> Sequence[Any]:
+        """Return all other rows. Rows of a server may arrive only when they are looked at, or at the end of the block."""
         ...
 
     def close(self) -> None:
@@ -51,24 +50,13 @@ class Connection(Protocol):
         ...
 
 
-class Remote(Protocol):
-    """A connection to a server: statements wait there until a result is needed, so that they are sent together."""
+@runtime_checkable
+class HasClock(Protocol):
+    """A connection to a server whose clock all machines share."""
 
-    def clock(self) -> Cursor:
-        """Ask for the seconds on the server's clock, which all machines share."""
+    def clock(self) -> tuple[float, str]:
+        """Return the seconds on that clock, and a name for it."""
         ...
-
-    def inserted(self, table: str) -> Any:
-        """Return what stands for the key of the row just inserted: later statements take it, and ``int`` needs the answer."""
-        ...
-
-
-def insert(connection: Connection, table: str, sql: str, parameters: Sequence[Any]) -> Any:
-    """Insert one row, and return its key (or what stands for it, see ``Remote``)."""
-    cursor = connection.execute(sql, parameters)
-    if isinstance(connection, sqlite3.Connection):
-        return cast("sqlite3.Cursor", cursor).lastrowid
-    return cast("Remote", connection).inserted(table)
 
 
 class EmbedderCheck(Protocol):

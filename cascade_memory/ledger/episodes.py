@@ -12,7 +12,7 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
 from cascade_memory.ledger.database import Connection, Database
-from cascade_memory.ledger.recalls import keys_shown, shown_to
+from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
 
@@ -106,7 +106,7 @@ def read_episode(connection: Connection, episode_id: str) -> Episode | None:
 
 
 def _episode(connection: Connection, row: Sequence[Any]) -> Episode:
-    shown = keys_shown(shown_to(connection, row[0]))
+    shown = shown_cases(connection, row[0])
     ids = [
         found[0]
         for key in shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, 
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.database import Connection, Cursor, Database, insert
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
-from cascade_memory.ledger.recalls import count_use, shown_in
+from cascade_memory.ledger.recalls import count_use
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
     metadata_if_readable,
@@ -41,11 +41,11 @@ class Settling:
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
         """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
         with self.connections.read() as connection:
-            asked = connection.execute(
+            recalls = connection.execute(
                 """SELECT key, groups, numbers FROM recall
                    WHERE episode = (SELECT key FROM episode WHERE id = ?) AND kind = 'recall' ORDER BY key""",
                 (episode_id,),
-            )
+            ).fetchall()
             kinds = self._asked_kinds(connection, episode_id)
             row = connection.execute(
                 """SELECT episode.key, episode.namespace, query, episode_vector.vector,
@@ -60,7 +60,6 @@ class Settling:
                 raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
             if namespace is not None and row[1] != namespace:
                 raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
-            recalls = asked.fetchall()
             return Unsettled(
                 key=row[0],
                 namespace=row[1],
@@ -73,7 +72,7 @@ class Settling:
                 kinds=None if kinds is None else {group: (digest, kind) for group, digest, kind in kinds},
             )
 
-    def _asked_kinds(self, connection: Connection, episode_id: str) -> Cursor | None:
+    def _asked_kinds(self, connection: Connection, episode_id: str) -> Sequence[Any] | None:
         """Ask what tells the recalled solutions apart, if it saves a round trip; otherwise whoever needs it asks for it."""
         del connection, episode_id
         return None
@@ -81,8 +80,12 @@ class Settling:
     def settle(self, new: Settlement) -> Settled:
         """Record an outcome with all its consequences, durably. The same value again changes nothing."""
         with self.connections.write(durable=True, brings_vectors=True) as connection:
-            same = None if new.case is None else cases.Found(connection, new.case)
-            shown = shown_in(connection, new.episode_id)
+            same = None if new.case is None else cases.known_of(connection, new.case)
+            shown = connection.execute(
+                """SELECT candidates, chosen FROM recall WHERE episode = (SELECT key FROM episode WHERE id = ?) AND shown = 1
+                   ORDER BY recall.key""",
+                (new.episode_id,),
+            ).fetchall()
             found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
             if found is None:
                 raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
@@ -97,6 +100,7 @@ class Settling:
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
             if current is not None:
                 withdraw(connection, new.namespace, new.at, current["key"])
+                same = None  # it may have gone with the outcome
             case_key, case_id = None, None
             kind, text = packed = pack_solution(new.solution)
             if new.case is not None:
@@ -105,12 +109,10 @@ class Settling:
                     connection, case, packed if case.solution is new.solution else None, episode, same
                 )
             by_agent = new.source not in TRUSTED_SOURCES
-            outcome = insert(
-                connection,
-                "outcome",
+            (outcome,) = connection.execute(
                 """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
                      metadata, agents_words, unkept)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
                 (
                     episode,
                     new.namespace,
@@ -125,8 +127,9 @@ class Settling:
                     int((by_agent or new.agents_words) and text is not None),
                     new.unkept,
                 ),
-            )
-            keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
+            ).fetchone()
+            if metadata:
+                keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
             for recall, labels in new.agreement.items():
                 # A candidate may have been forgotten since the labels were made: such labels are dropped.
                 connection.execute(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger.database import Connection, Cursor, Database, insert
+from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
     SET_VECTOR,
@@ -39,12 +39,10 @@ class Recalling:
                 )
             episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
             query = None if first_query == entry.query else entry.query
-            key = insert(
-                connection,
-                "recall",
+            (key,) = connection.execute(
                 """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
                      baseline, candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
                 (
                     entry.id,
                     episode,
@@ -62,7 +60,7 @@ class Recalling:
                     *float_blobs(entry.numbers, entry.features, entry.context),
                     *_packed(entry.shadow),
                 ),
-            )
+            ).fetchone()
             if episode is None:
                 _drop_old_searches(connection)
         return int(key)  # not before the commit, which a server can then answer in the same round trip
@@ -90,19 +88,17 @@ def _drop_old_searches(connection: Connection) -> None:
     connection.execute(f"DELETE FROM recall WHERE episode IS NULL AND key <= ({oldest})", (SEARCHES_KEPT,))
 
 
-_OPEN = """INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
-           VALUES (?, ?, ?, ?, ?, ?, 'open', ?)"""
-
-
-def _episode(connection: Connection, entry: RecallRecord) -> tuple[Any, str]:
+def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     """Return the key and the query of the recall's episode; open the episode if it is new."""
-    values = (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at)
-    if entry.opens_episode:
-        key = insert(connection, "episode", _OPEN, values)
-    else:  # another process may know its id, and be opening it as well
-        opened = connection.execute(f"{_OPEN} ON CONFLICT DO NOTHING RETURNING key", values).fetchone()
-        key = None if opened is None else int(opened[0])
-    if key is not None:
+    # Nobody else knows the id of an episode that this recall opens. Any other one may be there already.
+    known = "" if entry.opens_episode else "ON CONFLICT DO NOTHING"
+    opened = connection.execute(
+        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
+            VALUES (?, ?, ?, ?, ?, ?, 'open', ?) {known} RETURNING key""",
+        (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
+    ).fetchone()
+    if opened is not None:
+        (key,) = opened
         connection.execute(SET_VECTOR.format("episode_vector"), (key, pack_floats(entry.vector)))
         keep_metadata(connection, entry.namespace, key, entry.metadata, new=True)
         return key, entry.query
@@ -132,21 +128,19 @@ def metadata_of(connection: Connection, episode: int) -> Mapping[str, Any]:
     return metadata_if_readable(packed) if packed else {}
 
 
-def shown_in(connection: Connection, episode_id: str) -> Cursor:
+def shown_to(connection: Connection, episode: int) -> Sequence[Any]:
     """Ask what the recalls of an episode have shown."""
     return connection.execute(
-        """SELECT candidates, chosen FROM recall WHERE episode = (SELECT key FROM episode WHERE id = ?) AND shown = 1
-           ORDER BY recall.key""",
-        (episode_id,),
-    )
+        "SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,)
+    ).fetchall()
 
 
-def shown_to(connection: Connection, episode: int) -> Cursor:
-    """Ask the same, by the key of the episode."""
-    return connection.execute("SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,))
+def shown_cases(connection: Connection, episode: int) -> list[int]:
+    """Return the keys of the cases that an episode was shown."""
+    return _keys_shown(shown_to(connection, episode))
 
 
-def keys_shown(rows: Cursor) -> list[int]:
+def _keys_shown(rows: Sequence[Any]) -> list[int]:
     """Return the keys of the cases that were shown, in order, without duplicates."""
     keys: dict[int, None] = {}
     for shown in usable(rows, picked):
@@ -155,9 +149,9 @@ def keys_shown(rows: Cursor) -> list[int]:
     return list(keys)
 
 
-def count_use(connection: Connection, shown: Cursor, value: float, *, sign: int) -> None:
+def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int) -> None:
     """Count an outcome for the cases that its episode was shown; ``sign=-1`` undoes this."""
-    for key in keys_shown(shown):
+    for key in _keys_shown(shown):
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",

@@ -146,7 +146,7 @@ def fetched_for(connection: Connection, query: str, keys: Sequence[Any], *values
 
 def _until(enough: Callable[[list[Any]], bool] | None, rows: Cursor) -> list[Any]:
     if enough is None:
-        return rows.fetchall()
+        return list(rows.fetchall())
     found: list[Any] = []
     for row in rows:
         found.append(row)

@@ -10,16 +10,15 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sqlite3
 import time
 import uuid
 from pathlib import Path
-from typing import cast
 
-from cascade_memory.ledger.database import Connection, Remote
+from cascade_memory.ledger.database import Connection, HasClock
 from cascade_memory.ledger.rows import SET_FACT
 
 _NOTE = "running"
+NOTED = "SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_NOTE,)  # as bytes: of an edited file it may be no text
 _EVERY = 60.0  # seconds: the most that is lost when the machine is switched off
 
 
@@ -45,29 +44,10 @@ def _boot_of(pid: int) -> str:
         return number
 
 
-class Asked:
-    """What was noted, and what time it is: asked for together with other things that a transaction reads."""
-
-    def __init__(self, connection: Connection) -> None:
-        # As bytes, since an edited note may be no text.
-        self._note = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_NOTE,))
-        self._clock = None if isinstance(connection, sqlite3.Connection) else cast("Remote", connection).clock()
-
-    def noted(self) -> tuple[float, float, str]:
-        """Return the time counted, until when, and on which clock."""
-        row = self._note.fetchone()
-        return (0.0, 0.0, "") if row is None else _read(row[0])
-
-    def moment(self) -> tuple[float, str]:
-        """Return the time on the clock that everybody who has this ledger open shares, and which clock that is."""
-        return (clock(), boot()) if self._clock is None else (float(self._clock.fetchone()[0]), "server")
-
-
-def now(connection: Connection, *, note: bool = False, asked: Asked | None = None) -> float:
+def now(connection: Connection, *, note: bool = False) -> float:
     """Return the running time, inside a transaction that writes; with ``note``, record it."""
-    asked = asked or Asked(connection)
-    counted, at, where = asked.noted()
-    moment, here = asked.moment()
+    counted, at, where = _noted(connection)
+    moment, here = _moment(connection)
     if where != here:
         _write(connection, counted, moment, here)  # a new boot: counting goes on from the recorded time
         return counted
@@ -79,10 +59,19 @@ def now(connection: Connection, *, note: bool = False, asked: Asked | None = Non
 
 def seen(connection: Connection) -> float:
     """Return the running time without writing anything."""
-    asked = Asked(connection)
-    counted, at, where = asked.noted()
-    moment, here = asked.moment()
+    counted, at, where = _noted(connection)
+    moment, here = _moment(connection)
     return counted + max(0.0, moment - at) if where == here else counted
+
+
+def _moment(connection: Connection) -> tuple[float, str]:
+    """Return the time on the clock that everybody who has this ledger open shares, and which clock that is."""
+    return connection.clock() if isinstance(connection, HasClock) else (clock(), boot())
+
+
+def _noted(connection: Connection) -> tuple[float, float, str]:
+    row = connection.execute(*NOTED).fetchone()
+    return (0.0, 0.0, "") if row is None else _read(row[0])
 
 
 @functools.lru_cache(maxsize=8)  # it changes once a minute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cascade_memory.ledger.database import Connection, Cursor
+from cascade_memory.ledger.database import Connection
 
 
 def remove(connection: Connection, keys: Iterable[int]) -> list[tuple[int, str]]:
@@ -22,14 +22,10 @@ def remove(connection: Connection, keys: Iterable[int]) -> list[tuple[int, str]]
 
 def displace(connection: Connection, namespace: int, pair: str, case_id: str) -> None:
     """Delete the expired cases that a new case replaces: those with the same pair or the same id."""
-    remove(connection, [key for (key,) in displaced(connection, namespace, pair, case_id).fetchall()])
-
-
-def displaced(connection: Connection, namespace: int, pair: str, case_id: str) -> Cursor:
-    """Ask for the keys of the expired cases that a new case replaces."""
-    return connection.execute(
+    rows = connection.execute(
         "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (namespace, pair, case_id)
-    )
+    ).fetchall()
+    remove(connection, [key for (key,) in rows])
 
 
 def drop_additions(connection: Connection, key: int) -> None:

@@ -15,6 +15,7 @@ from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly import folder as folders
+from cascade_memory.assembly import opened
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.reindex import reindex
 from cascade_memory.cycle.retain import new_case
@@ -84,14 +85,15 @@ def test_what_is_acknowledged_during_a_reindex_is_in_the_folder_with_the_new_vec
     np.testing.assert_allclose(np.stack([vector for _, vector in stored.values()]), expected, atol=1e-5)
     with CascadeMemory(folder, embedder=Slow(), learn="inline") as memory:
         assert memory.recall("old task 3").error is None
-        assert all(check.ok for check in memory.examine()), memory.examine()
+        wrong = [(check.name, check.detail) for check in memory.examine() if not check.ok]
+        assert not wrong
 
 
 def test_four_threads_that_opened_the_folder_before_are_refused_and_say_so(tmp_path: Path, monkeypatch):
     folder = tmp_path / "memory"
     writers = ThreadWriters(folder)
     writers.wait_until_all_write()
-    monkeypatch.setattr(folders, "is_open", lambda _: False)
+    monkeypatch.setattr(opened, "is_open", lambda _: False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         _reindex_when_free(folder, Slow(), monkeypatch)

@@ -5,6 +5,7 @@ With a server that is milliseconds away, a recall takes as long as its round tri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from cascade_memory.ledger.postgres.dialect import bound
 from cascade_memory.ledger.postgres.explained import Clash, explain
 
 _MOST_CHARS = 4_000_000  # of statements that wait
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
+_ONE_ROW = re.compile(r"\s*INSERT INTO \w+\.(\w+) (?!.*ON CONFLICT).*RETURNING key\s*$", re.DOTALL)
 _IGNORING = "UPDATE OR IGNORE"
 _ROWS = pq.ExecStatus.TUPLES_OK
 
@@ -24,6 +27,7 @@ class Result:
 
     def __init__(self, batch: Batch) -> None:
         self._batch: Batch | None = batch
+        self.key: Latest | None = None
         self._rows: list[Any] = []
         self._next = 0
         self._rowcount = 0
@@ -53,15 +57,25 @@ class Result:
         return self._description
 
     def fetchone(self) -> Any:
-        """Return the next row, or None."""
+        """Return the next row, or None. Of a row that is certainly inserted, the key need not be known yet."""
+        if self.key is not None and self._batch is not None:
+            return (self.key,)
+        return self.answered()
+
+    def answered(self) -> Any:
+        """Return the next row, or None, as the server answered."""
         self._sent()
         if self._next >= len(self._rows):
             return None
         self._next += 1
         return self._rows[self._next - 1]
 
-    def fetchall(self) -> list[Any]:
-        """Return all other rows."""
+    def fetchall(self) -> Rows:
+        """Return all other rows, which arrive when they are looked at."""
+        return Rows(self)
+
+    def rest(self) -> list[Any]:
+        """Return all other rows now."""
         self._sent()
         rows, self._next = self._rows[self._next :], len(self._rows)
         return rows
@@ -72,7 +86,32 @@ class Result:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the other rows."""
-        yield from self.fetchall()
+        yield from self.rest()
+
+
+class Rows(Sequence[Any]):
+    """The rows of a statement that may not have been sent yet."""
+
+    def __init__(self, result: Result) -> None:
+        self._result: Result | None = result
+        self._rows: list[Any] = []
+
+    def _arrived(self) -> list[Any]:
+        if self._result is not None:
+            self._rows, self._result = self._result.rest(), None
+        return self._rows
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._arrived())
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return one, or some."""
+        return self._arrived()[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield them."""
+        return iter(self._arrived())
 
 
 class Latest:
@@ -83,7 +122,7 @@ class Latest:
 
     def __int__(self) -> int:
         """Return the key; this sends what waits."""
-        return int(self._result.fetchone()[0])
+        return int(self._result.answered()[0])
 
 
 class Batch:
@@ -94,14 +133,20 @@ class Batch:
         self._cursor = psycopg.ClientCursor(connection)
         self._waiting: list[tuple[str, Result]] = []
         self._chars = 0
+        self._ahead: dict[tuple[str, tuple[Any, ...]], Result] = {}
         self.trips = 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
         """Take a statement; it runs before any result of it is read, and after those taken earlier."""
         if _IGNORING in statement:
             return self._unless_it_clashes(statement.replace(_IGNORING, "UPDATE"), parameters)
+        if self._ahead and (asked := self._ahead.pop((statement, tuple(parameters)), None)) is not None:
+            return asked
         text, values = bound(statement, parameters)
-        return self.add(self._cursor.mogrify(sql.SQL(text), values))  # type: ignore[arg-type]  # only constants are in it
+        result = self.add(self._cursor.mogrify(sql.SQL(text), values))  # type: ignore[arg-type]  # only constants are in it
+        if found := _ONE_ROW.match(text):
+            result.key = Latest(found[1], result)
+        return result
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Result:
         """Take a statement for each set of parameters; the result is that of the last one."""
@@ -123,11 +168,9 @@ class Batch:
         """Let the transaction fail, with ``Unmet``, unless a condition holds; nobody has to wait for the answer."""
         self.execute(f"SELECT 1 / (CASE WHEN {condition} THEN 1 ELSE 0 END)", parameters)
 
-    def inserted(self, table: str) -> Latest:
-        """Return what stands for the key of the row just inserted, until the key is known."""
-        statement, result = self._waiting[-1]
-        self._waiting[-1] = (f"{statement} RETURNING key", result)
-        return Latest(table, result)
+    def ask_ahead(self, statement: str, parameters: Sequence[Any]) -> None:
+        """Take a statement that will be asked for later in the same words, so that it travels with others."""
+        self._ahead[statement, tuple(parameters)] = self.execute(statement, parameters)
 
     def send(self) -> None:
         """Send all that waits."""
@@ -155,6 +198,7 @@ class Batch:
             return result
         return changed
 
-    def clock(self) -> Result:
-        """Ask for the time of the server, which all machines share."""
-        return self.add("SELECT extract(epoch FROM clock_timestamp())::float8")
+    def clock(self) -> tuple[float, str]:
+        """Return the time of the server, which all machines share, and a name for its clock."""
+        (now,) = self.execute(CLOCK).fetchone()
+        return float(now), "server"

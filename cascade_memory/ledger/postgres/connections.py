@@ -13,10 +13,11 @@ from psycopg import sql
 
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.ledger.belonging import Belonging
-from cascade_memory.ledger.postgres.batch import Batch
+from cascade_memory.ledger.postgres.batch import CLOCK, Batch
 from cascade_memory.ledger.postgres.explained import Unmet
 from cascade_memory.ledger.postgres.migration import migrate
 from cascade_memory.ledger.postgres.pool import BUSY, Pool
+from cascade_memory.ledger.running import NOTED
 
 # All writers of a ledger take turns, as in SQLite: so the lines of its log are numbered in the order of their commits, and a
 # reader that goes on from a line misses none. The lock belongs to the transaction, and ends with it whatever happens.
@@ -61,6 +62,7 @@ class PostgresConnections:
             batch = Batch(connection, self.place)
             try:
                 yield batch
+                batch.send()
             finally:
                 self.trips += batch.trips
 
@@ -85,6 +87,9 @@ class PostgresConnections:
                 if fence is not None:
                     batch.require(*fence.condition)
                 self.belonging.require_facts(batch, claims=brings_vectors)
+                if durable and brings_vectors:  # a case may be stored, which says when
+                    batch.ask_ahead(*NOTED)
+                    batch.ask_ahead(CLOCK, ())
                 yield batch
         except Unmet:
             with self.read() as batch:

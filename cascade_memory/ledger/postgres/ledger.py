@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -10,7 +12,7 @@ from cascade_memory.domain.records import SETTLED
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.archive import SQLArchive
 from cascade_memory.ledger.core import SQLLedger
-from cascade_memory.ledger.database import Connection, Cursor
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLMaintenance
 from cascade_memory.ledger.postgres.connections import PostgresConnections
@@ -49,8 +51,8 @@ class PostgresLedger(SQLLedger):
         """Return the right to do a job, which one worker at a time has."""
         return Lease(self._connections, job, namespace)
 
-    def _asked_kinds(self, connection: Connection, episode_id: str) -> Cursor:
-        return connection.execute(_KINDS, (episode_id,))
+    def _asked_kinds(self, connection: Connection, episode_id: str) -> Sequence[Any]:
+        return connection.execute(_KINDS, (episode_id,)).fetchall()
 
     @staticmethod
     def exists(url: str) -> bool:
