@@ -44,10 +44,6 @@ def install() -> None:
     cli.place_of = place_of  # type: ignore[attr-defined]
 
 
-if os.environ.get(_SERVER):
-    install()
-
-
 class InDatabases:
     """The plugin: one server per test process."""
 
@@ -58,6 +54,8 @@ class InDatabases:
     def in_databases(self) -> Iterator[None]:
         from cluster import cluster
 
+        started = str(Path(__file__).parent / "started")  # for the processes that tests start
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [started, os.environ.get("PYTHONPATH")]))
         with cluster() as server:
             direct = server.url("{name}")
             os.environ[f"{_SERVER}_DIRECT"] = direct
