@@ -11,7 +11,7 @@ from typing import Protocol
 
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
-from cascade_memory.cli import bench_own, bench_report, commands, serving
+from cascade_memory.cli import bench_own, bench_report, commands, databases, serving
 from cascade_memory.cli.opening import add_place
 from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     expired.add_argument("--namespace", default="default")
     expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
 
+    _databases(verbs)
     _serve(verbs)
     _bench(verbs)
 
@@ -82,6 +83,14 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--episode", metavar="ID")
     what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace")
     return root
+
+
+def _databases(verbs: _Verbs) -> None:
+    about = "copy a memory from a folder into a PostgreSQL database, or back; the source stays as it is"
+    move = _command(verbs, "move", databases.move, about)
+    move.add_argument("source", help="the folder or the URL (postgresql://...) of the memory; it must not be open anywhere")
+    move.add_argument("target", help="the URL of a database or the folder that is to hold it, and holds no memory yet")
+    move.add_argument("--while-open", action="store_true", help="move a database even though others have it open")
 
 
 def _serve(verbs: _Verbs) -> None:

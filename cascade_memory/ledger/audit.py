@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -81,6 +81,15 @@ def faults(connection: Connection, limit: int) -> list[Fault]:
 
 
 def _all(connection: Connection) -> Iterator[Fault]:
+    there = _tables(connection)
+    for table, (key, check) in row_checks(connection).items():
+        if table in there:
+            yield from _rows(connection, table, key, check)
+    yield from contradictions(connection)
+
+
+def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
+    """Return, for each table, the column that names a row and the rule for its rows."""
     dimension = _dimension(connection)
 
     def case_vector(row: rules.Row) -> None:
@@ -89,34 +98,34 @@ def _all(connection: Connection) -> Iterator[Fault]:
     def field(row: rules.Row) -> None:
         rules.field(row if isinstance(connection, sqlite3.Connection) else {**row, "value": ""})  # others encode the value
 
-    checks: tuple[tuple[str, str, Check], ...] = (
-        ("meta", "key", _meta),
-        ("sqlite_sequence", "name", lambda row: rules.whole(row["seq"], "seq")),
-        ("namespace", "id", lambda row: (rules.whole(row["id"], "id", 1, _NAMESPACES), check_namespace(row["name"]))),
-        ("episode", "key", _episode),
-        ("episode_vector", "key", case_vector),
-        ("attempt", "episode", rules.attempt),
-        ("solution", "id", _solution),
-        ("cases", "key", _case),
-        ("case_text", "key", _case_text),
-        ("case_vector", "key", case_vector),
-        ("field", "cases_key", field),
-        ("recall", "key", _recall),
-        ("outcome", "key", _outcome),
-        ("addition", "key", _addition),
-        ("outcome_field", "outcome", field),
-        ("addition_field", "addition", field),
-        ("episode_field", "episode", field),
-        ("expired", "key", _expired),
-        ("expired_vector", "key", case_vector),
-        ("expired_field", "expired", field),
-        ("change", "seq", _change),
-        ("event", "key", _event),
-    )
-    there = _tables(connection)
-    for table, key, check in checks:
-        if table in there:
-            yield from _rows(connection, table, key, check)
+    return {
+        "meta": ("key", _meta),
+        "sqlite_sequence": ("name", lambda row: rules.whole(row["seq"], "seq")),
+        "namespace": ("id", lambda row: (rules.whole(row["id"], "id", 1, _NAMESPACES), check_namespace(row["name"]))),
+        "episode": ("key", _episode),
+        "episode_vector": ("key", case_vector),
+        "attempt": ("episode", rules.attempt),
+        "solution": ("id", _solution),
+        "cases": ("key", _case),
+        "case_text": ("key", _case_text),
+        "case_vector": ("key", case_vector),
+        "field": ("cases_key", field),
+        "recall": ("key", _recall),
+        "outcome": ("key", _outcome),
+        "addition": ("key", _addition),
+        "outcome_field": ("outcome", field),
+        "addition_field": ("addition", field),
+        "episode_field": ("episode", field),
+        "expired": ("key", _expired),
+        "expired_vector": ("key", case_vector),
+        "expired_field": ("expired", field),
+        "change": ("seq", _change),
+        "event": ("key", _event),
+    }
+
+
+def contradictions(connection: Connection) -> Iterator[Fault]:
+    """Yield rows that contradict rows of other tables."""
     yield from _unsettled(connection)
     yield from _unreferred(connection)
 
@@ -133,12 +142,13 @@ def _rows(connection: Connection, table: str, key: str, check: Check) -> Iterato
     names = [column[0] for column in cursor.description]
     place = names.index(key)
     for values in cursor:
-        reason = _wrong(check, names, values)
+        reason = wrong(check, names, values)
         if reason is not None:
             yield Fault(table, values[place], reason)
 
 
-def _wrong(check: Check, names: list[str], values: tuple[Any, ...]) -> str | None:
+def wrong(check: Check, names: Sequence[str], values: Sequence[Any]) -> str | None:
+    """Return why a row cannot be used; None if it can."""
     if any(type(value) is Undecodable for value in values):
         broken = next(name for name, value in zip(names, values, strict=True) if type(value) is Undecodable)
         return f"{broken} is not UTF-8"

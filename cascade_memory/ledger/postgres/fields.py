@@ -26,3 +26,23 @@ def encoded(value: str | float | bytes) -> bytes:
     ordered = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 1 << 63)
     rest = value - int(nearest) if isinstance(value, int) else 0  # what a float cannot hold of a long integer
     return b"n" + struct.pack(">QH", ordered, rest + 0x8000)
+
+
+def decoded(raw: bytes) -> str | float | bytes | None:
+    r"""Return the value that was encoded; a whole number as an int. None if it was a long text, whose rest is not there.
+
+    >>> [decoded(encoded(value)) for value in ("a", b"\x01", -3, 2**63 - 1, 0.1, 1e300)]
+    ['a', b'\x01', -3, 9223372036854775807, 0.1, 1e+300]
+    >>> decoded(encoded("x" * 5000)) is None
+    True
+    """
+    kind, rest = raw[:1], raw[1:]
+    if kind == b"b":
+        return rest
+    if kind == b"t":
+        return rest.decode() if len(rest) <= _LONG else None
+    ordered, beyond = struct.unpack(">QH", rest)
+    (nearest,) = struct.unpack(">d", struct.pack(">Q", ordered ^ (1 << 63 if ordered >> 63 else 0xFFFFFFFFFFFFFFFF)))
+    if float(nearest).is_integer() and -(2**63) <= (whole := int(nearest) + beyond - 0x8000) < 2**63:
+        return whole
+    return float(nearest)

@@ -1,0 +1,47 @@
+"""The next key of each table: a key is never given twice, not even one whose row was forgotten."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from cascade_memory.domain.records import SETTLED
+from cascade_memory.ledger import rules
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.sequences import KEYS
+
+_SERVERS = {**KEYS, "namespace": "id"}  # SQLite numbers namespaces after the greatest one that is there
+_SEQUENCE = "pg_get_serial_sequence('cascade_memory.{}', '{}')"
+
+
+def greatest_keys(connection: Connection) -> dict[str, int]:
+    """Return the greatest key that was ever given, for each table that has had a row."""
+    found: dict[str, int] = {}
+    for table, key in _SERVERS.items():
+        (there,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
+        ever = _ever(connection, table, key)
+        if greatest := max(int(there or 0), ever if 0 <= ever <= rules.GREATEST else 0):
+            found[table] = greatest
+    return found
+
+
+def _ever(connection: Connection, table: str, key: str) -> int:
+    if isinstance(connection, sqlite3.Connection):
+        row = connection.execute("SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    elif table == "outcome":
+        # A sequence does not go back with its transaction, and from this number it is told which outcomes a memory knows.
+        row = connection.execute("SELECT ref FROM change WHERE kind = ? ORDER BY seq DESC LIMIT 1", (SETTLED,)).fetchone()
+    else:
+        sequence = _SEQUENCE.format(table, key)
+        row = connection.execute(f"SELECT pg_sequence_last_value({sequence}::regclass)").fetchone()
+    return 0 if row is None else int(row[0] or 0)
+
+
+def go_on_after(connection: Connection, greatest: Mapping[str, int]) -> None:
+    """Let the next row of each table get a greater key than any row before."""
+    for table, key in greatest.items():
+        if not isinstance(connection, sqlite3.Connection):
+            connection.execute(f"SELECT setval({_SEQUENCE.format(table, _SERVERS[table])}, ?)", (key,)).fetchall()
+        elif table in KEYS:
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, key))

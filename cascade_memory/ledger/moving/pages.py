@@ -1,0 +1,43 @@
+"""Reads a table in pages, so that a ledger of any size needs a bounded amount of memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.moving.tables import Table
+
+Row: TypeAlias = "tuple[Any, ...]"
+
+_FIRST, _MOST = 50, 500  # rows; a statement of SQLite takes 32,766 parameters
+_LARGE = 4 * 2**20  # bytes of a page above which the next one is smaller
+
+
+def pages(connection: Connection, table: Table) -> Iterator[list[Row]]:
+    """Yield all rows in the order of their key, a page at a time."""
+    key = ", ".join(table.columns[place] for place in table.key)
+    after = f"WHERE ({key}) > ({', '.join('?' * len(table.key))})"
+    size, last = _FIRST, None
+    while True:
+        where = "" if last is None else after
+        query = f"SELECT {table.listed} FROM {table.name} {where} ORDER BY {key} LIMIT {size}"
+        rows: list[Row] = [tuple(row) for row in connection.execute(query, last or ()).fetchall()]
+        if rows:
+            yield rows
+        if len(rows) < size:
+            return
+        last = tuple(rows[-1][place] for place in table.key)
+        size = max(1, size // 2) if _bytes(rows) > _LARGE else min(_MOST, size * 2)
+
+
+def _bytes(rows: Sequence[Row]) -> int:
+    return sum(sys.getsizeof(value) for row in rows for value in row)
+
+
+def insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows with one statement."""
+    marks = ", ".join([f"({', '.join('?' * len(table.columns))})"] * len(rows))
+    values = [value for row in rows for value in row]
+    connection.execute(f"INSERT INTO {table.name} ({table.listed}) VALUES {marks}", values)
