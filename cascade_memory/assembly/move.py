@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-from collections.abc import Generator, Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from cascade_memory.assembly import folder
-from cascade_memory.assembly.owner_lock import OwnerLock
-from cascade_memory.domain.private_files import make_folder
-from cascade_memory.errors import InvalidInput, StoreError, StoreUnwritable
-from cascade_memory.lazy import load
+from cascade_memory.assembly.folder import Folder
+from cascade_memory.assembly.moved_folder import MovedFolder
+from cascade_memory.assembly.place import place_of
+from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.moving.alone import read_alone
 from cascade_memory.ledger.moving.copying import Copying
 from cascade_memory.ledger.moving.pages import Row
-from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.progress import progress_bar
-
-_URL = re.compile(r"\s*postgres(ql)?://")
+from cascade_memory.ports.snapshots import Snapshot, Snapshots
 
 
 def move(
@@ -30,7 +26,7 @@ def move(
     """Copy a memory from a folder into a PostgreSQL database, or back; return the number of rows of each table.
 
     All rows keep their keys. They are read in one state and written in one transaction, and compared before it is committed.
-    The source stays as it is. What was learned is learned again from the copied rows, and Chroma is filled again.
+    What the ranker learned is copied as well. The source stays as it is. Chroma is filled again when the target is opened.
 
     Args:
         source: The folder or the URL of the memory. It must not be open anywhere: later writes would not be in the copy.
@@ -38,35 +34,45 @@ def move(
         while_open: Move a database although others have it open. They cannot write while it is copied.
         progress: Show a progress bar; None: only on a terminal.
     """
-    ends = _end(source), _end(target)
-    if isinstance(ends[0], _MovedFolder) == isinstance(ends[1], _MovedFolder):
+    one, other = _end(source), _end(target)
+    if isinstance(one, MovedFolder) == isinstance(other, MovedFolder):
         raise InvalidInput(
             "a memory is moved from a folder to a URL that begins with postgresql://, or back; "
             "use backup and restore between folders, and pg_dump between databases"
         )
-    with ends[0].reading(while_open=while_open) as from_, ends[1].writing() as to:
-        moved = Copying(from_, to, (ends[0].place, ends[1].place), _Shown(progress)).run()
-        ends[0].check_alone()
+    with one.reading(while_open=while_open) as from_, other.writing() as to:
+        moved = Copying(from_, to, (one.place, other.place), _Shown(progress)).run()
+        learned = other.learned(to, anew=True)
+        for snapshot in one.learned(from_).every():
+            _copy(snapshot, learned)
+        one.check_alone()
         return moved
 
 
 class _End(Protocol):
-    place: str
-
-    def reading(self, *, while_open: bool) -> contextlib.AbstractContextManager[Connection]: ...
+    @property
+    def place(self) -> str: ...
+    def reading(self, *, while_open: bool) -> AbstractContextManager[Connection]: ...
     def check_alone(self) -> None: ...
-    def writing(self) -> contextlib.AbstractContextManager[Connection]: ...
+    def writing(self) -> AbstractContextManager[Connection]: ...
+    def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots: ...
 
 
-def _end(place: str | os.PathLike[str]) -> _End:
-    if not isinstance(place, str) or not _URL.match(place):
-        return _MovedFolder(Path(place).expanduser())
-    remedy = 'which comes with the extra "postgres": pip install "cascade-memory[postgres]"'
-    optional = ("psycopg", "psycopg_pool")
-    database = load(
-        "cascade_memory.ledger.postgres", "MovedDatabase", {"MovedDatabase": "moving"}, optional=optional, remedy=remedy
-    )
-    return cast("_End", database(place.strip()))
+def _end(where: str | os.PathLike[str]) -> _End:
+    if isinstance(place_of(where), Folder):  # or it raises, and says what is wrong or missing
+        return MovedFolder(Path(where).expanduser())
+    from cascade_memory.assembly.moved_database import MovedDatabase
+
+    return MovedDatabase(str(where).strip())
+
+
+def _copy(snapshot: Snapshot, target: Snapshots) -> None:
+    weights = snapshot.weights
+    target.save(snapshot, None if weights is None else lambda path: _copy_file(weights, path))
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
 
 
 class _Shown:
@@ -84,58 +90,3 @@ class _Shown:
                 bar.update(len(page))
         if hasattr(bar, "close"):
             bar.close()
-
-
-class _MovedFolder:
-    """A folder, for the time of one move."""
-
-    def __init__(self, root: Path) -> None:
-        self._root, self.place = root, str(root)
-
-    @contextlib.contextmanager
-    def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
-        """Yield a connection to the ledger, which nobody else can open meanwhile."""
-        del while_open  # what a file's other users have not written yet is not known
-        folder.check_there(self._root)
-        with self._owned():
-            SQLiteLedger(self._root / folder.LEDGER).close()  # checks its structure, and upgrades it
-            with read_alone(self._root / folder.LEDGER) as connection:
-                yield connection
-
-    def check_alone(self) -> None:
-        """Do nothing: the connection itself keeps all others out."""
-
-    @contextlib.contextmanager
-    def writing(self) -> Generator[Connection, None, None]:
-        """Yield a connection inside one transaction; a new folder holds no ledger if it fails."""
-        path = self._root / folder.LEDGER
-        new = not path.exists()
-        folder.ledger_path(self._root)
-        with self._owned():
-            ledger = SQLiteLedger(path)
-            try:
-                with ledger.connections.write(durable=True) as connection:
-                    yield connection
-                new = False
-            finally:
-                ledger.close()
-                if new:
-                    for end in ("", "-wal", "-shm", "-journal"):
-                        self._root.joinpath(folder.LEDGER + end).unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def _owned(self) -> Generator[None, None, None]:
-        lock = OwnerLock(self._root / folder.LOCK)
-        try:
-            make_folder(self._root)
-            free = not folder.is_open(self._root) and lock.try_acquire()
-        except StoreError:
-            raise
-        except OSError as error:
-            raise StoreUnwritable(f"cannot write {self._root}: {error}; choose a path that can be written") from error
-        if not free:
-            raise StoreError(f"{self._root} is open; close it everywhere before it is moved")
-        try:
-            yield
-        finally:
-            lock.release()

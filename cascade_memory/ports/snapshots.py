@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +43,10 @@ class Snapshots(Protocol):
         """Return the newest readable snapshot of this policy and encoder after one log entry and up to another, or None."""
         ...
 
+    def every(self) -> Iterator[Snapshot]:
+        """Yield all readable snapshots, the oldest of each namespace first."""
+        ...
+
     def remove(self, snapshot: Snapshot) -> None:
         """Delete an unusable snapshot."""
         ...
@@ -69,6 +73,10 @@ class SnapshotRows(Protocol):
 
     def newest(self, namespace: int, ranker: str, until: int, after: int) -> tuple[int, bytes] | None:
         """Return (seq, content) of the newest one after one log line and up to another, or None."""
+        ...
+
+    def every(self) -> Iterator[tuple[int, int, str, bytes]]:
+        """Yield (namespace, seq, ranker, content) of all, the oldest of each namespace first."""
         ...
 
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +90,12 @@ class SnapshotStore:
             if found is not None and (found.policy, found.encoder) == (policy, encoder):
                 return found
         return None
+
+    def every(self) -> Iterator[Snapshot]:
+        """Yield all readable snapshots, the oldest of each namespace first."""
+        for file in sorted(file for file in self._all() if of_state(file.name)):
+            if (found := self.read(file)) is not None:
+                yield found
 
     def remove(self, snapshot: Snapshot) -> None:
         """Delete an unusable snapshot and its weights. Only files of this folder with the names of snapshots are deleted."""

@@ -6,7 +6,7 @@ import hashlib
 import io
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,17 +44,28 @@ class SnapshotsInRows:
         ranker = _ranker(policy, encoder)
         while (found := self._rows.newest(namespace, ranker, until, after)) is not None:
             seq, content = found
-            try:
-                snapshot, weights = read_snapshot(parse_arrays(content), (namespace, seq))
-                if (snapshot.policy, snapshot.encoder) != (policy, encoder):
-                    raise ValueError("it is of another ranker")  # noqa: TRY301 - handled below
-                return snapshot if weights is None else replace(snapshot, weights=self._weights(namespace, seq, ranker))
-            except Exception as error:  # noqa: BLE001 - zip, numpy and JSON readers can raise anything on damaged bytes
-                _log.warning(
-                    "the snapshot of namespace %d at line %d is unreadable (%s); trying an older one", namespace, seq, error
-                )
-                until = seq - 1
+            if (snapshot := self._parsed(namespace, seq, ranker, content)) is not None:
+                return snapshot
+            until = seq - 1
         return None
+
+    def every(self) -> Iterator[Snapshot]:
+        """Yield all readable snapshots, the oldest of each namespace first; the weights of one are there until the next."""
+        for row in self._rows.every():
+            if (snapshot := self._parsed(*row)) is not None:
+                yield snapshot
+
+    def _parsed(self, namespace: int, seq: int, ranker: str, content: bytes) -> Snapshot | None:
+        try:
+            snapshot, weights = read_snapshot(parse_arrays(content), (namespace, seq))
+            if _ranker(snapshot.policy, snapshot.encoder) != ranker:
+                raise ValueError("it is of another ranker")  # noqa: TRY301 - handled below
+            return snapshot if weights is None else replace(snapshot, weights=self._weights(namespace, seq, ranker))
+        except Exception as error:  # noqa: BLE001 - zip, numpy and JSON readers can raise anything on damaged bytes
+            _log.warning(
+                "the snapshot of namespace %d at line %d is unreadable (%s); trying an older one", namespace, seq, error
+            )
+            return None
 
     def _weights(self, namespace: int, seq: int, ranker: str) -> Path:
         self._read = tempfile.TemporaryDirectory(prefix="cascade-memory-")  # replaces, and so removes, the one before

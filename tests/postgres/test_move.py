@@ -17,13 +17,15 @@ from cascade_memory import CascadeMemory
 from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
 from cascade_memory.domain.patience import patience
-from cascade_memory.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError
+from cascade_memory.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreReplaced
 from cascade_memory.ledger.moving import copying
 from cascade_memory.ledger.moving.counters import greatest_keys
 from cascade_memory.ledger.moving.pages import insert
 from cascade_memory.ledger.moving.tables import all_tables
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.snapshots import SnapshotStore
+from cascade_memory.snapshots.arrays import digest
 
 NewDatabase = Callable[[], str]
 METADATA = {
@@ -91,6 +93,11 @@ def exported(folder: Path) -> list[str]:
     return (folder / "export.jsonl").read_text().splitlines()
 
 
+def learned(folder: Path) -> list[tuple[int, int, int, str, str, str]]:
+    every = SnapshotStore(folder / "snapshots").every()
+    return [(one.namespace, one.seq, one.known, one.policy, one.encoder, digest(one.state)) for one in every]
+
+
 def predictions(folder: Path) -> list[float]:
     """What the ranker expects of each candidate, for tasks like those it has seen and others."""
     found: list[float] = []
@@ -112,6 +119,8 @@ def test_there_and_back_again(tmp_path: Path, new_database: NewDatabase):
     assert all(moved.values()), moved
     assert rows(second) == before
     assert exported(first) == exported(second)
+    assert learned(first) == learned(second)
+    assert len(learned(first)) >= 1
     expected, found = predictions(first), predictions(second)
     assert len(expected) > 50
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -189,11 +198,31 @@ def test_a_database_that_is_open_is_refused(tmp_path: Path, new_database: NewDat
         memory.add("a task", "a solution")
     move(first, url)
     worker = PostgresLedger(url)
+    worker.bind(worker.facts.get("embedder"))
     with pytest.raises(StoreError, match="has 1 other connections of cascade-memory, and what they write"):
         move(url, tmp_path / "second")
     assert move(url, tmp_path / "second", while_open=True)["cases"] == 1
+    assert worker.namespace("meanwhile", create=True)
     worker.close()
     assert move(url, tmp_path / "third")["cases"] == 1
+
+
+def test_a_process_that_rested_while_its_database_was_moved_must_open_it_again(tmp_path: Path, new_database: NewDatabase):
+    first, url = tmp_path / "first", new_database()
+    with CascadeMemory(first, embedder="hashing") as memory:
+        memory.add("a task", "a solution")
+    move(first, url)
+    worker = PostgresLedger(url)
+    worker.bind(worker.facts.get("embedder"))
+    with psycopg.connect(url) as connection:  # as after a minute in which nothing was asked
+        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cascade-memory'"
+        connection.execute(f"{query} AND datname = current_database()")
+    move(url, tmp_path / "second")
+    with pytest.raises(StoreReplaced, match="open it again"):
+        worker.namespace("lost otherwise", create=True)
+    worker.close()
+    with CascadeMemory(url, embedder="hashing") as memory:
+        memory.add("another task", "a solution")
 
 
 def test_nobody_writes_to_a_database_while_it_is_copied(tmp_path: Path, new_database: NewDatabase, monkeypatch):

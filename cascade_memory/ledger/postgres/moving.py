@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Generator
 
 from cascade_memory.errors import InvalidInput, StoreError
-from cascade_memory.ledger.belonging import EMBEDDER
+from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.postgres.explained import place_of
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
+from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
 
 _OTHERS = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'cascade-memory'
-             AND pid NOT IN (?, ?)"""
+             AND pid NOT IN (?, ?, pg_backend_pid())"""
+_LEAVING = 2.0  # seconds: the server lists a connection for a moment after it was closed
 
 
-class MovedDatabase:
+class OpenedForMove:
     """A ledger in PostgreSQL, for the time of one move."""
 
     def __init__(self, url: str) -> None:
         self._url, self.place = url, place_of(url)
         self._turn: Connection | None = None  # its transaction has the lock that each writer needs
+        self._others_go_on = False
 
     @contextlib.contextmanager
     def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
@@ -28,11 +32,11 @@ class MovedDatabase:
         if not PostgresLedger.exists(self._url):
             raise InvalidInput(f"there is no memory in {self.place}")
         with self._opened() as ledger, ledger.connections.write(durable=False) as turn:
-            own = _pid(turn)
-            self._turn = turn
+            own = _pid(turn)  # asking for it sends the beginning of the transaction, which takes the lock
+            self._turn, self._others_go_on = turn, while_open
             with ledger.connections.snapshot() as connection:
-                (others,) = connection.execute(_OTHERS, (own, _pid(connection))).fetchone()
-                if others and not while_open:
+                others = 0 if while_open else _others(ledger, (own, _pid(connection)))
+                if others:
                     raise StoreError(
                         f"{self.place} has {others} other connections of cascade-memory, and what they write after the move "
                         "would not be in the copy; close the memory everywhere (a pooler may keep connections for some "
@@ -41,9 +45,15 @@ class MovedDatabase:
                 yield connection
 
     def check_alone(self) -> None:
-        """Raise if the server has ended the transaction that keeps others from writing."""
+        """Raise if the server has ended the transaction that keeps others from writing.
+
+        A process that has the memory open but has rested has no connection, so it was not seen. It may not write any more
+        until it has opened the memory again: its writes would not be in the copy.
+        """
         assert self._turn is not None
         _pid(self._turn)
+        if not self._others_go_on:
+            begin_generation(self._turn)
 
     @contextlib.contextmanager
     def writing(self) -> Generator[Connection, None, None]:
@@ -51,11 +61,42 @@ class MovedDatabase:
         with self._opened() as ledger, ledger.connections.write(durable=True) as connection:
             yield connection
 
+    def snapshots(self, connection: Connection) -> PostgresSnapshotRows:
+        """Return the learned state, inside the transaction of a connection."""
+        return PostgresSnapshotRows(_Within(connection))
+
     @contextlib.contextmanager
     def _opened(self) -> Generator[PostgresLedger, None, None]:
         with contextlib.closing(PostgresLedger(self._url)) as ledger:
             ledger.bind(ledger.facts.get(EMBEDDER) or "")  # its writes are refused if somebody replaces its content
             yield ledger
+
+
+class _Within:
+    """Lends one connection again and again, inside its transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @contextlib.contextmanager
+    def read(self) -> Generator[Connection, None, None]:
+        yield self._connection
+
+    @contextlib.contextmanager
+    def write(self, *, durable: bool) -> Generator[Connection, None, None]:
+        del durable  # the transaction knows
+        yield self._connection
+
+
+def _others(ledger: PostgresLedger, own: tuple[int, int]) -> int:
+    """Count the connections of others."""
+    until = time.monotonic() + _LEAVING
+    while True:
+        with ledger.connections.read() as connection:
+            (others,) = connection.execute(_OTHERS, own).fetchone()
+        if not others or time.monotonic() > until:
+            return int(others)
+        time.sleep(0.1)
 
 
 def _pid(connection: Connection) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
 from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN
-from cascade_memory.ledger.postgres.connections import PostgresConnections
+from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.postgres.schema import SCHEMA
 
 _KEEP = 3
@@ -15,16 +18,29 @@ _PUT = f"INSERT INTO {SCHEMA}.snapshot VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHIN
 _PUT_PART = f"INSERT INTO {SCHEMA}.snapshot_weights VALUES (?, ?, ?, ?, ?)"
 _NEWEST = f"""SELECT seq, content FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ? AND seq <= ? AND seq > ?
               ORDER BY seq DESC LIMIT 1"""
+_KEYS = f"SELECT namespace, seq, ranker FROM {SCHEMA}.snapshot ORDER BY namespace, seq"
 _OLD = f"""DELETE FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ? AND seq <
            (SELECT min(seq) FROM (SELECT seq FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ?
                                   ORDER BY seq DESC LIMIT {_KEEP}) AS kept)"""
 _WEIGHTS = f"SELECT content FROM {SCHEMA}.snapshot_weights WHERE namespace = ? AND ranker = ? AND seq = ? AND part = ?"
 
 
+class Lender(Protocol):
+    """What lends a connection for each of these statements."""
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Lend one to read with."""
+        ...
+
+    def write(self, *, durable: bool) -> AbstractContextManager[Connection]:
+        """Lend one inside a transaction."""
+        ...
+
+
 class PostgresSnapshotRows:
     """Stores, reads and deletes snapshots."""
 
-    def __init__(self, connections: PostgresConnections) -> None:
+    def __init__(self, connections: Lender) -> None:
         self._connections = connections
 
     def put(self, namespace: int, seq: int, ranker: str, content: bytes, weights: Path | None) -> None:
@@ -49,6 +65,14 @@ class PostgresSnapshotRows:
         with self._connections.read() as connection:
             row = connection.execute(_NEWEST, (namespace, ranker, until, after)).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]))
+
+    def every(self) -> Iterator[tuple[int, int, str, bytes]]:
+        """Yield (namespace, seq, ranker, content) of all, the oldest of each namespace first."""
+        with self._connections.read() as connection:
+            keys = connection.execute(_KEYS).fetchall()
+        for namespace, seq, ranker in keys:
+            if (found := self.newest(namespace, ranker, seq, seq - 1)) is not None:
+                yield int(namespace), int(seq), str(ranker), found[1]
 
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
         """Write the weights of one to a file; return whether there were any."""

@@ -1,0 +1,81 @@
+"""A folder as the source or the target of a move."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+from cascade_memory.assembly import folder, opened
+from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.domain.private_files import make_folder
+from cascade_memory.errors import StoreError, StoreUnwritable
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.moving.alone import read_alone
+from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ports.snapshots import Snapshots
+from cascade_memory.snapshots import SnapshotStore
+
+
+class MovedFolder:
+    """A folder, for the time of one move."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self.place = root, str(root)
+
+    @contextlib.contextmanager
+    def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
+        """Yield a connection to the ledger, which nobody else can open meanwhile."""
+        del while_open  # what a file's other users have not written yet is not known
+        folder.check_there(self._root)
+        with self._owned():
+            SQLiteLedger(self._root / folder.LEDGER).close()  # checks its structure, and upgrades it
+            with read_alone(self._root / folder.LEDGER) as connection:
+                yield connection
+
+    def check_alone(self) -> None:
+        """Do nothing: the connection itself keeps all others out."""
+
+    @contextlib.contextmanager
+    def writing(self) -> Generator[Connection, None, None]:
+        """Yield a connection inside one transaction; a new folder holds no ledger if it fails."""
+        path = self._root / folder.LEDGER
+        new = not path.exists()
+        folder.ledger_path(self._root)
+        with self._owned():
+            ledger = SQLiteLedger(path)
+            try:
+                with ledger.connections.write(durable=True) as connection:
+                    yield connection
+                new = False
+            finally:
+                ledger.close()
+                if new:
+                    shutil.rmtree(self._root / folder.SNAPSHOTS, ignore_errors=True)
+                    for end in ("", "-wal", "-shm", "-journal"):
+                        self._root.joinpath(folder.LEDGER + end).unlink(missing_ok=True)
+
+    def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots:
+        """Return what was learned; ``anew``: without what an attempt before may have left."""
+        del connection
+        if anew:
+            shutil.rmtree(self._root / folder.SNAPSHOTS, ignore_errors=True)
+        return SnapshotStore(self._root / folder.SNAPSHOTS)
+
+    @contextlib.contextmanager
+    def _owned(self) -> Generator[None, None, None]:
+        lock = OwnerLock(self._root / folder.LOCK)
+        try:
+            make_folder(self._root)
+            free = not opened.is_open(self._root) and lock.try_acquire()
+        except StoreError:
+            raise
+        except OSError as error:
+            raise StoreUnwritable(f"cannot write {self._root}: {error}; choose a path that can be written") from error
+        if not free:
+            raise StoreError(f"{self._root} is open; close it everywhere before it is moved")
+        try:
+            yield
+        finally:
+            lock.release()
