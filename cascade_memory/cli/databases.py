@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
+from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.move import move as move_memory
+from cascade_memory.assembly.place import place_of
+from cascade_memory.cli.opening import URL
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.postgres.steps import script
 
 _NAMED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome", "expired cases": "expired"}
 
@@ -19,4 +24,28 @@ def move(options: argparse.Namespace) -> int:
         return 0
     print("moved and compared: " + ", ".join(f"{rows[table]:,} {name}" for name, table in _NAMED.items()))
     print("The source is unchanged, and still holds everything: from now on, open the memory in its new place only.")
+    return 0
+
+
+def migrate(options: argparse.Namespace) -> int:
+    """Bring the schema of a database up to date, or print how."""
+    if not options.url:
+        if not options.print_sql:
+            raise InvalidInput(f"name the URL of the database, or set {URL} to it; --print-sql needs none")
+        print(script(None), end="")
+        return 0
+    place = place_of(options.url)
+    if isinstance(place, Folder):
+        raise InvalidInput(f"{place} is a folder, which is upgraded when it is opened; migrate takes the URL of a database")
+    from cascade_memory.assembly import migrating
+
+    if options.print_sql:
+        print(migrating.script_for(options.url), end="")
+        return 0
+    before, now = migrating.migrate(options.url)
+    if options.json:
+        print(json.dumps({"before": before, "now": now}))
+        return 0
+    was = "is new" if before is None else "was up to date" if before == now else f"was upgraded from version {before}"
+    print(f"{place} has the schema of version {now}; it {was}")
     return 0

@@ -12,7 +12,7 @@ from typing import Protocol
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import bench_own, bench_report, commands, databases, serving
-from cascade_memory.cli.opening import add_place
+from cascade_memory.cli.opening import URL, add_place
 from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import SUITES
@@ -91,6 +91,11 @@ def _databases(verbs: _Verbs) -> None:
     move.add_argument("source", help="the folder or the URL (postgresql://...) of the memory; it must not be open anywhere")
     move.add_argument("target", help="the URL of a database or the folder that is to hold it, and holds no memory yet")
     move.add_argument("--while-open", action="store_true", help="move a database even though others have it open")
+    migrate = _command(verbs, "migrate", databases.migrate, "bring the schema of a PostgreSQL database up to date")
+    about = f"the URL of the database (default: the environment variable {URL})"
+    migrate.add_argument("url", nargs="?", default=os.environ.get(URL), help=about)
+    about = "change nothing, and print the statements for a role that may run them; without a URL, those for an empty database"
+    migrate.add_argument("--print-sql", action="store_true", help=about)
 
 
 def _serve(verbs: _Verbs) -> None:

@@ -5,43 +5,105 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
-from cascade_memory.errors import SchemaTooNew
-from cascade_memory.ledger.postgres.dialect import tables
-from cascade_memory.ledger.postgres.schema import OWN_TABLES, SCHEMA
-from cascade_memory.ledger.schema import SCHEMA_VERSION
+from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.ledger.postgres import steps
+from cascade_memory.ledger.postgres.schema import SCHEMA
+from cascade_memory.ledger.postgres.shape import Shape, differences, expected, shape_of
 
-_ONE_AT_A_TIME = 0x43415344  # the lock of those who migrate; it ends with the transaction
-
-
-def migrate(connection: psycopg.Connection[Any]) -> None:
-    """Create everything that is missing, in one transaction; however many processes try, one does it."""
-    if version_of(connection) == SCHEMA_VERSION:
-        return
-    with connection.transaction():
-        connection.execute(f"SELECT pg_advisory_xact_lock({_ONE_AT_A_TIME})")  # type: ignore[arg-type]
-        version = version_of(connection)
-        if version is not None and version > SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"the ledger has version {version} and this library knows {SCHEMA_VERSION}; upgrade cascade-memory"
-            )
-        if version is None:
-            connection.execute(statements())  # type: ignore[arg-type]
+_BUSY = "SET LOCAL lock_timeout = '30s'"
+_SHOWN = 3  # differences that a message names
 
 
-def statements() -> str:
-    """Return everything that creates an empty ledger, for those whose role may not run it."""
-    return (
-        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA};\n{tables()}\n{OWN_TABLES}"
-        f"INSERT INTO {SCHEMA}.meta VALUES ('identity', substr(md5(gen_random_uuid()::text), 1, 12));\n"
-        f"CREATE TABLE {SCHEMA}.version (number bigint NOT NULL);\nINSERT INTO {SCHEMA}.version VALUES ({SCHEMA_VERSION});\n"
-    )
+def migrate(connection: psycopg.Connection[Any]) -> int | None:
+    """Do every step that is missing, each in one transaction; however many processes try, one does it.
+
+    Return the version that was there before; None if there was nothing.
+    """
+    before = version = version_of(connection)
+    while version != steps.VERSION:
+        version = _step(connection)
+    wrong = differences(shape_of(connection))
+    if wrong:
+        raise _not_ours(connection, wrong)
+    return before
 
 
 def version_of(connection: psycopg.Connection[Any]) -> int | None:
-    """Return the version of the ledger in a database; None if there is none."""
-    row = connection.execute(f"SELECT to_regclass('{SCHEMA}.version') IS NOT NULL").fetchone()  # type: ignore[arg-type]
-    if row is None or not row[0]:
+    """Return the version of the ledger in a database; None if there is none. Raise if its schema cannot be used."""
+    found = shape_of(connection)
+    if "version" not in found:
+        if strange := sorted(set(found) & set(expected())):
+            raise _not_ours(connection, [f"it has the table {strange[0]}, but no version"])
         return None
-    found = connection.execute(f"SELECT number FROM {SCHEMA}.version").fetchone()  # type: ignore[arg-type]
-    return None if found is None else int(found[0])
+    version = _number(connection, found)
+    if version > steps.VERSION:
+        raise SchemaTooNew(
+            f"the schema {SCHEMA} in {_place(connection)} has version {version}, and this library knows versions up to "
+            f"{steps.VERSION}; upgrade cascade-memory"
+        )
+    return version
+
+
+def _number(connection: psycopg.Connection[Any], found: Shape) -> int:
+    if found["version"].get("number") != "bigint":
+        raise _not_ours(connection, ["its table version has other columns"])
+    try:
+        row = connection.execute(f"SELECT number FROM {SCHEMA}.version").fetchone()  # type: ignore[arg-type]
+    except errors.InsufficientPrivilege as error:
+        raise StoreUnwritable(
+            f"the role {connection.info.user!r} has no rights to use the schema {SCHEMA} in {_place(connection)}: let its "
+            "owner run the GRANT lines that cascade-memory migrate --print-sql shows"
+        ) from error
+    if row is None:
+        raise _not_ours(connection, ["its version is missing"])
+    return int(row[0])
+
+
+def _step(connection: psycopg.Connection[Any]) -> int | None:
+    """Do the next step, unless somebody else has just done it; return the version from which the next one begins."""
+    try:
+        with connection.transaction():
+            connection.execute(_BUSY)
+            connection.execute(steps.ONE_AT_A_TIME)  # type: ignore[arg-type]
+            version = version_of(connection)
+            if version == steps.VERSION:
+                return version
+            step = steps.step_after(version)
+            if step is None:
+                raise StoreCorrupt(
+                    f"the schema {SCHEMA} in {_place(connection)} has version {version}, from which no step leads to "
+                    f"version {steps.VERSION}; restore the database from a backup"
+                )
+            if version is None:
+                _check_encoding(connection)
+            connection.execute(step)  # type: ignore[arg-type]
+            return steps.VERSION if version is None else version + 1
+    except errors.InsufficientPrivilege as error:
+        raise StoreUnwritable(
+            f"the role {connection.info.user!r} has no rights to make or change the schema {SCHEMA} in {_place(connection)}: "
+            "let a role that has them run with psql what cascade-memory migrate URL --print-sql prints, then open it again"
+        ) from error
+    except (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn) as error:
+        raise _not_ours(connection, [str(error).splitlines()[0]]) from error
+
+
+def _check_encoding(connection: psycopg.Connection[Any]) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{_place(connection)} has the encoding {encoding}, which cannot hold every text; make one for the memory: "
+            "CREATE DATABASE agents TEMPLATE template0 ENCODING 'UTF8'"
+        )
+
+
+def _not_ours(connection: psycopg.Connection[Any], wrong: list[str]) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"the schema {SCHEMA} in {_place(connection)} is not one that this library made ({'; '.join(wrong[:_SHOWN])}). Nothing "
+        f"was changed: use another database, or rename that schema: ALTER SCHEMA {SCHEMA} RENAME TO another_name"
+    )
+
+
+def _place(connection: psycopg.Connection[Any]) -> str:
+    return f"the database {connection.info.dbname} at {connection.info.host or 'this machine'}"

@@ -1,0 +1,34 @@
+"""Brings the schema of a database up to date, or prints the statements that do."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+
+from cascade_memory.ledger.postgres import migration, steps
+from cascade_memory.ledger.postgres.explained import explain, place_of
+
+
+def migrate(url: str) -> tuple[int | None, int]:
+    """Do all steps that are missing; return the version before (None: nothing was there) and now."""
+    with _connected(url) as connection:
+        return migration.migrate(connection), steps.VERSION
+
+
+def script_for(url: str) -> str:
+    """Return the statements that this database needs."""
+    with _connected(url) as connection:
+        return steps.script(migration.version_of(connection))
+
+
+@contextlib.contextmanager
+def _connected(url: str) -> Generator[psycopg.Connection[Any], None, None]:
+    place = place_of(url)
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=5, cursor_factory=psycopg.ClientCursor) as connection:
+            yield connection
+    except psycopg.Error as error:
+        explain(error, place)

@@ -1,0 +1,71 @@
+"""The statements that bring a database to the present schema, one step per version. They can be printed, and run by others."""
+
+from __future__ import annotations
+
+from cascade_memory.ledger.postgres.dialect import tables
+from cascade_memory.ledger.postgres.schema import OWN_TABLES, SCHEMA
+from cascade_memory.ledger.schema import SCHEMA_VERSION
+
+VERSION = SCHEMA_VERSION
+ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x43415344})"  # for those who migrate; it ends with the transaction
+
+# The statements that turn a ledger of a version into one of the next version. A released step must never change: databases
+# that were upgraded with it do not run it again. Version 5 was the first in PostgreSQL.
+STEPS: dict[int, str] = {}
+
+_SCHEMA = f"""DO $$ BEGIN
+  IF to_regnamespace('{SCHEMA}') IS NULL THEN CREATE SCHEMA {SCHEMA}; END IF;
+END $$;
+"""
+_AGAIN = "print the statements again: cascade-memory migrate URL --print-sql"
+_GRANTS = f"""-- A role that may not create tables, here agents, needs these rights. Grant them again after each migration.
+-- GRANT USAGE ON SCHEMA {SCHEMA} TO agents;
+-- GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO agents;
+-- GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO agents;
+"""
+
+
+def statements() -> str:
+    """Return everything that creates an empty ledger of the present version."""
+    return (
+        f"{_SCHEMA}{tables()}\n{OWN_TABLES}"
+        f"INSERT INTO {SCHEMA}.meta VALUES ('identity', substr(md5(gen_random_uuid()::text), 1, 12));\n"
+        f"CREATE TABLE {SCHEMA}.version (number bigint NOT NULL);\nINSERT INTO {SCHEMA}.version VALUES ({VERSION});\n"
+    )
+
+
+def step_after(version: int | None) -> str | None:
+    """Return the statements of the next step after a version (None: nothing is there); None if there is no such step."""
+    if version is None:
+        return statements()
+    step = STEPS.get(version)
+    return None if step is None else f"{step.rstrip().rstrip(';')};\nUPDATE {SCHEMA}.version SET number = {version + 1};\n"
+
+
+def script(version: int | None) -> str:
+    """Return what psql has to run after a version, a transaction per step: each runs completely or not at all.
+
+    >>> print(script(VERSION), end="")
+    -- The schema cascade_memory has the present version 5 already: there is nothing to do.
+    """
+    if version == VERSION:
+        return f"-- The schema {SCHEMA} has the present version {VERSION} already: there is nothing to do.\n"
+    parts = [
+        f'-- The schema of cascade-memory, version {VERSION}. Save it as migrate.sql, and run: psql --file migrate.sql "URL"\n'
+    ]
+    while version != VERSION and (step := step_after(version)) is not None:
+        parts.append(f"BEGIN;\n{ONE_AT_A_TIME};\n{_guard(version)}{step}COMMIT;\n")
+        version = VERSION if version is None else version + 1
+    return "\n".join([*parts, _GRANTS])
+
+
+def _guard(version: int | None) -> str:
+    """Return a statement that fails if the step was done meanwhile."""
+    if version is None:
+        found, said = f"to_regclass('{SCHEMA}.version') IS NOT NULL", f"there is a schema {SCHEMA} already"
+    else:
+        found, said = (
+            f"(SELECT number FROM {SCHEMA}.version) <> {version}",
+            f"the schema {SCHEMA} no longer has version {version}",
+        )
+    return f"DO $$ BEGIN\n  IF {found} THEN RAISE EXCEPTION '{said}; {_AGAIN}'; END IF;\nEND $$;\n"
