@@ -18,6 +18,7 @@ import pytest
 from cluster import Cluster
 
 from cascade_memory import CascadeMemory
+from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.postgres import shape, steps
@@ -96,7 +97,7 @@ def second_step(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A library that is one version ahead."""
     now = steps.VERSION
     monkeypatch.setattr(steps, "VERSION", now + 1)
-    monkeypatch.setitem(steps.STEPS, now, "ALTER TABLE cascade_memory.event ADD COLUMN more bigint; SELECT 1 / 1")
+    monkeypatch.setitem(steps.STEPS, now, "ALTER TABLE cascade_memory.event ADD COLUMN more bigint; SELECT abs(1)")
     yield now
     monkeypatch.undo()
 
@@ -128,8 +129,8 @@ def test_a_step_that_fails_changes_nothing(new_database: NewDatabase, second_ste
     steps.VERSION = second_step
     PostgresLedger(url).close()
     steps.VERSION = second_step + 1
-    monkeypatch.setitem(steps.STEPS, second_step, steps.STEPS[second_step].replace("1 / 1", "1 / 0"))
-    with pytest.raises(StoreError, match="division by zero"):
+    monkeypatch.setitem(steps.STEPS, second_step, steps.STEPS[second_step].replace("abs", "no_such_function"))
+    with pytest.raises(StoreError, match="no_such_function"):
         PostgresLedger(url)
     assert "more" not in columns(url)
     steps.STEPS.clear()
@@ -220,6 +221,10 @@ def test_others_run_what_is_printed(
     with pytest.raises(StoreUnwritable, match=r"the role 'agents' has no rights to use the schema .* GRANT lines"):
         PostgresLedger(url)
     psql(cluster, owner, "".join(f"{line}\n" for line in re.findall(r"^-- (GRANT .*)$", script, re.MULTILINE)), tmp_path)
+    with CascadeMemory(tmp_path / "folder", embedder="hashing") as memory:
+        memory.add("another task", "another solution")
+    move(tmp_path / "folder", url)
+    move(url, tmp_path / "back")
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
         memory.reward(memory.recall("a task").episode_id, 1.0, solution="a solution", metadata={"user": "ann"})
         assert memory.forget(where={"user": "ann"}, purge=True).cases == 1

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import psycopg
 import pytest
+from cluster import Cluster
 from learned_folder import sql
 
 from cascade_memory import CascadeMemory
@@ -124,6 +128,15 @@ def test_there_and_back_again(tmp_path: Path, new_database: NewDatabase):
     expected, found = predictions(first), predictions(second)
     assert len(expected) > 50
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_pooler_may_stand_between(tmp_path: Path, cluster: Cluster, new_database: NewDatabase):
+    first, name = tmp_path / "first", urlsplit(new_database()).path[1:]
+    lived_in(first)
+    with cluster.pooled() as port:
+        move(first, cluster.url(name, port))
+        move(cluster.url(name, port), tmp_path / "second")
+    assert rows(tmp_path / "second") == rows(first)
 
 
 def test_a_key_is_never_given_twice(tmp_path: Path, new_database: NewDatabase):
@@ -306,6 +319,43 @@ def test_what_arrived_differently_is_not_kept(tmp_path: Path, new_database: NewD
     with pytest.raises(StoreCorrupt, match="nothing was moved"):
         move(url, tmp_path / "second")
     assert not (tmp_path / "second" / "ledger.sqlite3").exists()
+
+
+_SLOW = """
+import sys, time
+from cascade_memory.assembly.move import move
+from cascade_memory.ledger.moving import copying
+insert = copying.insert
+def slow(*arguments):
+    print("inserting", flush=True)
+    insert(*arguments)
+    time.sleep(0.05)
+copying.insert = slow
+move(sys.argv[1], sys.argv[2])
+"""
+
+
+def kill_in_the_middle(source: str | Path, target: str | Path, after: int) -> None:
+    command = [sys.executable, "-c", _SLOW, str(source), str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as moving:
+        assert moving.stdout is not None
+        for _ in range(after):
+            assert moving.stdout.readline() == "inserting\n"
+        moving.kill()
+
+
+def test_a_move_that_is_killed_can_be_repeated(tmp_path: Path, new_database: NewDatabase):
+    first, second, url = tmp_path / "first", tmp_path / "second", new_database()
+    lived_in(first)
+    before = rows(first)
+    for after in (1, 9, 20):
+        kill_in_the_middle(first, url, after)
+    move(first, url)
+    for after in (1, 9, 20):
+        kill_in_the_middle(url, second, after)
+    move(url, second)
+    assert rows(first) == rows(second) == before
+    assert exported(first) == exported(second)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path, new_database: NewDatabase):
