@@ -63,6 +63,7 @@ class Database:
             lock=feeding,
             fence=contextlib.nullcontext if feeding is None else feeding.held,
             job=ledger.lease,
+            shared=ledger.leases,
             rereads=_REREADS,
             sweep=lambda: elsewhere(ledger, "" if mirror is None else mirror.place),
         )

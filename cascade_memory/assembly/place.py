@@ -60,7 +60,5 @@ def place_of(path: object) -> Place:
 
 def _database(url: str) -> Place:
     remedy = 'which comes with the extra "postgres": pip install "cascade-memory[postgres]"'
-    database = load(
-        "cascade_memory.assembly", "Database", {"Database": "database"}, optional=("psycopg", "psycopg_pool"), remedy=remedy
-    )
+    database = load("cascade_memory.assembly", "Database", {"Database": "database"}, optional=("psycopg",), remedy=remedy)
     return cast("Place", database(url))

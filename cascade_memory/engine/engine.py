@@ -146,6 +146,10 @@ class Engine:
         """Apply what any process has written to the ledger since the last call; return whether there was anything."""
         return self._follower.follow()
 
+    def behind(self) -> int:
+        """Return how many lines of the log this process has not read yet."""
+        return max(0, self.parts.ledger.head() - self._follower.seq)
+
     def rebuild(self) -> None:
         """Read all cases again, after the ledger was repaired."""
         with self._follower.paused():

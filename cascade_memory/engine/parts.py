@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,6 +54,7 @@ class Parts:
     lock: Owning | None = None  # who feeds the mirror
     fence: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext  # refuses to note what another one fed
     job: Callable[[str, int], Lease] = Alone.of  # (name of the job, namespace)
+    shared: Callable[[], Mapping[str, str]] | None = None  # which worker holds which lease, if workers share a database
     rereads: float = 0.0  # seconds for which a recall may go on without reading what other processes wrote
     build: Callable[[], MirrorBuild] | None = None
     # Deletes files that a purge must not leave; describes what it could not delete.

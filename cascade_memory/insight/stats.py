@@ -93,6 +93,9 @@ class Health:
     learning: str = "background"
     free_disk_bytes: int | None = None
     read_only: str | None = None  # why nothing can be written
+    database: str | None = None  # where a memory is that is in no folder
+    log_lag: int = 0  # lines of the log that this process has not read yet
+    leases: Mapping[str, str] = field(default_factory=dict[str, str])  # which worker does what for all of them
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -108,7 +111,8 @@ class Health:
             ("last error", self.last_error or "–"),
             ("chroma", f"{self.chroma}, {self.chroma_lag:,} changes behind"),
             ("learning", self.learning),
-            ("disk", free),
+            ("disk", free) if self.database is None else ("database", f"{self.database}, {self.log_lag:,} lines behind"),
+            *(("lease", f"{job}: {holder}") for job, holder in self.leases.items()),
             *([] if self.read_only is None else [("read-only", self.read_only)]),
         ]
 

@@ -13,6 +13,7 @@ from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.validation import (
     check_callable,
@@ -39,6 +40,8 @@ from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_REACHABLE = 2.0  # seconds to try to reach a database
 
 
 class Handle:
@@ -133,17 +136,21 @@ class Handle:
         if feeder is not None and feeder.failures:
             failures["chroma"] = feeder.failures
         gone, read_only = _gone(engine), engine.parts.ledger.read_only
+        shared = None if gone is not None else engine.parts.shared
         if gone is not None:
             failures["ledger"] = 1
         return Health(
             ok=not failures and read_only is None,
             failures=failures,
             last_error=gone or engine.last_error or (feeder.last_error if feeder is not None else None),
-            chroma="none (in RAM)" if feeder is None else feeder.state,
-            chroma_lag=0 if feeder is None else feeder.lag,
+            chroma=("none (in RAM)" if engine.parts.shared is None else "none") if feeder is None else feeder.state,
+            chroma_lag=0 if feeder is None or gone is not None else feeder.lag,
             learning=engine.learning,
             free_disk_bytes=None if path is None or not path.parent.exists() else shutil.disk_usage(path.parent).free,
             read_only=read_only,
+            database=engine.parts.place if path is None and engine.parts.shared is not None else None,
+            log_lag=0 if shared is None else engine.behind(),
+            leases={} if shared is None else shared(),
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:
@@ -297,9 +304,12 @@ def _policy(engine: Engine, name: str) -> Policy:
 
 
 def _gone(engine: Engine) -> str | None:
-    """Describe the problem if the ledger file was deleted or replaced; otherwise return None."""
+    """Describe the problem if the ledger was deleted or replaced, or cannot be reached; otherwise return None."""
     try:
         engine.parts.ledger.check()
+        if engine.parts.shared is not None:
+            with patience(_REACHABLE):
+                engine.parts.ledger.head()
     except CascadeError as error:
         return f"ledger: {type(error).__name__}: {error}"
     return None

@@ -27,6 +27,11 @@ def url_of(path: str | os.PathLike[str]) -> str:
     return server.format(name=name)
 
 
+def named(path: str | os.PathLike[str]) -> str:
+    """Return what a program that gets no environment has to be given: the folder, or the URL that it stands for."""
+    return url_of(path) if os.environ.get(_SERVER) else str(path)
+
+
 def install() -> None:
     """Let each path of a folder mean its database."""
     from cascade_memory.assembly import opened, place

@@ -14,21 +14,23 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+from in_databases import named
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 TASK = "cool some mug and put it on the table"
+
 SERVE = ["-m", "cascade_memory", "serve", "--path"]
 
 
 def command(path: Path, *options: str) -> list[str]:
-    return [sys.executable, *SERVE, str(path), *options]
+    return [sys.executable, *SERVE, named(path), *options]
 
 
 @contextlib.asynccontextmanager
 async def stdio(path: Path, *options: str) -> AsyncIterator[ClientSession]:
     """A session with a server process of its own."""
-    parameters = StdioServerParameters(command=sys.executable, args=[*SERVE, str(path), *options], env=dict(os.environ))
+    parameters = StdioServerParameters(command=sys.executable, args=[*SERVE, named(path), *options], env=dict(os.environ))
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
         yield session

@@ -54,7 +54,7 @@ async def test_two_hundred_episodes_at_once_are_each_rewarded_once_with_their_ow
         assert int(doubled) == 2 * int(number)
         return int(number) / EPISODES
 
-    memory = make(tmp_path / "memory", reward_fn=judge, learn="background")
+    memory = make(tmp_path / "memory", reward_fn=judge, learn="background", deadline=30.0)  # machines are busy, too
     chat = ScriptedModel(script=script)
     if way == "handler":
 

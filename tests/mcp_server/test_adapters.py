@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from in_databases import named
 from mcp_clients import SERVE, learns, served
 
 adapters = pytest.importorskip("langchain_mcp_adapters.client")
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 def connections(folder: Any, base: str | None) -> dict[str, Any]:
     if base is not None:
         return {"memory": {"transport": "streamable_http", "url": f"{base}/mcp"}}
-    return {"memory": {"transport": "stdio", "command": sys.executable, "args": [*SERVE, str(folder)]}}
+    return {"memory": {"transport": "stdio", "command": sys.executable, "args": [*SERVE, named(folder)]}}
 
 
 def answer_of(message: Any) -> Any:
@@ -79,7 +80,7 @@ async def test_llama_index(folder, over_http):
         if over_http:
             client = llama.BasicMCPClient(f"{base}/mcp")
         else:
-            client = llama.BasicMCPClient(sys.executable, args=[*SERVE, str(folder)])
+            client = llama.BasicMCPClient(sys.executable, args=[*SERVE, named(folder)])
         tools = {one.metadata.name: one for one in await llama.McpToolSpec(client=client).to_tool_list_async()}
 
         async def ask(tool: str, **arguments: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
+import platform
 import time
 import uuid
 from collections.abc import Generator, Sequence
@@ -40,7 +40,7 @@ class Lease:
 
     def __init__(self, connections: PostgresConnections, job: str, namespace: int = 0) -> None:
         self._connections, self._job, self._namespace = connections, job, namespace
-        self._holder = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        self._holder = f"{platform.node()} {os.getpid()} {uuid.uuid4().hex[:8]}"
         self._epoch: int | None = None
         self._renewed = 0.0
 
@@ -94,9 +94,11 @@ class Lease:
                 connection.execute(_RESIGN, self._mine).fetchall()
             self._epoch = None
 
-    def holder(self) -> str | None:
-        """Return who holds the lease at present."""
-        query = f"SELECT holder FROM {SCHEMA}.lease WHERE job = ? AND namespace = ? AND expires >= clock_timestamp()"
-        with self._connections.read() as connection:
-            row = connection.execute(query, (self._job, self._namespace)).fetchone()
-        return None if row is None else str(row[0])
+
+def holders(connections: PostgresConnections) -> dict[str, str]:
+    """Return who does which job at present; of a job per namespace, how many workers do it for how many."""
+    query = f"""SELECT job, max(holder), count(*), count(DISTINCT holder) FROM {SCHEMA}.lease
+                WHERE expires >= clock_timestamp() GROUP BY job ORDER BY job"""
+    with connections.read() as connection:
+        rows = connection.execute(query).fetchall()
+    return {job: holder if of == 1 else f"{workers} workers, {of} namespaces" for job, holder, of, workers in rows}

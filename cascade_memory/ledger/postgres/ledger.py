@@ -17,7 +17,7 @@ from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLMaintenance
 from cascade_memory.ledger.postgres.connections import PostgresConnections
 from cascade_memory.ledger.postgres.explained import explain, place_of
-from cascade_memory.ledger.postgres.leases import Lease
+from cascade_memory.ledger.postgres.leases import Lease, holders
 from cascade_memory.ledger.postgres.migration import version_of
 from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
 
@@ -35,7 +35,7 @@ _KINDS = f"""SELECT solution.id, solution.digest, case_text.solution_kind
 class PostgresLedger(SQLLedger):
     """Stores everything that was acknowledged in a database that many machines share.
 
-    Recalls survive the death of a process; outcomes, cases and everything else also survive that of the server.
+    Whatever was acknowledged survives the death of any process, and that of the server.
     """
 
     def __init__(self, url: str) -> None:
@@ -50,6 +50,10 @@ class PostgresLedger(SQLLedger):
     def lease(self, job: str, namespace: int) -> Lease:
         """Return the right to do a job, which one worker at a time has."""
         return Lease(self._connections, job, namespace)
+
+    def leases(self) -> dict[str, str]:
+        """Return who holds which lease."""
+        return holders(self._connections)
 
     def _asked_kinds(self, connection: Connection, episode_id: str) -> Sequence[Any]:
         return connection.execute(_KINDS, (episode_id,)).fetchall()

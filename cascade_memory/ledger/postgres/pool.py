@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import threading
 import time
-import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 import psycopg
 from psycopg import adapt
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
@@ -25,11 +24,14 @@ from cascade_memory.ledger.postgres.schema import SCHEMA
 _MOST = 8  # connections per process
 BUSY = 30.0  # seconds that a write waits for others
 _TRUSTED = 20.0  # seconds without use after which a connection is tried before it is used again
+_RESTS = 60.0  # seconds without use after which it is closed
+_LIVES = 1800.0  # seconds after which it is closed in any case, since something on the way may forget it
+_CONNECTS = 5  # seconds to connect
 _HOW: dict[str, Any] = {
     "autocommit": True,
     "prepare_threshold": None,
     "cursor_factory": psycopg.ClientCursor,
-    "connect_timeout": 5,
+    "connect_timeout": _CONNECTS,
     "application_name": "cascade-memory",
 }
 
@@ -58,67 +60,94 @@ class _Number(adapt.Loader):
 
 
 class Pool:
-    """Lends connections to one process, and says in a sentence why there is none."""
+    """Lends connections to one process, and says in a sentence why there is none.
+
+    psycopg's own pool connects in the background, waits longer after each failure and does not say why: after an outage a
+    recall would miss its deadline for as long as that takes. Here whoever needs a connection makes it.
+    """
 
     def __init__(self, url: str) -> None:
         self._pid, self._url = os.getpid(), url
-        self._closed = False
         self.place = place_of(url)
-        self._used: weakref.WeakKeyDictionary[psycopg.Connection[Any], float] = weakref.WeakKeyDictionary()
-        self._pool = ConnectionPool(
-            url,
-            min_size=0,
-            max_size=_MOST,
-            open=False,
-            configure=_configured,
-            check=self._check,
-            max_idle=60.0,
-            max_lifetime=1800.0,
-            reconnect_timeout=5.0,
-            kwargs=_HOW,
-        )
-
-    def open(self, prepare: Callable[[psycopg.Connection[Any]], object]) -> None:
-        """Let the first connection prepare the database; if there is no such connection, the error says why at once."""
-        try:
-            with psycopg.connect(self._url, **_HOW) as connection:
-                _configured(connection)
-                prepare(connection)
-        except psycopg.Error as error:
-            explain(error, self.place)
-        self._pool.open()
-
-    def _check(self, connection: psycopg.Connection[Any]) -> None:
-        """Try a connection that the server may have closed: then its socket can be read. This costs no round trip."""
-        rested = time.monotonic() - self._used.get(connection, 0.0)
-        if rested > _TRUSTED or select.select([connection.fileno()], [], [], 0)[0]:
-            ConnectionPool.check_connection(connection)
+        self._closed = False
+        self._room = threading.BoundedSemaphore(_MOST)
+        self._lock = threading.Lock()
+        self._idle: list[_Resting] = []  # the one used last is at the end
 
     @contextlib.contextmanager
     def connection(self) -> Generator[psycopg.Connection[Any], None, None]:
         """Lend a connection; turn errors of the database into sentences."""
         if os.getpid() != self._pid:
             raise MemoryForked("this memory was opened before fork() and cannot be used in the child; open it again there")
-        if self._closed:
-            raise StoreError("the ledger is closed")
         until = patience_ends()
+        if not self._room.acquire(timeout=BUSY if until is None else max(0.0, until - time.monotonic())):
+            raise StoreBusy(f"all {_MOST} connections of this process to {self.place} were in use for too long; is it stuck?")
         try:
-            connection = self._pool.getconn(BUSY if until is None else max(0.01, until - time.monotonic()))
-        except PoolTimeout as error:
-            raise StoreBusy(f"{self.place} gave no connection in time: it cannot be reached, or all are in use") from error
-        try:
-            yield connection
+            taken = self._take()
+            try:
+                yield taken.connection
+            finally:
+                self._put_back(taken)
         except psycopg.Error as error:
             explain(error, self.place)
         finally:
-            self._used[connection] = time.monotonic()
-            self._pool.putconn(connection)
+            self._room.release()
+
+    def _take(self) -> _Resting:
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise StoreError("the ledger is closed")
+                resting = self._idle.pop() if self._idle else None
+            if resting is None:
+                connection = psycopg.connect(self._url, **_HOW)
+                _configured(connection)
+                return _Resting(connection, born=time.monotonic())
+            if resting.is_alive():
+                return resting
+            resting.connection.close()
+
+    def _put_back(self, used: _Resting) -> None:
+        used.since = now = time.monotonic()
+        idle = used.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._lock:
+            going = [one for one in self._idle if now - one.since > _RESTS]
+            self._idle = [one for one in self._idle if now - one.since <= _RESTS]
+            if idle and not self._closed and now - used.born < _LIVES:
+                self._idle.append(used)
+            else:
+                going.append(used)
+        for one in going:
+            one.connection.close()
 
     def close(self) -> None:
-        """Close every connection."""
-        if os.getpid() == self._pid and not self._closed:
+        """Close every connection; those in use, when they are given back."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
             self._closed = True
-            self._pool.close()
+            going, self._idle = self._idle, []
+        for one in going:
+            one.connection.close()
+
+
+class _Resting:
+    """A connection between two uses."""
+
+    def __init__(self, connection: psycopg.Connection[Any], born: float) -> None:
+        self.connection, self.born, self.since = connection, born, born
+
+    def is_alive(self) -> bool:
+        """Try it if the server may have closed it: then its socket can be read. Otherwise this costs no round trip."""
+        if self.connection.closed:
+            return False
+        if time.monotonic() - self.since < _TRUSTED and not select.select([self.connection.fileno()], [], [], 0)[0]:
+            return True
+        try:
+            self.connection.execute("")
+        except psycopg.Error:
+            return False
+        return True
 
 
 def _configured(connection: psycopg.Connection[Any]) -> None:

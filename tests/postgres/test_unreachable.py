@@ -1,0 +1,57 @@
+"""While the server is away the agent goes on, nothing that was acknowledged is lost, and afterwards all is as before."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from cluster import Cluster
+from cluster import cluster as running
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import StoreError
+
+
+@pytest.fixture
+def server() -> Iterator[Cluster]:
+    """A server of this test's own, since it is stopped."""
+    with running() as server:
+        yield server
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+def test_a_server_that_is_away_stops_no_agent_and_loses_no_reward(server: Cluster, how: str):
+    with CascadeMemory(server.new_database(), embedder="hashing") as memory:
+        known = memory.recall("heat some cup")
+        memory.reward(known.episode_id, 1.0, solution="use the microwave")
+        waiting = memory.recall("heat some mug")
+        server.stop(how)
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = memory.recall("heat some bowl")
+        assert time.perf_counter() - began < 3
+        assert not found.cases
+        assert found.error is not None
+        assert "the database" in found.error
+        with pytest.raises(StoreError, match="the database"):
+            memory.reward(waiting.episode_id, 1.0, solution="use the oven")
+        health = memory.health()
+        assert not health.ok
+        assert "the database" in str(health.last_error)
+        server.start()
+        assert memory.reward(waiting.episode_id, 1.0, solution="use the oven")
+        assert memory.recall("heat some cup").cases
+        health = memory.health()
+        assert health.database == memory.place
+        assert health.log_lag == 0
+
+
+def test_the_lease_of_whoever_feeds_chroma_is_in_its_health(server: Cluster):
+    import os
+
+    with CascadeMemory(server.new_database(), embedder="hashing", chroma="http://127.0.0.1:9") as memory:
+        assert str(os.getpid()) in memory.health().leases["feeding Chroma"]
+        assert "feeding Chroma" in str(memory.health())
