@@ -81,13 +81,14 @@ def insert(
     packed: tuple[str | None, str | None] | None = None,
     episode: int | None = None,
     known: Known | None = None,
+    run: float | None = None,
 ) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
     ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from.
     """
     known = known or known_of(connection, case)
-    run = running.now(connection)
+    run = running.now(connection) if run is None else run
     same = next(iter(known.same), None)
     kind, text = packed or pack_solution(case.solution)
     if same is not None:
@@ -210,7 +211,8 @@ class SQLCases:
         """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
             known = [known_of(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
-            return [insert(connection, case, known=its)[1] for case, its in zip(new, known, strict=True)]
+            run = running.now(connection)
+            return [insert(connection, case, known=its, run=run)[1] for case, its in zip(new, known, strict=True)]
 
     def evict(self, keys: Sequence[int]) -> None:
         """Remove cases to make room; their episodes stay."""
