@@ -73,9 +73,11 @@ class Follower:
             changes = self._ledger.tail(self.seq, _LINES)
             news = bool(changes)
             while changes:
+                self.due = 0.0  # until they are applied: if that fails, the next recall tries again
                 for projection in self._projections:
                     projection.apply(changes)
                 self.seq = changes[-1].seq  # only now: lines on which a projection failed are read again
+                self.due = time.monotonic() + self._rereads
                 changes = self._ledger.tail(self.seq, _LINES) if len(changes) == _LINES else []
         finally:
             self._reading.release()

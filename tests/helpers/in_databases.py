@@ -5,10 +5,13 @@ Each folder that a test opens stands for a database of its own, in this process 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,13 +26,33 @@ def url_of(path: str | os.PathLike[str]) -> str:
     server = os.environ[_SERVER]
     with psycopg.connect(os.environ[f"{_SERVER}_DIRECT"].format(name="postgres"), autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone() is None:
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+            with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):  # another process did
+                connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
     return server.format(name=name)
 
 
 def named(path: str | os.PathLike[str]) -> str:
     """Return what a program that gets no environment has to be given: the folder, or the URL that it stands for."""
     return url_of(path) if os.environ.get(_SERVER) else str(path)
+
+
+def rows_of(path: Path) -> Any:
+    """Connect to the ledger of a folder, or to the database that the folder stands for, to read its rows."""
+    if not os.environ.get(_SERVER):
+        return sqlite3.connect(path / "ledger.sqlite3")
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    from cascade_memory.ledger.postgres.batch import Batch
+
+    direct = os.environ[f"{_SERVER}_DIRECT"].format(name=conninfo_to_dict(url_of(path))["dbname"])
+
+    class Rows(Batch):
+        def close(self) -> None:
+            connection.close()
+
+    connection = psycopg.connect(direct, autocommit=True, cursor_factory=psycopg.ClientCursor)
+    return Rows(connection, "the database of a test")
 
 
 def install() -> None:
@@ -49,8 +72,43 @@ def install() -> None:
     cli.place_of = place_of  # type: ignore[attr-defined]
 
 
+# What these tests look at, or damage, is only there if a memory is in a folder. tests/postgres has what takes its place.
+_OF_FOLDERS = {
+    "test_backup.py": "",  # every test
+    "test_bad_folders.py": "",
+    "test_lag.py": "",  # the folder's own Chroma
+    "test_event_loop.py": "test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment",
+    "test_processes.py": """test_a_notebook_cell_run_twice_loses_nothing_and_ends_cleanly
+      test_a_spawned_worker_works_in_its_parents_folder""",
+    "test_races.py": "test_a_namespace_that_another_first_recall_writes_meanwhile_needs_no_turn_among_the_writers",
+    "test_case_text.py": "test_tools_are_part_of_what_a_case_is_found_by",  # reindex
+    "test_deletion.py": "test_a_process_that_only_follows_can_purge_as_well test_after_a_purge_no_file_holds_a_byte_of_it",
+    "test_doctor.py": """test_a_chroma_with_other_cases_in_it_is_made_anew
+      test_a_clock_that_was_set_back_is_noticed_and_put_right
+      test_a_file_system_without_locks_is_refused test_a_ledger_of_another_program_is_left_alone
+      test_every_torn_state_is_repaired_or_refused_in_words test_rows_that_belong_to_nothing_are_found_and_removed
+      test_snapshots_that_nobody_can_read_are_found_and_removed test_the_command_line_mends_too""",
+    "test_durability.py": """test_a_deleted_chroma_is_made_again test_a_forked_child_gets_a_clear_error_and_may_open_its_own
+      test_a_full_disk_is_an_error_loses_nothing_and_passes test_the_ledger_is_a_plain_sqlite_file_in_wal_mode
+      test_a_killed_process_leaves_a_chroma_that_is_thrown_away_unread test_chroma_that_fails_is_counted_and_recall_goes_on
+      test_a_second_process_follows_and_takes_over_when_the_owner_is_gone
+      test_a_snapshot_that_is_behind_is_caught_up_from_the_ledger
+      test_many_cases_are_rebuilt_by_a_child_that_dies_with_its_parent
+      test_without_its_snapshots_the_ranker_is_learned_again_from_the_ledger""",
+    "test_only_rewards.py": "test_a_damaged_row_is_left_out_of_what_is_learned",  # columns have types
+    "test_promises.py": """test_a_follower_cannot_take_the_owner_s_mirror_away test_a_ledger_that_is_gone_is_no_new_folder
+      test_a_mirror_made_anew_after_a_wipe_holds_every_case test_a_snapshot_that_does_not_fit_is_learned_again""",
+}
+
+
 class InDatabases:
     """The plugin: one server per test process."""
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out what is about folders."""
+        left_out = [item for item in items if _is_of_folders(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not _is_of_folders(item)]
 
     def __init__(self, how: str) -> None:
         self._how = how
@@ -73,3 +131,8 @@ class InDatabases:
                 os.environ[_SERVER] = direct
                 install()
                 yield
+
+
+def _is_of_folders(item: pytest.Item) -> bool:
+    names = _OF_FOLDERS.get(item.path.name)
+    return names is not None and (not names or item.name.split("[")[0] in names.split())
