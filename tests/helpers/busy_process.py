@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import sys
 import threading
+import time
 import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -124,6 +125,7 @@ class _Worker:
 
     def look(self) -> dict[str, Known]:
         indexed: dict[str, int] = {}
+        time.sleep(engine_of(self.memory).parts.rereads)  # none for a folder
         for name in NAMESPACES:
             self.memory.recall(query(name, 1), namespace=name)  # is enough to see what the other process stored
             indexed[name] = state_of(self.memory, name).index.count
