@@ -30,11 +30,17 @@ class SolutionClusters:
         self._lookup = lookup
         self.single: dict[int, int] = {}  # solution -> the key of its only case
         self.several: dict[int, tuple[Vectors, int]] = {}  # solution -> (sum of vectors, number of cases)
-        self.scatter = np.zeros((dimension, dimension))
-        self.deviations: list[NDArray[np.float64]] = []  # those that are not in ``scatter`` yet
-        self._count = 0  # of deviations in ``scatter``
+        self._dimension = dimension
+        self._scatter: NDArray[np.float64] | None = None  # 1.2 MB at 384 dimensions, which a small namespace does not need
+        self.deviations: list[NDArray[np.float64]] = []  # those that are not in the covariance yet
+        self._count = 0  # of deviations in the covariance
         self._retained = 0
         self._whitening: Vectors | None = None
+
+    @property
+    def scatter(self) -> NDArray[np.float64]:
+        """The sum of the outer products of the deviations: the covariance, times their number."""
+        return np.zeros((self._dimension, self._dimension)) if self._scatter is None else self._scatter
 
     def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
         """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
@@ -58,7 +64,7 @@ class SolutionClusters:
             self.several[group] = (total + vector, n + 1)
         if self._retained % _REFRESH_EVERY == 0 and self.deviations:
             rows = np.stack(self.deviations)
-            self.scatter += product(rows.T, rows)
+            self._scatter = self.scatter + product(rows.T, rows)
             self._count += len(rows)
             self.deviations = []
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 _BITS = 16
 BUCKETS = 1 << _BITS
 MAX_TEXTS = 1 << 15  # in one call, since the number of the text and the bucket share 31 bits
+_FEW = 1_024  # buckets in use; with more, a table of all buckets is quicker, and is worth its memory
 _SEPARATOR = 0  # a byte that no stored text contains; in other texts it counts as a space
 _PRIME = np.uint32(0x9E3779B1)
 _SHIFT = np.uint32(16)
@@ -78,6 +79,78 @@ def _unique(owners: NDArray[np.int32], codes: NDArray[np.uint32]) -> Terms:
     return pairs >> _BITS, pairs & (BUCKETS - 1)
 
 
+class Tally:
+    """How often each of ``buckets`` buckets was counted, in little memory while few buckets are in use.
+
+    At first the counts are kept for the buckets in use alone, later in a table of all buckets, which is 256 KB for 65,536.
+    Other threads may read while one thread adds.
+
+    >>> tally = Tally(8)
+    >>> tally.add(np.array([3, 3, 5], np.int32))
+    >>> tally.of(np.array([5, 3, 0], np.int32))
+    array([1., 2., 0.], dtype=float32)
+    """
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+        # The buckets in use, ascending, and the count of each: replaced as a whole, for the readers.
+        self._few = (np.zeros(0, np.int32), np.zeros(0, np.float32))
+        self._table: NDArray[np.float32] | None = None
+
+    def add(self, buckets: NDArray[np.int32], *, distinct: bool = False) -> None:
+        """Count these buckets, each as often as it occurs; ``distinct`` promises that none occurs twice."""
+        if self._table is None:
+            self._add_to_few(buckets, distinct=distinct)
+        elif distinct:
+            self._table[buckets] += np.float32(1.0)
+        else:
+            self._table += np.bincount(buckets, minlength=self._buckets).astype(np.float32)
+
+    def _add_to_few(self, buckets: NDArray[np.int32], *, distinct: bool) -> None:
+        keys, counts = self._few
+        new, times = (buckets, np.ones(len(buckets), np.intp)) if distinct else np.unique(buckets, return_counts=True)
+        places, known = self._found(keys, new)
+        more = times.astype(np.float32)
+        counts = np.array(counts)  # a copy: the present one may be read meanwhile
+        counts[places[known]] += more[known]
+        if not known.all():
+            keys = np.concatenate([keys, new[~known]])
+            counts = np.concatenate([counts, more[~known]])
+            order = keys.argsort()
+            keys, counts = keys[order], counts[order]
+        self._few = (keys, counts)
+        if len(keys) > _FEW:
+            self._table = self.dense()
+            self._few = (keys[:0], counts[:0])
+
+    @staticmethod
+    def _found(keys: NDArray[np.int32], buckets: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return where each bucket stands among the keys, and whether it is one of them."""
+        places = keys.searchsorted(buckets)
+        known = keys.take(places, mode="clip") == buckets if len(keys) else np.zeros(len(buckets), bool)
+        return places, known
+
+    def of(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return the counts of these buckets."""
+        few, table = self._few, self._table  # in this order: the table is there before the few are emptied
+        if table is not None:
+            return table.take(buckets)
+        keys, counts = few
+        if not len(keys):
+            return np.zeros(len(buckets), np.float32)
+        places, known = self._found(keys, buckets)
+        return counts.take(places, mode="clip") * known
+
+    def dense(self) -> NDArray[np.float32]:
+        """Return the counts of all buckets."""
+        few, table = self._few, self._table
+        if table is not None:
+            return table
+        counts = np.zeros(self._buckets, np.float32)
+        counts[few[0]] = few[1]
+        return counts
+
+
 class Rarity:
     """How rare each term is among the texts so far. ``terms`` splits texts into words or into letter sequences.
 
@@ -90,16 +163,18 @@ class Rarity:
 
     def __init__(self, terms: Callable[[Sequence[str]], Terms]) -> None:
         self._terms = terms
-        self.counts = np.zeros(BUCKETS, np.float32)  # of texts with a term in each bucket
+        self._tally = Tally(BUCKETS)  # of texts with a term in each bucket
         self.texts = 0  # the number of texts so far
+
+    @property
+    def counts(self) -> NDArray[np.float32]:
+        """The number of texts with a term in each bucket."""
+        return self._tally.dense()
 
     def add(self, texts: Sequence[str]) -> None:
         """Count the terms of new texts."""
         _, buckets = self._terms(texts)
-        if len(texts) == 1:  # each term occurs once, and few of the buckets change
-            self.counts[buckets] += np.float32(1.0)
-        else:
-            self.counts += np.bincount(buckets, minlength=BUCKETS).astype(np.float32)
+        self._tally.add(buckets, distinct=len(texts) == 1)
         self.texts += len(texts)
 
     def shared(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -118,5 +193,5 @@ class Rarity:
 
     def _weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the squared inverse document frequency of each bucket."""
-        rarity = np.log((1.0 + self.texts) / (1.0 + self.counts.take(buckets))) + 1.0
+        rarity = np.log((1.0 + self.texts) / (1.0 + self._tally.of(buckets))) + 1.0
         return (rarity * rarity).astype(np.float32)

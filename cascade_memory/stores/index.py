@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.products import rows_times
 
 EXACT_LIMIT = 20_000  # with fewer cases the exact scan is as fast (measured: about 1.3 ms at 384 dimensions)
+_LEAST = 8  # rows that there is room for at first: 12 KiB at 384 dimensions
 _GATHER = 512  # rows that are copied and multiplied at a time: 768 KiB at 384 dimensions
 _log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class ExactIndex:
     def _appended(table: _Table, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> _Table:
         n = table.n + len(keys)
         if n > len(table.keys):  # grow by half; the old arrays stay unchanged for their readers
-            room = max(n, 64, len(table.keys) * 3 // 2)
+            room = max(n, _LEAST, len(table.keys) * 3 // 2)
             grown = (
                 np.zeros(room, np.int64),
                 np.zeros((room, table.vectors.shape[1]), np.float32),
