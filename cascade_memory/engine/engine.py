@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,13 +19,14 @@ from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import NewCase, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import Change, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.learner_thread import LearnerThread
+from cascade_memory.engine.loaded_states import LoadedStates
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
@@ -40,6 +40,8 @@ from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.visible import visible
 
 _log = logging.getLogger(__name__)
+
+_FEW = 16  # namespaces: with more, closing saves only what would take long to learn again
 
 Learning = Literal["inline", "background", "off"]
 
@@ -59,16 +61,16 @@ class Engine:
         self.recording = Recording(parts.ledger, self.note_failure)
         self.attempts = Attempts(direct=parts.direct)
         self._prepared = not isinstance(parts.embedder, LoadsModel)
-        self._states: dict[str, NamespaceState] = {}
-        self._loading = threading.Lock()
         self._closed = False
         self._last_used = 0.0
         self._check_embedder()
-        self._follower = Follower(parts.ledger, parts.rereads)
+        self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
+        self._loader = LoadedStates(self._loaded, self._follower, self.note_failure)
+        self._states = self._loader.states
         self._shared_head: SharedHead | None = None
         if parts.ranker.shared is not None:
             self._shared_head = SharedHead(parts.ranker.shared, columns_of(parts.ranker), parts.ledger, outcomes=learn != "off")
-            self._follower.join(self._shared_head)
+            self._follower.join_whole(self._shared_head)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
         self._learner = LearnerThread(self) if learn == "background" else None
 
@@ -118,24 +120,32 @@ class Engine:
         self.namespace_state(namespace)
 
     def namespace_state(self, namespace: str) -> NamespaceState:
-        """Return the state of a namespace; load it at first use."""
+        """Return the state of a namespace; load it if it is not loaded. Ask again for each call: it may be let go meanwhile."""
         found = self._states.get(namespace)
         if found is None:
-            # Outside the lock: this may wait for the database.
+            # This may wait for the database, so no lock is held.
             namespace_id = self.parts.ledger.namespace(namespace, create=True)
             assert namespace_id is not None
-            with self._loading:
-                found = self._states.get(namespace)
-                if found is None:
-                    keep = self.learning != "off"
-                    found = NamespaceState(
-                        namespace, namespace_id, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
-                    )
-                    self._follower.join(found)
-                    self._states[namespace] = found
+            found = self._loader.load(namespace, namespace_id)
             if found.waiting or found.rebuild_due:
                 self._learn_from_news()
+        found.used = time.monotonic()
         return found
+
+    def _loaded(self, namespace: str, namespace_id: int) -> NamespaceState:
+        keep = self.learning != "off"
+        return NamespaceState(
+            namespace, namespace_id, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
+        )
+
+    def loaded_state(self, namespace: str) -> NamespaceState | None:
+        """Return the state of a namespace if it is loaded now."""
+        return self._states.get(namespace)
+
+    def _drop_outdated(self, namespace_id: int, changes: Sequence[Change]) -> None:
+        """Delete the snapshots of a namespace that is not loaded, if they contain what was forgotten or withdrawn."""
+        if any(change.forgets or change.takes_outcomes_back for change in changes):
+            self.parts.snapshots.drop(namespace_id)
 
     def namespace_id(self, namespace: str) -> int:
         """Return the id of a namespace; 0, which no namespace has, if it does not exist."""
@@ -153,8 +163,12 @@ class Engine:
     def rebuild(self) -> None:
         """Read all cases again, after the ledger was repaired."""
         with self._follower.paused():
-            for state in list(self._states.values()):
-                state.rebuild()
+            for name, namespace_id in self.parts.ledger.namespaces().items():
+                state = self._states.get(name)
+                if state is None:
+                    self.parts.snapshots.drop(namespace_id)
+                else:
+                    state.rebuild()
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -331,7 +345,7 @@ class Engine:
 
     def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something still has to be learned again from scratch."""
-        return [state.name for state in self._states.values() if state.rebuild_due]
+        return [state.name for state in list(self._states.values()) if state.rebuild_due]
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -353,9 +367,10 @@ class Engine:
             self._learner.finish()
         self.learn_soon()  # what another process has forgotten must not return in a snapshot
         self.learn_now()
-        for state in self._states.values():
+        states = list(self._states.values())
+        for state in states:
             try:
-                state.close()
+                state.close(thorough=len(states) <= _FEW)
             except Exception as error:  # noqa: BLE001 - the ledger has everything; a snapshot only saves time
                 self.note_failure("snapshot", error)
         if self.feeder is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
 from cascade_memory.domain.patience import seconds_left
@@ -32,6 +33,15 @@ class Projection(Protocol):
         ...
 
 
+class NamespaceProjection(Projection, Protocol):
+    """State derived from the lines of one namespace."""
+
+    @property
+    def namespace_id(self) -> int:
+        """The id of the namespace."""
+        ...
+
+
 def take_in(ledger: Ledger, projection: Projection) -> bool:
     """Let one projection apply its next lines; return whether there may be more."""
     changes = ledger.tail(projection.seq, _LINES)
@@ -41,21 +51,41 @@ def take_in(ledger: Ledger, projection: Projection) -> bool:
 
 
 class Follower:
-    """Reads the log for the projections that every recall needs, on one thread at a time. The mirror has its own pace."""
+    """Reads the log for the projections that every recall needs, on one thread at a time. The mirror has its own pace.
 
-    def __init__(self, ledger: Ledger, rereads: float = 0.0) -> None:
-        self._ledger, self._rereads = ledger, rereads
+    A line goes to the state of its namespace alone. Lines of a namespace without a state are passed to ``absent``.
+    """
+
+    def __init__(
+        self, ledger: Ledger, rereads: float = 0.0, absent: Callable[[int, Sequence[Change]], object] | None = None
+    ) -> None:
+        self._ledger, self._rereads, self._absent = ledger, rereads, absent
         self.due = 0.0  # on the monotonic clock; until then a recall need not read what other processes wrote
         self._reading = threading.Lock()
-        self._projections: list[Projection] = []
-        self.seq = ledger.head()  # every projection has applied the lines up to here
+        self._whole: list[Projection] = []  # those of all namespaces
+        self._states: dict[int, NamespaceProjection] = {}
+        self.seq = ledger.head()  # every projection has applied its lines up to here
 
-    def join(self, projection: Projection) -> None:
-        """Add a projection: apply the lines written while it was being built, and every line from now on."""
+    def join_whole(self, projection: Projection) -> None:
+        """Add a projection of all namespaces: apply the lines written while it was being built, and every line from now on."""
         with self._reading:
-            while projection.seq < self.seq and take_in(self._ledger, projection):
-                pass
-            self._projections.append(projection)
+            self._catch_up(projection)
+            self._whole.append(projection)
+
+    def join(self, state: NamespaceProjection) -> None:
+        """Add the state of a namespace, likewise."""
+        with self._reading:
+            self._catch_up(state)
+            self._states[state.namespace_id] = state
+
+    def leave(self, state: NamespaceProjection) -> None:
+        """Apply no more lines to the state of a namespace. Called while all are ``paused``."""
+        if self._states.get(state.namespace_id) is state:
+            del self._states[state.namespace_id]
+
+    def _catch_up(self, projection: Projection) -> None:
+        while projection.seq < self.seq and take_in(self._ledger, projection):
+            pass
 
     @contextlib.contextmanager
     def paused(self) -> Generator[None, None, None]:
@@ -74,11 +104,23 @@ class Follower:
             news = bool(changes)
             while changes:
                 self.due = 0.0  # until they are applied: if that fails, the next recall tries again
-                for projection in self._projections:
-                    projection.apply(changes)
+                self._pass_on(changes)
                 self.seq = changes[-1].seq  # only now: lines on which a projection failed are read again
                 self.due = time.monotonic() + self._rereads
                 changes = self._ledger.tail(self.seq, _LINES) if len(changes) == _LINES else []
         finally:
             self._reading.release()
         return news
+
+    def _pass_on(self, changes: Sequence[Change]) -> None:
+        for projection in self._whole:
+            projection.apply(changes)
+        of: defaultdict[int, list[Change]] = defaultdict(list)
+        for change in changes:
+            of[change.namespace].append(change)
+        for namespace_id, mine in of.items():
+            state = self._states.get(namespace_id)
+            if state is not None:
+                state.apply(mine)
+            elif self._absent is not None:
+                self._absent(namespace_id, mine)

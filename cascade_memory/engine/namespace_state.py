@@ -19,13 +19,26 @@ from cascade_memory.errors import StoreCorrupt
 from cascade_memory.learning.learner import Learner
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.shadow import Shadow
+from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 
 _SCAN = 4_096  # cases read at once
 _EVICTED_AT_ONCE = 200  # per transaction
+_CASE = 512  # bytes that a case takes beside its vector: its keys, and its share of the word counts and clusters
+_EMPTY = 128 * 1024  # bytes that a state takes without cases
 _ELSEWHERE = 5.0  # seconds after which to look whether another process still does the tidying
 _log = logging.getLogger(__name__)
+
+
+def usable_cases(ledger: Ledger, namespace_id: int, dimension: int, until: int | None = None) -> Iterator[Candidates]:
+    """Yield the cases of a namespace that an index can hold, some at a time, in order of age."""
+    after = 0
+    while len(rows := ledger.scan(namespace_id, after, _SCAN, until=until)):
+        after = int(rows.keys[-1])
+        # Other lengths come from an edited ledger: the doctor reports them.
+        if rows.vectors.shape[1] == dimension:
+            yield rows
 
 
 class NamespaceState:
@@ -43,6 +56,7 @@ class NamespaceState:
     ) -> None:
         self.name, self.namespace_id, self._parts = name, namespace_id, parts
         self.index = parts.index(parts.embedder.dimension, name)
+        self.used = time.monotonic()  # when a call asked for this state
         self.limits = limits
         # True if cases may expire, or if cases that expired during an earlier opening have to be deleted.
         self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expiry.expired(namespace_id))
@@ -101,7 +115,12 @@ class NamespaceState:
         return self.namespace_id * 2_654_435_761 + next(self._draws)
 
     @property
-    def _busy(self) -> bool:
+    def bytes(self) -> int:
+        """Roughly how much memory this takes."""
+        return _EMPTY + self.index.count * (4 * self._parts.embedder.dimension + _CASE)
+
+    @property
+    def busy(self) -> bool:
         """True while there is something to learn, or learning is in progress."""
         return bool(self._todo or self._new_cases) or self.learner.due or self.waiting or self._learning.locked()
 
@@ -117,22 +136,14 @@ class NamespaceState:
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
         """Yield all stored cases, in order of age."""
-        after = 0
-        while len(rows := self._parts.ledger.scan(self.namespace_id, after, _SCAN, until=until)):
-            after = int(rows.keys[-1])
-            # Other lengths come from an edited ledger: the doctor reports them.
-            if rows.vectors.shape[1] == self._parts.embedder.dimension:
-                yield rows
+        return usable_cases(self._parts.ledger, self.namespace_id, self._parts.embedder.dimension, until)
 
     def _changes_after(self, seq: int) -> list[Change]:
         found: list[Change] = []
-        while True:
-            changes = self._parts.ledger.tail(seq)
-            changes = [change for change in changes if change.seq <= self.seq]
-            if not changes:
-                return found
-            found += [change for change in changes if change.namespace == self.namespace_id]
+        while changes := self._parts.ledger.tail(seq, namespace=self.namespace_id):
+            found += [change for change in changes if change.seq <= self.seq]
             seq = changes[-1].seq
+        return found
 
     # -- following ---------------------------------------------------------------------------------------------------
 
@@ -184,7 +195,7 @@ class NamespaceState:
 
         Without ``outcomes``, only forget what has to be forgotten.
         """
-        if not self._busy:
+        if not self.busy:
             return False
         with self._learning, self._calculating():
             with self._noting:
@@ -210,10 +221,10 @@ class NamespaceState:
         with self._learning:
             self.learner.refit()
 
-    def close(self) -> None:
-        """Save what was learned."""
+    def close(self, *, thorough: bool = True) -> None:
+        """Save what was learned; unless ``thorough``, only if learning it again would take long."""
         with self._learning:
-            self.learner.close()
+            self.learner.close(thorough=thorough)
         self._tidying.release()
 
     def stale(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
 from cascade_memory.ports.snapshots import Snapshot, Snapshots
 
 _SNAPSHOT_EVERY = 256  # outcomes
+_WORTH_SAVING = 16  # outcomes; learning fewer again from the ledger takes about as long as reading a snapshot
 _COMPACT_EVERY = 64  # outcomes
 _COMPACT_BATCHES = 4  # of _COMPACT_EVERY episodes each, so that a memory that was never compacted catches up
 _FORGET_EVICTED = 4_096  # evicted cases after which the encoder's statistics are counted again; until then they stay valid
@@ -49,6 +50,7 @@ class Learner:
         self._known = 0  # the last outcome in the policy's last rebuild: the policy has learned all outcomes up to it
         self._seq = 0
         self._since_snapshot = self._since_compaction = self._evicted = 0
+        self._unsaved = 0  # changes that would have to be learned again if this were loaded again
         self._keep = keep  # whether to write snapshots: a process that does not learn from all outcomes must not
         self._rebuild_due = self._encoder_rebuild_due = False  # once set, they stay true until a rebuild has succeeded
 
@@ -96,6 +98,7 @@ class Learner:
             self._refit()
             return
         self._since_snapshot, self._known = len(later), snapshot.known
+        self._unsaved = len(later)
         if not needs_rebuild(later):
             self._trainer.expect(self._news(later))
         elif self._trainer.takes_long:
@@ -127,6 +130,7 @@ class Learner:
         history = self._history()
         self._trainer.refit(history)
         self._since_snapshot += len(history) if self.waiting else 0
+        self._unsaved = len(history)
 
     def _history(self) -> list[Feedback]:
         return self._ledger.lessons.history(self._namespace_id, WINDOW, until=self._known)
@@ -175,6 +179,7 @@ class Learner:
             for rows in new:
                 self.encoder.retain(rows)
         self._since_snapshot += len(todo)
+        self._unsaved += len(todo)
         self._since_compaction += len(todo)
         rebuilds = self._rebuild_due
         if rebuilds:
@@ -248,8 +253,9 @@ class Learner:
         log yet: the snapshot would bring them back.
         """
         repeating = self._trainer.waiting_since == 0
-        may = self._keep and not repeating and not self._ledger.lessons.took_back(self._namespace_id, self._seq)
-        if self._since_snapshot and may:
+        if not self._since_snapshot or not self._keep or repeating:
+            return
+        if not self._ledger.lessons.took_back(self._namespace_id, self._seq):
             policy = self.policy
             state, weights = self._trainer.state()
             about = {"policy": policy.name, "version": policy.version, "seq": self._seq}
@@ -265,13 +271,15 @@ class Learner:
             )
             with contextlib.nullcontext() if self._training is None else self._training.held():
                 self._snapshots.save(found, weights)
-            self._since_snapshot = 0
+            self._since_snapshot = self._unsaved = 0
 
-    def close(self) -> None:
-        """Save, and compact what a short session has added."""
-        if not self._borrows:
+    def close(self, *, thorough: bool = True) -> None:
+        """Save, and compact what a short session has added; unless ``thorough``, only where much was learned."""
+        much = thorough or self._trainer.takes_long or self._unsaved >= _WORTH_SAVING
+        if much and not self._borrows:
             self.save()
-        self._compact()
+        if thorough or (self._since_compaction and self.policy.rewards >= WINDOW // 2):  # with fewer, nothing is old enough
+            self._compact()
         if self._training is not None:
             self._training.release()
 

@@ -86,12 +86,12 @@ class SQLLedger(Recalling, Settling):
         with self.connections.read() as connection:
             return int(connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()[0])
 
-    def tail(self, after: int, limit: int = 10_000) -> list[Change]:
-        """Return up to ``limit`` lines of the log after a given line, oldest first."""
+    def tail(self, after: int, limit: int = 10_000, namespace: int | None = None) -> list[Change]:
+        """Return up to ``limit`` lines of the log after a given line, oldest first; of all namespaces, or of one."""
+        where, values = ("", ()) if namespace is None else ("AND namespace = ?", (namespace,))
+        query = f"SELECT seq, namespace, kind, ref, id FROM change WHERE seq > ? {where} ORDER BY seq LIMIT ?"
         with self.connections.read() as connection:
-            rows = connection.execute(
-                "SELECT seq, namespace, kind, ref, id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
-            ).fetchall()
+            rows = connection.execute(query, (after, *values, limit)).fetchall()
         return [Change(*row) for row in rows]
 
     # -- recall ------------------------------------------------------------------------------------------------------

@@ -118,8 +118,11 @@ class Ledger(Protocol):
         """Return the number of the last log line; 0 if there is none."""
         ...
 
-    def tail(self, after: int, limit: int = 10_000) -> list[Change]:
-        """Return the changes after a log line, oldest first; a reader that goes on from there misses no acknowledged change."""
+    def tail(self, after: int, limit: int = 10_000, namespace: int | None = None) -> list[Change]:
+        """Return the changes after a log line, oldest first: those of all namespaces, or of one.
+
+        A reader that goes on from the last one misses no acknowledged change.
+        """
         ...
 
     # -- recall ------------------------------------------------------------------------------------------------------

@@ -52,10 +52,11 @@ def _numbers(pattern: re.Pattern[str], name: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
-def files_in(folder: Path) -> list[Path]:
-    """List the plain files in a folder; none if the folder does not exist or is a link."""
+def files_in(folder: Path, begins: str = "") -> list[Path]:
+    """List the plain files in a folder whose names begin like this; none if the folder does not exist or is a link."""
     try:
-        return [] if folder.is_symlink() else [folder / name for name in os.listdir(folder) if is_plain(folder / name)]
+        names = [] if folder.is_symlink() else [name for name in os.listdir(folder) if name.startswith(begins)]
+        return [folder / name for name in names if is_plain(folder / name)]
     except OSError:
         return []
 

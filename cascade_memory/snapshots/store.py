@@ -140,15 +140,16 @@ class SnapshotStore:
         for file in [*self._files(namespace), *self._weights(namespace)]:
             file.unlink(missing_ok=True)  # the caller must know if this fails, so errors are raised
 
-    def _all(self) -> list[Path]:
-        return [] if self.path is None else files_in(self.path)
+    def _all(self, begins: str = "") -> list[Path]:
+        return [] if self.path is None else files_in(self.path, begins)
 
     def _weights(self, namespace: int) -> list[Path]:
-        return [file for file in self._all() if (of_weights(file.name) or (0, 0))[0] == namespace]
+        return [file for file in self._all(f"encoder-{namespace}-") if (of_weights(file.name) or (0, 0))[0] == namespace]
 
     def _files(self, namespace: int) -> list[Path]:
         """List the files with the state of a namespace, newest first."""
-        return sorted((file for file in self._all() if (of_state(file.name) or (0, 0))[0] == namespace), reverse=True)
+        files = self._all(f"policy-{namespace}-")
+        return sorted((file for file in files if (of_state(file.name) or (0, 0))[0] == namespace), reverse=True)
 
 
 def _is_ours(file: Path, weights: object, whose: tuple[int, int]) -> bool:

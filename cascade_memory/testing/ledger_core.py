@@ -86,6 +86,8 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         assert [change.seq for change in changes] == sorted(change.seq for change in changes)
         assert ledger.tail(start, 2) == changes[:2]
         assert ledger.tail(changes[-1].seq) == []
+        assert ledger.tail(start, 1, namespace=1) == changes[:1]
+        assert ledger.tail(start, namespace=2) == []
         assert ledger.head() == changes[-1].seq
 
     # -- recall ------------------------------------------------------------------------------------------------------

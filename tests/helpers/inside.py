@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from cascade_memory.cycle.recall import recall
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.memory.handle import Handle
+from cascade_memory.ports.pair_encoder import Query
+from cascade_memory.ports.policy import Slate
 from cascade_memory.runs.adapter import Adapter
 
 
@@ -17,3 +22,15 @@ def engine_of(memory: Handle | Adapter) -> Engine:
 def state_of(memory: Handle | Adapter, namespace: str = "default") -> NamespaceState:
     """Return what the engine knows of a namespace."""
     return engine_of(memory).namespace_state(namespace)
+
+
+def predictions_of(memory: Handle | Adapter, namespace: str, query: str) -> np.ndarray:
+    """Return what the ranker predicts for each case that a recall would find: (utility, value). Nothing changes."""
+    engine, state = engine_of(memory), state_of(memory, namespace)
+    asked = Query(text=query, vector=engine.embed([query])[0])
+    found = recall(asked, index=state.index, ledger=engine.parts.ledger, size=32)
+    encoder, policy = state.learner.now
+    features = encoder.encode(asked, found.candidates, found.similarity)
+    slate = Slate(features=features, similarity=found.similarity, groups=found.candidates.groups, query=asked.vector)
+    choice = policy.select(slate, 1, abstain=False, seed=0)
+    return np.stack([choice.utility, choice.value])
