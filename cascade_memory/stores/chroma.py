@@ -36,6 +36,8 @@ _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"
 BATCH = 1_000
 _SHARE = 20  # make_private pauses for 20 times as long as it took, since a thousand namespaces have many files
+MOST_OPEN = 16  # collections: each open one takes four descriptors and 2.7 MB, since its index has 65,536 locks
+_MOST_BESIDE_LARGE = 256  # the same where a large collection is queried, which takes seconds to load again
 EF_SEARCH = 130  # at 100,000 MiniLM vectors: recall@32 is 0.993, with Chroma's default of 100 it is 0.990; costs 0.3 ms
 
 
@@ -127,8 +129,12 @@ class Collections:
                 self._collections[namespace] = found
             return self._collections[namespace]
 
+    def _make_room(self, namespace: str) -> None:
+        """Called before a collection is used that no query waits for: it may be one too many to keep open."""
+
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
         """Store cases, or replace them."""
+        self._make_room(namespace)
         collection = self.collection(namespace)
         for start in range(0, len(cases), BATCH):
             part = cases[start : start + BATCH]
@@ -143,6 +149,7 @@ class Collections:
 
     def delete(self, namespace: str, ids: Sequence[str]) -> None:
         """Remove cases; unknown ids are ignored."""
+        self._make_room(namespace)
         collection = self.collection(namespace)
         for start in range(0, len(ids), BATCH):
             with self._chroma_errors():
@@ -164,6 +171,7 @@ class Collections:
 
     def count(self, namespace: str) -> int:
         """Return the number of cases of a namespace."""
+        self._make_room(namespace)
         collection = self.collection(namespace)
         with self._chroma_errors():
             return checked_count(self._api._count(collection))
@@ -205,6 +213,9 @@ class ChromaFolder(Collections):
         self.path = path
         self._client: Any = None
         self._private_until = 0.0
+        self._queried: dict[str, NDArray[np.float32]] = {}  # namespaces that were prepared for queries, with a vector to ask
+        self._reopening = False
+        self._asking = 0  # queries in progress
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[None, None, None]:
@@ -231,14 +242,55 @@ class ChromaFolder(Collections):
             # Chroma caches a system even if it failed to start, and would return it the next time.
             getattr(SharedSystemClient, "_identifier_to_system", {}).pop(str(self.path), None)
             raise
-        make_private(self.path)
+        self._make_files_private()
         self._client = client
         return client._server
 
     def _disconnect(self, api: Any) -> None:  # noqa: ARG002
         client, self._client = self._client, None
         client.close()
-        make_private(self.path)
+        self._make_files_private()
+
+    def _make_files_private(self) -> None:
+        if not self._reopening:  # that happens too often to look at every file each time
+            make_private(self.path)
+
+    def _make_room(self, namespace: str) -> None:
+        """Close Chroma and open it again if too many collections are open.
+
+        Chroma itself could close the least recently used ones. But a collection that it closed before it was first saved, after
+        a thousand cases, cannot be queried any more: "Nothing found on disk" (version 1.5).
+        """
+        most = _MOST_BESIDE_LARGE if self._queried else MOST_OPEN
+        with self._lock:
+            if namespace in self._collections or len(self._collections) < most or self._asking:
+                return
+            self._reopening = True
+        try:
+            queried, self._queried = self._queried, {}
+            self.close()
+            self.open()
+            for name, vector in queried.items():
+                self.prepare(name, vector)
+        finally:
+            self._reopening = False
+
+    def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
+        """Load what a query needs, so that the first query does not wait for it."""
+        super().prepare(namespace, vector)
+        self._queried[namespace] = vector
+
+    def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
+        """Return the ids of the (approximately) k nearest cases. While Chroma is opened again, raise at once."""
+        with self._lock:
+            if self._reopening:
+                raise StoreError("Chroma is being opened again")
+            self._asking += 1
+        try:
+            return super().nearest_ids(namespace, vector, k)
+        finally:
+            with self._lock:
+                self._asking -= 1
 
     def exists(self) -> bool:
         """Say whether anything exists at the path of the Chroma folder."""
@@ -262,6 +314,7 @@ class ChromaFolder(Collections):
         with self._lock:
             with contextlib.suppress(Exception):  # the folder is deleted whatever the state of the client is
                 self.close()
+            self._queried = {}
             remove(self.path)
             remove(unfinished(self.path))
             self.trouble = ""

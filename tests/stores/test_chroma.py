@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Step
+from cascade_memory.domain.case import Case
 from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.errors import StoreError
+from cascade_memory.stores.chroma import MOST_OPEN, ChromaFolder
 
 
 @pytest.fixture
@@ -107,3 +112,57 @@ def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(t
         assert memory.search("a brand new task").cases[0].solution == "new"
         memory.forget(memory.search("task 17 289").cases[0].id)
         assert memory.search("task 17 289").cases[0].solution != "s17"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
+def test_few_collections_are_open_at_a_time_however_many_there_are(tmp_path: Path):
+    names = [f"tenant-{i}" for i in range(3 * MOST_OPEN)]
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        before = len(os.listdir("/proc/self/fd"))
+        for name in names:
+            memory.add([("a printer jams", f"answer of {name}"), ("a screen is dark", "press the switch")], namespace=name)
+        memory.sync()
+        assert len(os.listdir("/proc/self/fd")) - before < 4 * MOST_OPEN + 20
+        feeder = engine_of(memory).feeder
+        assert feeder is not None
+        assert [feeder.count(name) for name in names] == [2] * len(names)
+        assert memory.health().failures == {}
+
+
+def test_a_collection_that_is_queried_stays_open_or_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cascade_memory.stores.chroma._MOST_BESIDE_LARGE", 3)
+    vectors = HashingEmbedder().embed(["a printer jams", "a screen is dark"])
+    store = ChromaFolder(tmp_path / "chroma")
+    store.upsert("large", [_case("1", "large"), _case("2", "large")], vectors)
+    store.prepare("large", vectors[0])
+    for i in range(8):
+        store.upsert(f"tenant-{i}", [_case("1", f"tenant-{i}")], vectors[:1])
+        assert store.nearest_ids("large", vectors[1], 1) == ["2"]
+    prepare, refused = store.prepare, []
+
+    def asked_meanwhile(namespace: str, vector: np.ndarray) -> None:
+        with pytest.raises(StoreError, match="opened again"):  # so the exact scan answers
+            store.nearest_ids("large", vectors[1], 1)
+        refused.append(store.answers)
+        prepare(namespace, vector)
+
+    monkeypatch.setattr(store, "prepare", asked_meanwhile)
+    for i in range(8, 11):
+        store.upsert(f"tenant-{i}", [_case("1", f"tenant-{i}")], vectors[:1])
+    assert refused == [True] * len(refused) != []  # the mirror was not taken for broken
+    assert store.nearest_ids("large", vectors[1], 1) == ["2"]
+    store.close()
+
+
+def _case(case_id: str, namespace: str) -> Case:
+    return Case(
+        key=int(case_id),
+        id=case_id,
+        namespace=namespace,
+        query="q",
+        solution="s",
+        metadata={},
+        source="host",
+        episode_id=None,
+        created_at=0.0,
+    )
