@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +12,13 @@ from typing import Any
 from cascade_memory.engine.embedding import sample, strangers
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
+from cascade_memory.engine.namespace_state import usable_cases
+from cascade_memory.ports.ledger import Ledger
 
 _FREE = 512 * 2**20
 _SHOWN = 3  # unusable rows that the message names
+_LISTED = 100  # namespaces: with more, those in order share one line
+_COUNTED = 500  # namespaces whose copies in Chroma are counted, which takes some 20 ms each
 _WEEK = 7 * 24 * 3600.0
 _TOLERANCE = 120.0  # seconds by which the clocks of two machines may differ
 
@@ -55,9 +60,7 @@ def _checks(engine: Engine) -> Iterator[Check]:
     yield _rows(engine)
     yield _orphans(engine)
     yield _clock(engine)
-    for name, namespace_id in engine.parts.ledger.namespaces().items():
-        stored, indexed = engine.parts.ledger.cases.count(namespace_id), engine.namespace_state(name).index.count
-        yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
+    yield from _indexes(engine)
     yield _vectors(engine)
     yield _encoders(engine)
     yield _chroma(engine)
@@ -109,6 +112,24 @@ def _clock(engine: Engine) -> Check:
     return Check("clock", not ahead, detail, lambda: ledger.maintenance.bring_back(now))
 
 
+def _indexes(engine: Engine) -> Iterator[Check]:
+    """Compare each namespace with its index, or with what its index will hold when the namespace is loaded."""
+    ledger, dimension = engine.parts.ledger, engine.parts.embedder.dimension
+    namespaces = ledger.namespaces()
+    in_order = 0
+    for name, namespace_id in namespaces.items():
+        state = engine.loaded_state(name)
+        usable = usable_cases(ledger, namespace_id, dimension) if state is None else ()
+        indexed = sum(len(rows) for rows in usable) if state is None else state.index.count
+        stored = ledger.cases.count(namespace_id)
+        if stored != indexed or len(namespaces) <= _LISTED:
+            yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
+        else:
+            in_order += 1
+    if in_order:
+        yield Check("indexes of the other namespaces", ok=True, detail=f"{in_order:,} namespaces: all stored cases indexed")
+
+
 def _vectors(engine: Engine) -> Check:
     """Look for vectors that another embedder made: compare all lengths, and embed some texts again."""
     ledger, embedder = engine.parts.ledger, engine.parts.embedder
@@ -126,7 +147,9 @@ def _vectors(engine: Engine) -> Check:
 
 
 def _encoders(engine: Engine) -> Check:
-    stale = [one for name in engine.parts.ledger.namespaces() for one in engine.namespace_state(name).stale()]
+    trained = engine.parts.ranker.training is not None  # only a trained encoder keeps what was forgotten: others need no look
+    names = engine.parts.ledger.namespaces() if trained else ()
+    stale = [one for name in names for one in engine.namespace_state(name).stale()]
     unfit = engine.parts.snapshots.unusable()
     detail = "; ".join([*stale, *([f"{unfit} unreadable or unfinished snapshots"] if unfit else [])])
 
@@ -140,20 +163,25 @@ def _chroma(engine: Engine) -> Check:
         return Check("chroma", ok=True, detail="none: this memory lives in RAM")
     if not feeder.owner:
         return Check("chroma", ok=True, detail="owned by another process")
-    ledger = engine.parts.ledger
     try:
         if not feeder.is_sealed():
             return Check("chroma", ok=False, detail=f"{CHANGED}: run cascade-memory rebuild", fix=feeder.rebuild)
         feeder.flush()
+        stored = _counted(engine.parts.ledger)
+        looked_at = list(stored) if len(stored) <= _COUNTED else random.sample(list(stored), _COUNTED)
         wrong = [
-            f"{name!r} has {held:,} of {stored:,}"
-            for name, namespace_id in ledger.namespaces().items()
-            if (stored := ledger.cases.count(namespace_id)) and (held := feeder.count(name)) != stored
+            f"{name!r} has {held:,} of {stored[name]:,}" for name in looked_at if (held := feeder.count(name)) != stored[name]
         ]
     except Exception as error:  # noqa: BLE001 - a damaged Chroma may fail in any way, and can be built again
         return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)
-    detail = "; ".join(wrong) + ": run cascade-memory rebuild" if wrong else "holds every case"
+    every = "holds every case" + (f" of {len(looked_at):,} namespaces drawn at random" if len(looked_at) < len(stored) else "")
+    detail = "; ".join(wrong) + ": run cascade-memory rebuild" if wrong else every
     return Check("chroma", not wrong, detail, feeder.rebuild)
+
+
+def _counted(ledger: Ledger) -> dict[str, int]:
+    """Return the number of cases by namespace, for those that have any."""
+    return {name: count for name, number in ledger.namespaces().items() if (count := ledger.cases.count(number))}
 
 
 def _waiting(engine: Engine) -> Check:
