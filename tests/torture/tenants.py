@@ -1,0 +1,156 @@
+"""Ten thousand tenants in one process: what do they take, and is each one's learning there when it comes back?
+
+``python tests/torture/tenants.py`` prints one line of JSON and exits with 1 if a bound does not hold. Each tenant is a
+namespace with five cases and five episodes. The embedder is the hashing one. ``--folder`` says where the memory is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
+
+from inside import predictions_of
+
+from cascade_memory import CascadeMemory
+
+CASES = EPISODES = 5
+QUESTION = "which answer is right for topic 1?"
+# The bounds, for 10,000 tenants.
+BOUNDS = {
+    "peak_mib": 400,
+    "descriptors": 150,
+    "warm_ms": 5,
+    "let_go_ms": 25,
+    "close_s": 5,
+    "doctor_s": 60,
+    "doctor_mib": 500,
+    "difference": 1e-6,
+    "missing": 0,
+}
+
+
+def status(name: str) -> float:
+    """Return a line of /proc/self/status in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+def tenant(i: int) -> str:
+    return f"tenant-{i}"
+
+
+def play(memory: CascadeMemory, i: int) -> None:
+    """Add five cases, and play five episodes."""
+    name = tenant(i)
+    cases = [(f"ticket {j} of tenant {i} about topic {j % 3}", f"answer {j % 3} of {i}") for j in range(CASES)]
+    memory.add(cases, namespace=name, progress=False)
+    for j in range(EPISODES):
+        recall = memory.recall(f"question {j} of tenant {i} about topic {j % 3}", namespace=name)
+        memory.reward(recall.episode_id, float(j % 2), solution=f"answer {j % 3} of {i}" if j % 2 else None, namespace=name)
+
+
+def fill(folder: Path, tenants: int, watched: list[int]) -> dict[str, Any]:
+    """Play every tenant, and compare what was learned for some of them before and after they were let go."""
+    memory = CascadeMemory(folder, embedder="hashing", learn="inline")
+    began, descriptors, before = time.perf_counter(), 0, {}
+    for i in range(tenants):
+        play(memory, i)
+        if i in watched:
+            before[i] = predictions_of(memory, tenant(i), QUESTION)
+        if i % 50 == 0:
+            descriptors = max(descriptors, len(os.listdir("/proc/self/fd")))
+        if i % 1000 == 0:
+            print(i, f"{time.perf_counter() - began:.0f} s, {status('VmRSS'):.0f} MiB", file=sys.stderr, flush=True)  # noqa: T201
+    filled = time.perf_counter() - began
+    after = {i: predictions_of(memory, tenant(i), QUESTION) for i in watched}
+    shuffled = random.Random(0).sample(range(tenants), min(tenants, 400))
+    let_go = [recalled(memory, i) for i in shuffled]
+    warm = [recalled(memory, i) for i in shuffled[-100:]]
+    began = time.perf_counter()
+    memory.sync()
+    synced = time.perf_counter() - began
+    descriptors = max(descriptors, len(os.listdir("/proc/self/fd")))
+    began = time.perf_counter()
+    memory.close()
+    return {
+        "tenants": tenants,
+        "filled_s": filled,
+        "rss_mib": status("VmRSS"),
+        "peak_mib": status("VmHWM"),
+        "descriptors": descriptors,
+        "let_go_ms": 1000 * statistics.median(let_go),
+        "warm_ms": 1000 * statistics.median(warm),
+        "sync_s": synced,
+        "close_s": time.perf_counter() - began,
+        "difference": max(float(np.abs(before[i] - after[i]).max()) for i in watched),
+    }
+
+
+def recalled(memory: CascadeMemory, i: int) -> float:
+    """Return how long a recall takes that finds the tenant's cases."""
+    began = time.perf_counter()
+    found = memory.recall(f"question of tenant {i} about topic 2", namespace=tenant(i))
+    took = time.perf_counter() - began
+    assert found.error is None, found.error
+    return took
+
+
+def reopened(folder: Path, tenants: int) -> dict[str, Any]:
+    """Look whether every case, every outcome and every tenant is there."""
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        stats, names = memory.stats(everywhere=True), memory.namespaces()
+    successes = EPISODES // 2
+    missing = (
+        abs(tenants - len(names)) + abs(tenants * EPISODES - stats.rewards) + abs(tenants * (CASES + successes) - stats.cases)
+    )
+    return {"missing": missing, "cases": stats.cases}
+
+
+def examined(folder: Path) -> dict[str, Any]:
+    """Run the doctor in a process of its own."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "cascade_memory", "doctor", str(folder), "--json"], capture_output=True, text=True, check=False
+    )
+    took = time.perf_counter() - began
+    wrong = [check for check in json.loads(done.stdout or "[]") if not check["ok"] and check["name"] != "free disk"]
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return {"doctor_s": took, "doctor_mib": peak, "doctor_wrong": wrong or done.stderr[-500:] * (done.returncode > 1)}
+
+
+def main() -> int:
+    """Measure, print, and compare with the bounds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tenants", type=int, default=10_000)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    folder = options.folder or Path(tempfile.mkdtemp())
+    try:
+        watched = list(range(0, options.tenants, max(1, options.tenants // 20)))
+        found = fill(folder / "memory", options.tenants, watched)
+        found |= reopened(folder / "memory", options.tenants) | examined(folder / "memory")
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    found["exceeded"] = {name: found[name] for name, most in BOUNDS.items() if found[name] > most}
+    print(json.dumps(found))  # noqa: T201
+    return 1 if found["exceeded"] or found["doctor_wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
