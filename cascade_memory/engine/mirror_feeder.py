@@ -24,6 +24,7 @@ BATCH, _HURRIED_BATCH = 64, 1_000  # cases per batch; the second number if a cal
 INTERVAL = 1.0  # seconds for which new cases are collected: one case costs as much as a batch
 _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mirror
 REST = 3.0  # pause after a batch, as a multiple of its duration: the agent's threads come first
+_SHARE = 20  # looking for large namespaces pauses for 20 times as long as it took, since there may be thousands
 WORTH_ASKING = 20_000  # cases: for a namespace of this size, recall asks Chroma's index instead of scanning exactly
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class MirrorFeeder:
         self._stop = threading.Event()
         self._rest = threading.Event()
         self._broken = False  # something failed: the mirror has to recover first
+        self._next_look = 0.0  # on the monotonic clock: when to look again for namespaces that are worth asking for
         self._unchecked = mirror.shared  # a server may have lost cases
         self.owner = False
         self.failures = 0
@@ -175,9 +177,11 @@ class MirrorFeeder:
     def _warm_up(self) -> None:
         """Open a mirror that recall will soon ask: the first query takes seconds."""
         ledger, projection = self._parts.ledger, self._projection
-        if projection.serving or not projection.mark.key or not projection.mark.current:
+        if projection.serving or not projection.mark.key or not projection.mark.current or time.monotonic() < self._next_look:
             return
+        began = time.monotonic()
         large = [name for name, number in ledger.namespaces().items() if ledger.cases.count(number) >= WORTH_ASKING]
+        self._next_look = time.monotonic() + _SHARE * (time.monotonic() - began)
         if large and projection.mark_dirty():
             for name in large:
                 self._mirror.prepare(name, np.ones(self._parts.embedder.dimension, np.float32))
