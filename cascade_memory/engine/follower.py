@@ -103,11 +103,12 @@ class Follower:
             changes = self._ledger.tail(self.seq, _LINES)
             news = bool(changes)
             while changes:
-                self.due = 0.0  # until they are applied: if that fails, the next recall tries again
                 self._pass_on(changes)
                 self.seq = changes[-1].seq  # only now: lines on which a projection failed are read again
-                self.due = time.monotonic() + self._rereads
                 changes = self._ledger.tail(self.seq, _LINES) if len(changes) == _LINES else []
+        except BaseException:
+            self.due = 0.0  # the next recall tries again
+            raise
         finally:
             self._reading.release()
         return news
