@@ -21,6 +21,10 @@ from cascade_memory.stores.chroma_server import ChromaServer
 
 _FEEDING = "feeding Chroma"
 _REREADS = 0.5  # seconds
+_LEFT = (
+    "the dead rows in PostgreSQL's files, which VACUUM FULL rewrites, in its write-ahead log until that is recycled, and in "
+    "replicas and backups"
+)
 
 
 class Database:
@@ -65,7 +69,7 @@ class Database:
             job=ledger.lease,
             shared=ledger.leases,
             rereads=_REREADS,
-            sweep=lambda: elsewhere(ledger, "" if mirror is None else mirror.place),
+            sweep=lambda: (_LEFT, *elsewhere(ledger, "" if mirror is None else mirror.place)),
         )
 
     def opened(self, engine: Engine) -> None:

@@ -73,6 +73,17 @@ def load(n: int, *, seed: int = 0, cache: Path = Path("results")) -> RealTexts:
     return RealTexts(texts[:n], solutions[:n], vectors)
 
 
+def texts_only(n: int) -> list[str]:
+    """Return n distinct texts without vectors; beyond those of the data, texts are repeated with a number in them."""
+    folder = Path(os.environ.get("CASCADE_DATA", ""))
+    if not os.environ.get("CASCADE_DATA") or not folder.is_dir():
+        print("skipped: no data (CASCADE_DATA names no folder of task streams)")
+        raise SystemExit(0)
+    texts = list(_with_windows(_tasks(folder), folder, min(n, POOL)))
+    order = np.random.default_rng([0, len(texts)]).permutation(len(texts))
+    return [texts[order[i % len(texts)]] + (f" ({i // len(texts)})" if i >= len(texts) else "") for i in range(n)]
+
+
 def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
     with (folder / f"{name}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

@@ -65,6 +65,8 @@ def test_what_was_forgotten_is_in_no_row(new_database: Callable[[], str]):
     with CascadeMemory(url) as memory:
         receipt = memory.forget(everything=True, purge=True)
     assert receipt.cases == 8
+    assert not receipt.purged  # the files, the log and the backups are the database's own
+    assert any("VACUUM FULL" in one for one in receipt.stale)
     with psycopg.connect(url) as connection:
         query = "SELECT tablename FROM pg_tables WHERE schemaname = 'cascade_memory'"
         for (table,) in connection.execute(query).fetchall():
