@@ -37,4 +37,10 @@ def delayed(socket_path: str, seconds: float) -> Iterator[int]:
     try:
         yield ports[0]
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(_end, loop)
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.call_later(0.1, loop.stop)
