@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 
-def _programs() -> Path | None:
+def programs() -> Path | None:
     """Find the newest PostgreSQL of this machine; Debian keeps its programs outside of PATH."""
     found = shutil.which("initdb")
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
@@ -26,8 +26,8 @@ def _programs() -> Path | None:
 class Cluster:
     """Starts, stops and kills a server."""
 
-    def __init__(self, folder: Path) -> None:
-        programs = _programs()
+    def __init__(self, folder: Path, *, fsync: bool = False) -> None:
+        programs, self._fsync = programs(), fsync
         if programs is None:
             pytest.skip("PostgreSQL is not installed here (Debian: apt-get install postgresql pgbouncer)")
         self.programs, self.folder = programs, folder
@@ -48,7 +48,8 @@ class Cluster:
         return [*drop, *command]
 
     def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200 -c fsync=off"  # nobody cuts the power
+        fsync = "on" if self._fsync else "off"  # nobody cuts the power
+        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200 -c fsync={fsync}"
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start")
 
     def stop(self, how: str = "fast") -> None:
@@ -100,11 +101,11 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(*, fsync: bool = False) -> Iterator[Cluster]:
     """A server; a socket's path must be short, so its folder is not pytest's."""
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
-        server = Cluster(Path(folder))
+        server = Cluster(Path(folder), fsync=fsync)
         try:
             yield server
         finally:

@@ -2,71 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import textwrap
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from chroma_process import CHROMA, Server
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.memory.memory import Memory
 
-_CHROMA = Path(sys.executable).with_name("chroma")
 _HELPERS = Path(__file__).parents[1] / "helpers"
 pytestmark = [
     pytest.mark.slow,
     # Chroma leaves the connections of a client that could not connect to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.skipif(not _CHROMA.exists(), reason="chromadb's command line is not installed"),
+    pytest.mark.skipif(not CHROMA.exists(), reason="chromadb's command line is not installed"),
 ]
-
-
-class Server:
-    """``chroma run`` on this machine; may be stopped and started again at the same address."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        arguments = [str(_CHROMA), "run", "--path", str(self.folder), "--port", str(self.port), "--host", "127.0.0.1"]
-        self._process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/api/v2/heartbeat", timeout=1):
-                return
-            time.sleep(0.1)
-        raise AssertionError("the Chroma server did not start")
-
-    def pause(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
 
 @pytest.fixture
@@ -172,7 +132,8 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
         from cascade_memory import CascadeMemory
         from cascade_memory.engine import mirror_feeder as feeder
         sys.path.insert(0, sys.argv[3])
-        from inside import engine_of, state_of
+        from chroma_process import CHROMA, Server
+from inside import engine_of, state_of
         feeder.WORTH_ASKING = 10
         with CascadeMemory(sys.argv[1], embedder="hashing", chroma=sys.argv[2]) as memory:
             state_of(memory).index.exact_limit = 10

@@ -1,0 +1,118 @@
+"""Pauses those who hold a lease for longer than it lasts, and records in the database under which epoch it is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from cascade_memory.ledger.postgres.leases import LASTS
+
+_ENOUGH = LASTS + 1.5  # seconds of a pause, at least
+_GIVE_UP = 60.0
+_LEASES = "SELECT job, namespace, holder, epoch, expires > clock_timestamp() FROM cascade_memory.lease"
+
+# Whatever is written for a job leaves a line: evicted cases in the log, how far Chroma was fed in the facts. Each such line
+# is recorded together with the lease as it is then, and the epoch in which its writer believed to be.
+_AUDIT = """
+CREATE SCHEMA torture;
+CREATE TABLE torture.fenced (at timestamptz DEFAULT clock_timestamp(), job text, namespace bigint, writer text, believed bigint,
+  holder text, epoch bigint);
+CREATE FUNCTION torture.note() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE of_job text := TG_ARGV[0]; of_namespace bigint := 0;
+BEGIN
+  IF of_job = 'tidying' THEN of_namespace := NEW.namespace; END IF;
+  INSERT INTO torture.fenced (job, namespace, writer, believed, holder, epoch)
+    SELECT of_job, of_namespace, current_setting('application_name'),
+      nullif(current_setting('torture.epoch', true), '')::bigint, lease.holder, lease.epoch
+    FROM (SELECT 1) AS one LEFT JOIN cascade_memory.lease ON lease.job = of_job AND lease.namespace = of_namespace;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER torture AFTER INSERT ON cascade_memory.change FOR EACH ROW WHEN (NEW.kind IN ('evicted', 'expired'))
+  EXECUTE FUNCTION torture.note('tidying');
+CREATE TRIGGER torture AFTER INSERT OR UPDATE ON cascade_memory.meta FOR EACH ROW WHEN (NEW.key LIKE 'mirror%')
+  EXECUTE FUNCTION torture.note('feeding Chroma');
+"""
+_OLD = """SELECT count(*) FILTER (WHERE believed IS DISTINCT FROM epoch
+    OR split_part(writer, ' ', 2) IS DISTINCT FROM split_part(holder, ' ', 2)), count(*) FROM torture.fenced"""
+
+
+def audit(url: str) -> None:
+    """Begin to record."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_AUDIT)
+
+
+def old_epochs(url: str) -> tuple[int, int]:
+    """Return how much was written under an epoch that was over (or without one), and how much was written at all."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(_OLD).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+@dataclass
+class Pause:
+    """One process that is stopped."""
+
+    pid: int
+    job: str
+    namespace: int
+    epoch: int
+    began: float
+    taken_over: float | None = None  # seconds until another held the lease
+
+
+class Pauses:
+    """Stops holders of leases, one at a time for each job, and lets them go on."""
+
+    def __init__(self, url: str, rng: random.Random) -> None:
+        self._url, self._rng = url, rng
+        self.now: list[Pause] = []
+        self.past: list[Pause] = []
+
+    @property
+    def pids(self) -> set[int]:
+        """Who is paused."""
+        return {pause.pid for pause in self.now}
+
+    def _leases(self) -> list[tuple[Any, ...]]:
+        with contextlib.suppress(psycopg.Error), psycopg.connect(self._url, autocommit=True, connect_timeout=2) as connection:
+            return connection.execute(_LEASES).fetchall()
+        return []  # the server is not there
+
+    def begin(self, alive: Collection[int]) -> bool:
+        """Pause somebody who holds a lease; return False if nobody does."""
+        held = []
+        for job, namespace, holder, epoch, valid in self._leases():
+            pid = int(holder.split()[1])
+            if valid and pid in alive and pid not in self.pids and job not in {pause.job for pause in self.now}:
+                held.append(Pause(pid, job, namespace, epoch, time.monotonic()))
+        if not held:
+            return False
+        job = self._rng.choice(sorted({pause.job for pause in held}))
+        chosen = self._rng.choice([pause for pause in held if pause.job == job])
+        os.kill(chosen.pid, signal.SIGSTOP)
+        self.now.append(chosen)
+        return True
+
+    def look(self) -> None:
+        """Note who was relieved, and let those go on who were away for long enough."""
+        if not self.now:
+            return
+        epochs = {(job, namespace): epoch for job, namespace, _, epoch, _ in self._leases()}
+        for pause in list(self.now):
+            passed = time.monotonic() - pause.began
+            if pause.taken_over is None and epochs.get((pause.job, pause.namespace), 0) > pause.epoch:
+                pause.taken_over = passed
+            if passed > _GIVE_UP or (pause.taken_over is not None and passed > _ENOUGH):
+                os.kill(pause.pid, signal.SIGCONT)
+                self.now.remove(pause)
+                self.past.append(pause)
