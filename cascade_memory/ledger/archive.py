@@ -12,7 +12,7 @@ from cascade_memory.domain.private_files import create_file
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import transfer
 from cascade_memory.ledger.copying import verified
-from cascade_memory.ledger.database import Database
+from cascade_memory.ledger.database import Database, take_long
 
 
 class SQLArchive:
@@ -29,6 +29,7 @@ class SQLArchive:
     def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
         """Add records that do not exist yet: all of them or, on an error, none. ``key`` is equal for solutions that agree."""
         with self._connections.write(durable=True) as connection:
+            take_long(connection)
             inserted = transfer.load(connection, records, dimension, key)
             if inserted:
                 self._connections.belonging.claim(connection)

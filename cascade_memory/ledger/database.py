@@ -59,6 +59,21 @@ class HasClock(Protocol):
         ...
 
 
+@runtime_checkable
+class MayTakeLong(Protocol):
+    """A connection whose transactions are ended if they rest, unless they say that they will."""
+
+    def take_long(self) -> None:
+        """Say so."""
+        ...
+
+
+def take_long(connection: Connection) -> None:
+    """Say that this transaction may wait for something else, such as an embedder or a file, while all others wait for it."""
+    if isinstance(connection, MayTakeLong):
+        connection.take_long()
+
+
 class EmbedderCheck(Protocol):
     """Vectors of different embedders cannot be compared, so a ledger has those of one."""
 

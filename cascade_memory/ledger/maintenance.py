@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
-from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.database import Connection, Database, take_long
 from cascade_memory.ledger.mending import cured, summary
 from cascade_memory.ledger.rows import SET_FACT, pack_floats
 
@@ -89,6 +89,7 @@ class SQLMaintenance:
         if its query, its solution or its id is lost.
         """
         with self._connections.write(durable=True) as connection:
+            take_long(connection)
             _defer(connection)
             done: Counter[str] = Counter()
             last: list[Fault] = []
@@ -140,6 +141,7 @@ class SQLMaintenance:
         Return the number of cases.
         """
         with self._connections.write(durable=True) as connection:
+            take_long(connection)
             vectors = embed([row[0] for row in connection.execute(_TEXTS)])
             for table, target in _PLACES:
                 for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():

@@ -27,10 +27,10 @@ class Cluster:
     """Starts, stops and kills a server."""
 
     def __init__(self, folder: Path, *, fsync: bool = False) -> None:
-        programs, self._fsync = programs(), fsync
-        if programs is None:
+        found, self._fsync = programs(), fsync
+        if found is None:
             pytest.skip("PostgreSQL is not installed here (Debian: apt-get install postgresql pgbouncer)")
-        self.programs, self.folder = programs, folder
+        self.programs, self.folder = found, folder
         # Servers refuse to run as root.
         self.user = pwd.getpwnam("postgres").pw_name if os.getuid() == 0 else None
         if self.user:

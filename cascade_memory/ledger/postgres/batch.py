@@ -168,6 +168,10 @@ class Batch:
         """Let the transaction fail, with ``Unmet``, unless a condition holds; nobody has to wait for the answer."""
         self.execute(f"SELECT 1 / (CASE WHEN {condition} THEN 1 ELSE 0 END)", parameters)
 
+    def take_long(self) -> None:
+        """Let this transaction rest for as long as it likes; otherwise the server ends it, since others wait for their turn."""
+        self.add("SET LOCAL idle_in_transaction_session_timeout = 0")
+
     def ask_ahead(self, statement: str, parameters: Sequence[Any]) -> None:
         """Take a statement that will be asked for later in the same words, so that it travels with others."""
         self._ahead[statement, tuple(parameters)] = self.execute(statement, parameters)

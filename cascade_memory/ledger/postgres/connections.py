@@ -23,6 +23,8 @@ from cascade_memory.ledger.running import NOTED
 # reader that goes on from a line misses none. The lock belongs to the transaction, and ends with it whatever happens.
 TURN = f"SELECT pg_advisory_xact_lock({0x43415343})"
 _DURABLE = "SET LOCAL synchronous_commit = on"
+# A process that is stopped in the middle of a write, or a machine that is gone, holds up all others only for so long.
+_AWAKE = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 
 
 class Fence(Protocol):
@@ -80,7 +82,8 @@ class PostgresConnections:
     def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[Batch, None, None]:
         """Yield a connection inside a transaction. Its end waits for the server's disk, even if it need not be durable.
 
-        Otherwise a server that is killed could lose a recall whose cases an agent already works with. It costs about a
+        Otherwise a server that is killed could lose a recall whose cases an agent already works with. It could also give the
+        number of a lost line of the log again, and who has read that line would miss the other one. It costs about a
         millisecond.
         """
         del durable
@@ -89,7 +92,7 @@ class PostgresConnections:
         limit = f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}"
         fence: Fence | None = getattr(self._held, "fence", None)
         try:
-            with self._transaction("BEGIN", limit, _DURABLE, TURN) as batch:
+            with self._transaction("BEGIN", limit, _DURABLE, _AWAKE, TURN) as batch:
                 if fence is not None:
                     batch.require(*fence.condition)
                 self.belonging.require_facts(batch, claims=brings_vectors)

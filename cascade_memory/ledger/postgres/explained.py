@@ -42,6 +42,10 @@ def explain(error: psycopg.Error, place: str) -> NoReturn:
         raise Clash(said) from error
     if isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)):
         raise StoreBusy(f"{place} was busy for too long ({said}); check whether another process hangs") from error
+    if isinstance(error, errors.IdleInTransactionSessionTimeout):
+        raise StoreBusy(
+            f"{place} ended a transaction, since this process was stopped in the middle of a write; nothing was written"
+        ) from error
     if isinstance(error, (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege, errors.DiskFull)):
         raise StoreUnwritable(f"{place} cannot be written ({said}); check its rights and its disk") from error
     raise StoreError(f"{place} failed: {said}") from error

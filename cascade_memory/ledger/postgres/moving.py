@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
-from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.database import Connection, take_long
 from cascade_memory.ledger.postgres.explained import place_of
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
@@ -32,6 +32,7 @@ class OpenedForMove:
         if not PostgresLedger.exists(self._url):
             raise InvalidInput(f"there is no memory in {self.place}")
         with self._opened() as ledger, ledger.connections.write(durable=False) as turn:
+            take_long(turn)
             own = _pid(turn)  # asking for it sends the beginning of the transaction, which takes the lock
             self._turn, self._others_go_on = turn, while_open
             with ledger.connections.snapshot() as connection:
@@ -59,6 +60,7 @@ class OpenedForMove:
     def writing(self) -> Generator[Connection, None, None]:
         """Yield a connection inside one transaction."""
         with self._opened() as ledger, ledger.connections.write(durable=True) as connection:
+            take_long(connection)
             yield connection
 
     def snapshots(self, connection: Connection) -> PostgresSnapshotRows:
