@@ -181,13 +181,8 @@ class Change:
 
     @property
     def takes_outcomes_back(self) -> bool:
-        """Whether outcomes were removed from which something may have been learned."""
-        return self.kind in (WITHDRAWN, FORGOTTEN)
-
-    @property
-    def forgets_outcomes(self) -> bool:
-        """Whether outcomes were removed because a user had them forgotten."""
-        return self.kind == FORGOTTEN
+        """Whether outcomes were removed from which something may have been learned, or a case that was a candidate in some."""
+        return self.kind in TOOK_BACK
 
     @property
     def empties_namespace(self) -> bool:
@@ -236,4 +231,5 @@ CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED, WITHDRAWN, CLOSED, 
     "forgotten",
     "purged",
 )
+TOOK_BACK = (CASE_REMOVED, WITHDRAWN, FORGOTTEN)
 GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case was removed, for any reason

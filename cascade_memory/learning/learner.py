@@ -91,7 +91,7 @@ class Learner:
         snapshot = self._usable(seq)
         later = changes_after(snapshot.seq) if snapshot is not None else []
         outcomes = sum(change.settles for change in later)
-        forgotten = any(change.forgets_outcomes for change in later)
+        forgotten = any(change.forgets for change in later)
         if forgotten:
             self._snapshots.drop(self._namespace_id)
         if snapshot is None or outcomes > WINDOW or forgotten:

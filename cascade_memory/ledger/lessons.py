@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.likeness import ADAPTED, Words, likeness
-from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN, Column
+from cascade_memory.domain.records import PURGED, TOOK_BACK, Column
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import (
@@ -77,8 +77,8 @@ class SQLLessons:
 
     def took_back(self, namespace: int, since: int) -> bool:
         """Tell whether anything in a namespace was withdrawn, forgotten or purged after a log line."""
-        kinds = (WITHDRAWN, FORGOTTEN, PURGED)
-        query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?) LIMIT 1"
+        kinds = (*TOOK_BACK, PURGED)
+        query = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?, ?) LIMIT 1"
         with self._connections.read() as connection:
             return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
 

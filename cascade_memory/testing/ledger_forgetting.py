@@ -58,7 +58,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.forgetting.forget_episode("nobody") == _NOTHING
         assert ledger.head() == before
         assert ledger.forgetting.forget_episode("e1") == {**_ONE, "cases": 0}
-        assert any(change.forgets_outcomes for change in ledger.tail(before))
+        assert any(change.takes_outcomes_back for change in ledger.tail(before))
         assert ledger.cases.by_key([shown])[shown].shown == 1
         assert ledger.forgetting.forget_episode("e2") == _ONE
         assert self._keys(ledger) == [shown]

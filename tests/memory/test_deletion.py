@@ -280,3 +280,17 @@ def test_a_process_that_only_follows_can_purge_as_well(on_disk: Callable[..., Ca
     owner.sync()
     assert all(check.ok for check in owner.examine())
     assert _traces(tmp_path / "memory", _vectors(owner)) == []
+
+
+def test_what_a_case_added_by_hand_taught_is_gone_with_it(ram: CascadeMemory):
+    """It ends no episode, but others were learned from while it was among their candidates."""
+    added = [ram.add(f"known task {i}", f"solution {i % 4}") for i in range(8)]
+    for i in range(40):
+        recall = ram.recall(f"task {i} of kind {i % 7}")
+        ram.reward(recall.episode_id, float(i % 3 > 0), solution=f"solution {i % 5}")
+    known = _predictions(ram)
+    ram.forget(added)
+    after = _predictions(ram)
+    engine_of(ram).refit("default")
+    np.testing.assert_allclose(after, _predictions(ram), rtol=0, atol=1e-6)
+    assert known.shape != after.shape or np.abs(known - after).max() > 1e-3

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from cascade_memory.domain.records import FORGOTTEN, PURGED, WITHDRAWN
+from cascade_memory.domain.records import PURGED, TOOK_BACK
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.postgres.schema import SCHEMA
 
 _KEEP = 3
 _PART = 4 * 2**20  # bytes of an encoder's weights per row
-_TOOK_BACK = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?) LIMIT 1"
+_TOOK_BACK = "SELECT 1 FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?, ?) LIMIT 1"
 _PUT = f"INSERT INTO {SCHEMA}.snapshot VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _PUT_PART = f"INSERT INTO {SCHEMA}.snapshot_weights VALUES (?, ?, ?, ?, ?)"
 _NEWEST = f"""SELECT seq, content FROM {SCHEMA}.snapshot WHERE namespace = ? AND ranker = ? AND seq <= ? AND seq > ?
@@ -49,7 +49,7 @@ class PostgresSnapshotRows:
         Another worker may have taken data back since this one last read the log, so the same transaction looks.
         """
         with self._connections.write(durable=False) as connection:
-            if connection.execute(_TOOK_BACK, (seq, namespace, WITHDRAWN, FORGOTTEN, PURGED)).fetchone() is not None:
+            if connection.execute(_TOOK_BACK, (seq, namespace, *TOOK_BACK, PURGED)).fetchone() is not None:
                 return
             stored = connection.execute(_PUT, (namespace, ranker, seq, content)).rowcount
             if stored and weights is not None:
