@@ -17,17 +17,15 @@ from cascade_memory import CascadeMemory
 from cascade_memory.errors import StoreError, UnknownCase
 from cascade_memory.ledger.postgres.leases import LASTS
 
-_UNWRITTEN = 2.0  # seconds that a recall may be in the server's memory only: it promises to survive the death of a process
-
 
 @dataclass
 class Books:
     """All journals together."""
 
     added: dict[str, list[Any]] = field(default_factory=dict)  # case -> [namespace, query, solution]
-    recalled: dict[str, float] = field(default_factory=dict)  # episode -> when
+    recalled: set[str] = field(default_factory=set)  # episodes
     rewarded: dict[str, list[Any]] = field(default_factory=dict)  # episode -> [namespace, value, case]
-    vanished: dict[str, float] = field(default_factory=dict)  # episode -> when it was recalled
+    vanished: set[str] = field(default_factory=set)  # episodes that could not be rewarded
     forgot: dict[str, list[Any]] = field(default_factory=dict)  # case -> [namespace, episode]
     unsure: set[str] = field(default_factory=set)  # cases and episodes that may have been forgotten
     counts: Counter[str] = field(default_factory=Counter)
@@ -44,23 +42,24 @@ class Books:
         return books
 
     def _take(self, what: str, at: float, *words: Any) -> None:
+        del at
         self.counts[what] += 1
         if what == "added":
             self.added[words[1]] = [words[0], *words[2:]]
         elif what == "recalled":
-            self.recalled[words[1]] = at
+            self.recalled.add(words[1])
         elif what == "rewarded":
             self.rewarded[words[1]] = [words[0], *words[2:]]
         elif what == "vanished":
-            self.vanished[words[1]] = self.recalled[words[1]]
+            self.vanished.add(words[1])
         elif what == "forgot":
             self.forgot[words[1]] = [words[0], words[2]]
         elif what in ("forgetting", "gone"):
             self.unsure |= {words[1], words[2]}
         elif what == "refused":
             self.refusals[f"{words[0]}: {words[1]}".split(" failed: ")[-1][:90]] += 1
-        if what in ("recalled", "failed open"):
-            self.slowest_recall_s = max(self.slowest_recall_s, words[-1 if what == "recalled" else 1] % 1e9)
+        if what in ("recalled", "recalled late", "failed open"):
+            self.slowest_recall_s = max(self.slowest_recall_s, words[1 if what == "failed open" else 2])
 
 
 def _has(memory: CascadeMemory, namespace: str, case: str) -> Any:
@@ -130,19 +129,11 @@ def _rows(connection: psycopg.Connection[Any], books: Books, namespaces: list[st
     return wrong
 
 
-def _recalls(connection: psycopg.Connection[Any], books: Books, restarts: list[tuple[str, float]]) -> tuple[list[str], int]:
-    """Recalls survive every process, but the last moments before the server itself was killed."""
+def _recalls(connection: psycopg.Connection[Any], books: Books) -> list[str]:
     there = {row[0] for row in connection.execute("SELECT id FROM cascade_memory.episode")}
     forgotten = {episode for _, episode in books.forgot.values()} | books.unsure
-    wrong, excused = [], 0
-    for episode, at in books.recalled.items():
-        if episode in there or episode in forgotten:
-            continue
-        if any(at - 0.1 <= when + 1 and when - at < _UNWRITTEN for _, when in restarts):
-            excused += 1
-        else:
-            wrong.append(f"lost: the recall {episode}")
-    return wrong, excused
+    wrong = [f"lost: the recall {episode}" for episode in books.recalled - there - forgotten]
+    return wrong + [f"lost: the recall {episode}, before its reward" for episode in books.vanished & books.recalled]
 
 
 def _synchronised(memory: CascadeMemory) -> None:
@@ -174,16 +165,18 @@ def _in_chroma(memory: CascadeMemory, connection: psycopg.Connection[Any], chrom
     return wrong + [f"lost: Chroma lacks the case {case}" for case in stored - found]
 
 
-def check(
-    url: str, chroma: str | None, namespaces: list[str], paths: list[Path], restarts: list[tuple[str, float]], pipe: int
-) -> None:
+def check(url: str, chroma: str | None, namespaces: list[str], paths: list[Path], pipe: int) -> None:
     """Compare everything, and report."""
     books = Books.of(paths)
     with psycopg.connect(url, autocommit=True) as connection, opened(url, chroma=chroma, learn="inline") as memory:
         memory.recall("task of kind 3", namespace=namespaces[0])
         evicted = {row[0] for row in connection.execute("SELECT id FROM cascade_memory.change WHERE kind = 'evicted'")}
-        wrong, excused = _recalls(connection, books, restarts)
-        wrong += _cases(memory, books, evicted) + _outcomes(memory, books, evicted) + _rows(connection, books, namespaces)
+        wrong = (
+            _recalls(connection, books)
+            + _cases(memory, books, evicted)
+            + _outcomes(memory, books, evicted)
+            + _rows(connection, books, namespaces)
+        )
         wrong += [f"{one.name}: {one.detail}" for one in memory.examine() if not one.ok and one.name != "free disk"]
         if chroma is not None:
             wrong += _in_chroma(memory, connection, chroma)
@@ -191,7 +184,6 @@ def check(
         "wrong": wrong,
         "counts": books.counts,
         "refusals": dict(books.refusals.most_common(12)),
-        "recalls_lost_with_the_server": excused,
         "slowest_recall_s": books.slowest_recall_s,
         "evicted": len(evicted),
     }

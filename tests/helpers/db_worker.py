@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from inside import engine_of
+
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import StoreError, UnknownCase, UnknownEpisode
 from cascade_memory.ledger.postgres import leases, pool
@@ -102,7 +104,9 @@ class Worker:
         if recall.error:
             self._journal.note("failed open", namespace, seconds, recall.error)
             return
-        self._journal.note("recalled", namespace, recall.episode_id, seconds)
+        # While the server is busy, a recall waits in this process to be written down, and goes with it if it is killed.
+        waits = engine_of(self._memory).recording.holds(recall.episode_id)
+        self._journal.note("recalled late" if waits else "recalled", namespace, recall.episode_id, seconds)
         value, solution = float(self._rng.random() < 0.8), solution_of(self._rng.randrange(_KINDS))
         self._journal.note("rewarding", namespace, recall.episode_id, value, solution, name)
         self._reward(namespace, recall.episode_id, value, solution)
@@ -110,7 +114,7 @@ class Worker:
     def _reward(self, namespace: str, episode: str, value: float, solution: str) -> None:
         try:
             case = self._insist(lambda: self._memory.reward(episode, value, solution=solution, namespace=namespace))
-        except UnknownEpisode as error:  # its recall was not on the disk of the server yet, or could not be written down
+        except UnknownEpisode as error:  # its recall could not be written down
             self._journal.note("vanished", namespace, episode, str(error))
             return
         self._journal.note("rewarded", namespace, episode, value, case)

@@ -103,7 +103,7 @@ class Torture:
         self._url = server.new_database("torture")
         self._namespaces = [f"team {number}" for number in range(options.namespaces)]
         self._stop, self._stop_reading = folder / "stop", folder / "stop-reading"
-        self._restarts: list[tuple[str, float]] = []
+        self._restarts = 0
         opened(self._url).close()
         audit(self._url)
         self._report = folder / "witness.json"
@@ -130,11 +130,11 @@ class Torture:
             paused = len(self._pauses.past) + len(self._pauses.now)
             if self._is_due(self.summary.kills, options.kills, share):
                 self._kill()
-            if self._is_due(len(self._restarts), options.restarts, share):
+            if self._is_due(self._restarts, options.restarts, share):
                 self._restart()
             if self._is_due(paused, options.pauses, share):
                 self._pauses.begin({place.child.pid for place in self._places})
-            done = (self.summary.kills, len(self._restarts), len(self._pauses.past))
+            done = (self.summary.kills, self._restarts, len(self._pauses.past))
             if share >= 1 and all(map(int.__ge__, done, (options.kills, options.restarts, options.pauses))):
                 return
             if time.monotonic() - began > options.at_most:
@@ -163,8 +163,8 @@ class Torture:
         self.summary.kills += 1
 
     def _restart(self) -> None:
-        how = ("fast", "immediate")[len(self._restarts) % 2]
-        self._restarts.append((how, time.time()))
+        how = ("fast", "immediate")[self._restarts % 2]
+        self._restarts += 1
         self._server.stop(how)
         self._server.start()
         self.summary.restarts[how] += 1
@@ -184,7 +184,7 @@ class Torture:
         self._await(self._witness, "the reader of the log")
         self._compare_learned()
         journals = [self._folder / f"journal{number}" for number in range(self._options.processes)]
-        checking = partial(check, self._url, self._chroma, self._namespaces, journals, self._restarts)
+        checking = partial(check, self._url, self._chroma, self._namespaces, journals)
         self._enter(finished(checking, _CHECKING))
         self._count()
 
