@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import Change
 from cascade_memory.engine.follower import take_in
 from cascade_memory.engine.mirror_mark import CHANGED, Mark, removals
-from cascade_memory.engine.mirroring import put, replace_changed
+from cascade_memory.engine.mirroring import put, remove_forgotten, replace_changed
 from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreError
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -91,7 +92,7 @@ class MirrorProjection:
         if not self.mark_dirty():
             return self.is_built()
         put(self._mirror, rows)
-        self._fed(Mark(rows[-1][0].key, self.seq, clean=self._mirror.shared))
+        self._fed(Mark(rows[-1][0].key, self.seq, clean=self._mirror.shared), [case for case, _ in rows])
         return True
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -110,8 +111,8 @@ class MirrorProjection:
             return
         for namespace, ids in gone.items():
             self._mirror.delete(names[namespace], ids)
-        replace_changed(self._mirror, self._ledger, changed)
-        self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared))
+        replaced = replace_changed(self._mirror, self._ledger, changed)
+        self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared), replaced)
 
     def _empty(self, namespaces: Sequence[int], names: dict[int, str]) -> int:
         """Drop collections; return the key from which to feed again, since cases may have been added after the deletion."""
@@ -123,13 +124,19 @@ class MirrorProjection:
                 key = min(key, int(first.keys[0]) - 1)
         return key
 
-    def _fed(self, mark: Mark) -> None:
+    def _fed(self, mark: Mark, cases: Sequence[Case]) -> None:
         self.serving = True
         self._note_success()
-        if self._mirror.shared:
-            self.note(mark)  # for other processes that ask the mirror, and for the next owner
-        else:
+        if not self._mirror.shared:
             self.mark = mark
+            return
+        try:
+            self.note(mark)  # for other processes that ask the mirror, and for the next owner
+        except StoreError:
+            # If this process was away for so long that another one feeds the mirror, that one has removed what was forgotten
+            # meanwhile, and does not know that this one has just put it there again.
+            remove_forgotten(self._mirror, self._ledger, cases)
+            raise
 
     # -- rebuilding --------------------------------------------------------------------------------------------------
 

@@ -19,9 +19,20 @@ def put(mirror: CaseMirror, rows: Sequence[tuple[Case, NDArray[np.float32]]]) ->
         mirror.upsert(namespace, [case for case, _ in some], np.stack([vector for _, vector in some]))
 
 
-def replace_changed(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> None:
-    """Replace cases whose source or metadata changed: a plain update would leave old metadata keys behind."""
+def replace_changed(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> list[Case]:
+    """Replace cases whose source or metadata changed; a plain update would leave old metadata keys behind. Return them."""
     rows = [row for key in dict.fromkeys(keys) for row in ledger.cases.after(key - 1, 1) if row[0].key == key]
     for namespace in dict.fromkeys(case.namespace for case, _ in rows):
         mirror.delete(namespace, [case.id for case, _ in rows if case.namespace == namespace])
     put(mirror, rows)
+    return [case for case, _ in rows]
+
+
+def remove_forgotten(mirror: CaseMirror, ledger: Ledger, cases: Sequence[Case]) -> None:
+    """Remove those of these cases that the ledger no longer has."""
+    numbers = ledger.namespaces()
+    for namespace in dict.fromkeys(case.namespace for case in cases):
+        ids = [case.id for case in cases if case.namespace == namespace]
+        there = {case.id for case in ledger.cases.by_id(ids, numbers.get(namespace, 0))}
+        if gone := [one for one in ids if one not in there]:
+            mirror.delete(namespace, gone)
