@@ -59,7 +59,9 @@ class Books:
         elif what == "refused":
             self.refusals[f"{words[0]}: {words[1]}".split(" failed: ")[-1][:90]] += 1
         if what in ("recalled", "recalled late", "failed open"):
-            self.slowest_recall_s = max(self.slowest_recall_s, words[1 if what == "failed open" else 2])
+            seconds = words[1 if what == "failed open" else 2]
+            if seconds < LASTS:  # otherwise its process was paused
+                self.slowest_recall_s = max(self.slowest_recall_s, seconds)
 
 
 def _has(memory: CascadeMemory, namespace: str, case: str) -> Any:

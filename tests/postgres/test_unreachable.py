@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from cluster import Cluster
 from cluster import cluster as running
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import StoreError
@@ -55,3 +56,16 @@ def test_the_lease_of_whoever_feeds_chroma_is_in_its_health(server: Cluster):
     with CascadeMemory(server.new_database(), embedder="hashing", chroma="http://127.0.0.1:9") as memory:
         assert str(os.getpid()) in memory.health().leases["feeding Chroma"]
         assert "feeding Chroma" in str(memory.health())
+
+
+def test_a_memory_that_holds_leases_can_be_closed_while_the_server_is_away(server: Cluster):
+    memory = CascadeMemory(server.new_database(), embedder="hashing", chroma="http://127.0.0.1:9", max_cases=2)
+    for i in range(6):
+        memory.add(f"task {i}", f"solution {i}")
+    assert memory.health().leases
+    server.stop("fast")
+    memory.close()
+    assert engine_of(memory).closed
+    with pytest.raises(StoreError, match="the ledger is closed"):
+        engine_of(memory).parts.ledger.head()
+    server.start()

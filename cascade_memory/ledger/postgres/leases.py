@@ -88,9 +88,9 @@ class Lease:
         raise LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {LASTS:g} seconds")
 
     def release(self) -> None:
-        """Give the lease back; its epoch stays."""
+        """Give the lease back; its epoch stays. If the server cannot be reached, the lease ends by itself."""
         if self._epoch is not None:
-            with self._connections.read() as connection:
+            with contextlib.suppress(StoreError), self._connections.read() as connection:
                 connection.execute(_RESIGN, self._mine).fetchall()
             self._epoch = None
 
