@@ -13,7 +13,7 @@ pytest.importorskip("langgraph")
 _BOUNDS = {  # files, changes of file
     "a recall through the LangChain retriever": (44, 80),
     "a reward through the handler": (50, 108),
-    "forget(purge=True)": (40, 142),
+    "forget(purge=True)": (55, 321),  # what was learned is learned again: a forgotten case may have been a candidate
 }
 
 

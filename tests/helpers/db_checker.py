@@ -38,10 +38,11 @@ class Books:
         books = cls()
         for path in paths:
             for line in read_journal(path):
-                books._take(*line)
+                books.take(*line)
         return books
 
-    def _take(self, what: str, at: float, *words: Any) -> None:
+    def take(self, what: str, at: float, *words: Any) -> None:
+        """Note one line of a journal."""
         del at
         self.counts[what] += 1
         if what == "added":

@@ -41,7 +41,7 @@ def read_journal(path: Path) -> list[list[Any]]:
 
 def say_which_epoch(journal: Journal) -> None:
     """Let the database see who writes, and which epoch of a lease he believes in. For this process only."""
-    pool._HOW = {**pool._HOW, "application_name": f"worker {os.getpid()}"}
+    pool.HOW = {**pool.HOW, "application_name": f"worker {os.getpid()}"}
     require, lost = Batch.require, leases.Lease.lost
 
     def requiring(self: Batch, condition: str, parameters: Any) -> None:

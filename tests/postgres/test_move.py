@@ -15,6 +15,7 @@ import numpy as np
 import psycopg
 import pytest
 from cluster import Cluster
+from inside import engine_of
 from learned_folder import sql
 
 from cascade_memory import CascadeMemory
@@ -292,7 +293,7 @@ def test_a_damaged_row_is_named(tmp_path: Path, new_database: NewDatabase, chang
     first, url = tmp_path / "first", new_database()
     with CascadeMemory(first, embedder="hashing", learn="inline") as memory:
         memory.reward(memory.recall("a task").episode_id, 1.0, solution="a solution")
-        memory._engine.parts.ledger.facts.note_event("trained", None, {})
+        engine_of(memory).parts.ledger.facts.note_event("trained", None, {})
     sql(first, change)
     with pytest.raises(StoreCorrupt, match=told) as found:
         move(first, url)

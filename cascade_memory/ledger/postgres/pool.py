@@ -27,7 +27,7 @@ _TRUSTED = 20.0  # seconds without use after which a connection is tried before 
 _RESTS = 60.0  # seconds without use after which it is closed
 _LIVES = 1800.0  # seconds after which it is closed in any case, since something on the way may forget it
 _CONNECTS = 5  # seconds to connect
-_HOW: dict[str, Any] = {
+HOW: dict[str, Any] = {
     "autocommit": True,
     "prepare_threshold": None,
     "cursor_factory": psycopg.ClientCursor,
@@ -100,7 +100,7 @@ class Pool:
                     raise StoreError("the ledger is closed")
                 resting = self._idle.pop() if self._idle else None
             if resting is None:
-                connection = psycopg.connect(self._url, **_HOW)
+                connection = psycopg.connect(self._url, **HOW)
                 _configured(connection)
                 return _Resting(connection, born=time.monotonic())
             if resting.is_alive():
