@@ -132,8 +132,7 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
         from cascade_memory import CascadeMemory
         from cascade_memory.engine import mirror_feeder as feeder
         sys.path.insert(0, sys.argv[3])
-        from chroma_process import CHROMA, Server
-from inside import engine_of, state_of
+        from inside import engine_of, state_of
         feeder.WORTH_ASKING = 10
         with CascadeMemory(sys.argv[1], embedder="hashing", chroma=sys.argv[2]) as memory:
             state_of(memory).index.exact_limit = 10

@@ -17,7 +17,8 @@ from cascade_memory.ledger.postgres.explained import Clash, explain
 
 _MOST_CHARS = 4_000_000  # of statements that wait
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
-_ONE_ROW = re.compile(r"\s*INSERT INTO \w+\.(\w+) (?!.*ON CONFLICT).*RETURNING key\s*$", re.DOTALL)
+# One row, whose key its table's own sequence gives.
+_ONE_ROW = re.compile(r"\s*INSERT INTO \w+\.(\w+) (?!.*ON CONFLICT|[^)]*\bkey\b).*RETURNING key\s*$", re.DOTALL)
 _IGNORING = "UPDATE OR IGNORE"
 _ROWS = pq.ExecStatus.TUPLES_OK
 
@@ -119,10 +120,13 @@ class Latest:
 
     def __init__(self, table: str, result: Result) -> None:
         self.table, self._result = table, result
+        self._key: int | None = None
 
     def __int__(self) -> int:
         """Return the key; this sends what waits."""
-        return int(self._result.answered()[0])
+        if self._key is None:
+            self._key = int(self._result.answered()[0])
+        return self._key
 
 
 class Batch:
@@ -134,6 +138,7 @@ class Batch:
         self._waiting: list[tuple[str, Result]] = []
         self._chars = 0
         self._ahead: dict[tuple[str, tuple[Any, ...]], Result] = {}
+        self._latest: dict[str, Latest] = {}
         self.trips = 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
@@ -142,11 +147,15 @@ class Batch:
             return self._unless_it_clashes(statement.replace(_IGNORING, "UPDATE"), parameters)
         if self._ahead and (asked := self._ahead.pop((statement, tuple(parameters)), None)) is not None:
             return asked
-        text, values = bound(statement, parameters)
+        text, values = bound(statement, [self._now(value) for value in parameters])
         result = self.add(self._cursor.mogrify(sql.SQL(text), values))  # type: ignore[arg-type]  # only constants are in it
         if found := _ONE_ROW.match(text):
-            result.key = Latest(found[1], result)
+            result.key = self._latest[found[1]] = Latest(found[1], result)
         return result
+
+    def _now(self, value: Any) -> Any:
+        """Return a parameter; of a key that is not the latest any more, its number."""
+        return int(value) if isinstance(value, Latest) and self._latest.get(value.table) is not value else value
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Result:
         """Take a statement for each set of parameters; the result is that of the last one."""

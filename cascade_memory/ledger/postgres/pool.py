@@ -101,7 +101,7 @@ class Pool:
                 resting = self._idle.pop() if self._idle else None
             if resting is None:
                 connection = psycopg.connect(self._url, **HOW)
-                _configured(connection)
+                configured(connection)
                 return _Resting(connection, born=time.monotonic())
             if resting.is_alive():
                 return resting
@@ -150,7 +150,8 @@ class _Resting:
         return True
 
 
-def _configured(connection: psycopg.Connection[Any]) -> None:
+def configured(connection: psycopg.Connection[Any]) -> None:
+    """Teach a connection how the values of a ledger are written and read."""
     connection.adapters.register_dumper(FieldValue, _Field)
     connection.adapters.register_dumper(Latest, _Latest)
     connection.adapters.register_loader("numeric", _Number)
