@@ -117,7 +117,7 @@ class NamespaceState:
     @property
     def bytes(self) -> int:
         """Roughly how much memory this takes."""
-        return _EMPTY + self.index.count * (4 * self._parts.embedder.dimension + _CASE)
+        return _EMPTY + self.index.bytes + self.index.count * _CASE
 
     @property
     def busy(self) -> bool:

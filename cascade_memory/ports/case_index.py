@@ -17,6 +17,11 @@ class CaseIndex(Protocol):
         """Number of vectors held."""
         ...
 
+    @property
+    def bytes(self) -> int:
+        """How much memory they take, roughly."""
+        ...
+
     def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Add vectors, or replace those of known keys. The very next ``nearest`` must see them."""
         ...

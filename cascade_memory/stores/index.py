@@ -11,11 +11,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.products import rows_times
+from cascade_memory.stores.vector_rows import VectorRows
 
 EXACT_LIMIT = 20_000  # with fewer cases the exact scan is as fast (measured: about 1.3 ms at 384 dimensions)
-_LEAST = 8  # rows that there is room for at first: 12 KiB at 384 dimensions
-_GATHER = 512  # rows that are copied and multiplied at a time: 768 KiB at 384 dimensions
+_LEAST = 8  # keys that there is room for at first
 _log = logging.getLogger(__name__)
 
 
@@ -24,14 +23,14 @@ class _Table:
     """What a reader sees: the first ``n`` rows of the arrays. Writers change only the rows after them."""
 
     keys: NDArray[np.int64]  # ascending
-    vectors: NDArray[np.float32]
+    vectors: VectorRows
     alive: NDArray[np.bool_]
     n: int
     dead: int
 
 
 class ExactIndex:
-    """All vectors in one matrix. Readers take no lock: each reads a table that was complete at one moment.
+    """All vectors, which an exact scan compares. Readers take no lock: each reads a table that was complete at one moment.
 
     >>> index = ExactIndex(2)
     >>> index.upsert(np.array([1, 2]), np.array([[1.0, 0.0], [0.0, 1.0]], np.float32))
@@ -46,7 +45,7 @@ class ExactIndex:
         self._table = self._nothing()
 
     def _nothing(self) -> _Table:
-        return _Table(np.zeros(0, np.int64), np.zeros((0, self._dimension), np.float32), np.zeros(0, bool), n=0, dead=0)
+        return _Table(np.zeros(0, np.int64), VectorRows(self._dimension), np.zeros(0, bool), n=0, dead=0)
 
     def clear(self) -> None:
         """Remove all vectors."""
@@ -57,6 +56,11 @@ class ExactIndex:
     def count(self) -> int:
         """The number of vectors."""
         return self._table.n - self._table.dead
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the vectors take."""
+        return self._table.vectors.bytes
 
     def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Add vectors, or replace those of known keys."""
@@ -70,7 +74,7 @@ class ExactIndex:
                 order = np.argsort(merged, kind="stable")
                 self._table = _Table(
                     merged[order],
-                    np.concatenate([table.vectors[: table.n], vectors])[order],
+                    table.vectors.rearranged(table.n, vectors, order),
                     np.concatenate([table.alive[: table.n], np.ones(len(keys), bool)])[order],
                     n=len(merged),
                     dead=table.dead,
@@ -78,13 +82,13 @@ class ExactIndex:
                 return
             self._table = self._appended(table, keys, vectors)
 
-    @staticmethod
-    def _without(table: _Table, keys: NDArray[np.int64]) -> _Table:
-        keep = ~np.isin(table.keys[: table.n], keys)
-        alive = table.alive[: table.n][keep]
+    def _without(self, table: _Table, keys: NDArray[np.int64]) -> _Table:
+        keep = np.flatnonzero(~np.isin(table.keys[: table.n], keys))
+        alive = table.alive[keep]
+        nothing = np.zeros((0, self._dimension), np.float32)
         return _Table(
-            table.keys[: table.n][keep],
-            table.vectors[: table.n][keep],
+            table.keys[keep],
+            table.vectors.rearranged(table.n, nothing, keep),
             alive,
             n=len(alive),
             dead=int(len(alive) - alive.sum()),
@@ -92,28 +96,23 @@ class ExactIndex:
 
     @staticmethod
     def _appended(table: _Table, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> _Table:
-        n = table.n + len(keys)
-        if n > len(table.keys):  # grow by half; the old arrays stay unchanged for their readers
-            room = max(n, _LEAST, len(table.keys) * 3 // 2)
-            grown = (
-                np.zeros(room, np.int64),
-                np.zeros((room, table.vectors.shape[1]), np.float32),
-                np.zeros(room, bool),
-            )
-            for new, old in zip(grown, (table.keys, table.vectors, table.alive), strict=True):
-                new[: table.n] = old[: table.n]
-            table = _Table(*grown, n=table.n, dead=table.dead)
-        table.keys[table.n : n] = keys
-        table.vectors[table.n : n] = vectors
-        table.alive[table.n : n] = True
-        return _Table(table.keys, table.vectors, table.alive, n=n, dead=table.dead)
+        n, all_keys, alive = table.n + len(keys), table.keys, table.alive
+        if n > len(all_keys):  # grow by half; the old arrays stay unchanged for their readers
+            room = max(n, _LEAST, len(all_keys) * 3 // 2)
+            all_keys, alive = np.zeros(room, np.int64), np.zeros(room, bool)
+            all_keys[: table.n], alive[: table.n] = table.keys[: table.n], table.alive[: table.n]
+        all_keys[table.n : n] = keys
+        alive[table.n : n] = True
+        return _Table(all_keys, table.vectors.with_rows(table.n, vectors), alive, n=n, dead=table.dead)
 
     def remove(self, keys: Sequence[int]) -> None:
         """Remove these keys; unknown keys are ignored."""
         with self._lock:
             table = self._table
             alive = table.alive.copy()
-            alive[: table.n][np.isin(table.keys[: table.n], np.asarray(keys, np.int64))] = False
+            gone = np.flatnonzero(np.isin(table.keys[: table.n], np.asarray(keys, np.int64)))
+            alive[gone] = False
+            table.vectors.wipe(gone)
             dead = int(table.n - alive[: table.n].sum())
             table = _Table(table.keys, table.vectors, alive, n=table.n, dead=dead)
             if dead * 4 > table.n:
@@ -128,12 +127,12 @@ class ExactIndex:
         start = int(np.searchsorted(table.keys[: table.n], after, side="right")) if after else 0
         if among is None:
             rows = None
-            cosines = rows_times(table.vectors[start : table.n], vector)
+            cosines = table.vectors.times(start, table.n, vector)
             if table.dead:
                 cosines = np.where(table.alive[start : table.n], cosines, -np.inf)
         else:
             rows = _positions(table, among)
-            cosines = _rows_times(table.vectors, rows, vector)
+            cosines = table.vectors.times_at(rows, vector)
         found = _top(cosines, k)
         found = found[np.isfinite(cosines[found])]
         places = found + start if rows is None else rows[found]
@@ -145,8 +144,8 @@ class ExactIndex:
         places = np.searchsorted(table.keys[: table.n], keys)
         known = places < table.n
         known[known] = table.keys[places[known]] == keys[known]
-        vectors = np.zeros((len(keys), table.vectors.shape[1]), np.float32)
-        vectors[known] = table.vectors[places[known]]
+        vectors = np.zeros((len(keys), self._dimension), np.float32)
+        vectors[known] = table.vectors.at(places[known])
         return vectors
 
 
@@ -201,15 +200,6 @@ def _positions(table: _Table, keys: NDArray[np.int64]) -> NDArray[np.int64]:
     inside = places < table.n
     places, keys = places[inside], keys[inside]
     return places[(table.keys[places] == keys) & table.alive[places]]
-
-
-def _rows_times(vectors: NDArray[np.float32], rows: NDArray[np.int64], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return ``vectors[rows] @ vector``, a few rows at a time, so that each copy is multiplied while it is in the cache."""
-    result = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), _GATHER):
-        part = rows[start : start + _GATHER]
-        result[start : start + len(part)] = rows_times(vectors[part], vector)
-    return result
 
 
 def _top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -1,0 +1,110 @@
+"""The vectors of an index: a matrix in memory while they are few, and a file from then on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.products import rows_times
+from cascade_memory.stores.vector_file import VectorFile, Vectors
+
+IN_MEMORY = 160 * 2**20  # bytes of vectors that an index keeps in memory: those of 109,000 cases at 384 dimensions
+_LEAST = 8  # rows that there is room for at first: 12 KiB at 384 dimensions
+_GATHER = 512  # rows that are copied and multiplied at a time: 768 KiB at 384 dimensions
+_log = logging.getLogger(__name__)
+
+
+class VectorRows:
+    """Rows of which only new ones are ever written. So a reader who knows how many there were needs no lock.
+
+    >>> rows = VectorRows(2).with_rows(0, np.array([[1, 0], [0, 1]], np.float32))
+    >>> rows.times(0, 2, np.array([0.5, 2], np.float32)).tolist()
+    [0.5, 2.0]
+    """
+
+    def __init__(
+        self, dimension: int, matrix: Vectors | None = None, file: VectorFile | None = None, *, may_move: bool = True
+    ) -> None:
+        self._dimension, self._file, self._may_move = dimension, file, may_move
+        self._matrix = np.zeros((0, dimension), np.float32) if matrix is None else matrix
+
+    @property
+    def bytes(self) -> int:
+        """How much memory they take."""
+        return self._matrix.nbytes
+
+    def with_rows(self, n: int, vectors: Vectors) -> VectorRows:
+        """Return these rows, the first ``n`` of which are used, followed by new ones."""
+        try:
+            return self._in_file(n, vectors) if self._is_large(n + len(vectors)) else self._in_memory(n, vectors)
+        except OSError as error:
+            _log.warning("%d vectors are kept in memory, since they cannot be written to a temporary file (%s)", n, error)
+            return VectorRows(self._dimension, np.concatenate([*self._chunks(n), vectors]), may_move=False)
+
+    def rearranged(self, n: int, vectors: Vectors, order: NDArray[np.int64]) -> VectorRows:
+        """Return new rows: the first ``n`` of these and the new ones, in another order and perhaps without some."""
+        if self._file is None and not self._is_large(len(order)):
+            return VectorRows(self._dimension, np.concatenate([self._matrix[:n], vectors])[order], may_move=self._may_move)
+        result, done = VectorRows(self._dimension, may_move=self._may_move), 0
+        for start in range(0, len(order), 8 * _GATHER):
+            part = order[start : start + 8 * _GATHER]
+            here, new = part < n, part >= n
+            some = np.empty((len(part), self._dimension), np.float32)
+            some[here], some[new] = self.at(part[here]), vectors[part[new] - n]
+            result, done = result.with_rows(done, some), done + len(some)
+        return result
+
+    def at(self, numbers: NDArray[np.int64]) -> Vectors:
+        """Return some rows."""
+        return self._matrix[numbers] if self._file is None else self._file.rows(numbers)
+
+    def times(self, start: int, stop: int, vector: Vectors) -> Vectors:
+        """Return the products of the rows from one number up to another one with a vector."""
+        if self._file is None:
+            return rows_times(self._matrix[start:stop], vector)
+        return _joined([rows_times(rows, vector) for rows in self._file.chunks(start, stop)])
+
+    def times_at(self, numbers: NDArray[np.int64], vector: Vectors) -> Vectors:
+        """Return the products of some rows, a few at a time, so that each copy is multiplied while it is in the cache."""
+        parts = (numbers[start : start + _GATHER] for start in range(0, len(numbers), _GATHER))
+        return _joined([rows_times(self.at(part), vector) for part in parts])
+
+    def wipe(self, numbers: NDArray[np.int64]) -> None:
+        """Leave nothing of removed rows on the disk. Who still reads them sees zeros."""
+        if self._file is not None:
+            for number in numbers.tolist():
+                self._file.write(number, np.zeros((1, self._dimension), np.float32))
+
+    def _is_large(self, n: int) -> bool:
+        return self._may_move and n * 4 * self._dimension > IN_MEMORY
+
+    def _in_memory(self, n: int, vectors: Vectors) -> VectorRows:
+        stop, rows = n + len(vectors), self
+        if stop > len(self._matrix):  # grow by half; the old matrix stays unchanged for its readers
+            grown = np.zeros((max(stop, _LEAST, len(self._matrix) * 3 // 2), self._dimension), np.float32)
+            grown[:n] = self._matrix[:n]
+            rows = VectorRows(self._dimension, grown, may_move=self._may_move)
+        rows._matrix[n:stop] = vectors
+        return rows
+
+    def _in_file(self, n: int, vectors: Vectors) -> VectorRows:
+        rows = self
+        if self._file is None:
+            rows = VectorRows(self._dimension, file=VectorFile(self._dimension))
+            rows._write(0, self._matrix[:n])
+        rows._write(n, vectors)
+        return rows
+
+    def _write(self, start: int, vectors: Vectors) -> None:
+        if self._file is not None:
+            self._file.write(start, vectors)
+
+    def _chunks(self, n: int) -> Iterator[Vectors]:
+        return iter([self._matrix[:n]]) if self._file is None else self._file.chunks(0, n)
+
+
+def _joined(parts: list[Vectors]) -> Vectors:
+    return np.concatenate(parts) if parts else np.zeros(0, np.float32)
