@@ -44,14 +44,14 @@ class Known:
     def __init__(self) -> None:
         self._embedder = HashingEmbedder()
         self.identity, self.dimension = self._embedder.identity, self._embedder.dimension
-        self._known: dict[str, Any] = {}
+        self.known: dict[str, Any] = {}
 
     def embed(self, texts: Any) -> Any:
         """Embed a text once."""
-        new = [text for text in texts if text not in self._known]
+        new = [text for text in texts if text not in self.known]
         if new:
-            self._known.update(zip(new, self._embedder.embed(new), strict=True))
-        return np.stack([self._known[text] for text in texts])
+            self.known.update(zip(new, self._embedder.embed(new), strict=True))
+        return np.stack([self.known[text] for text in texts])
 
 
 def count_round_trips() -> None:
