@@ -2,7 +2,8 @@
 
     export CASCADE_DATA=...                                    # the folder with the task streams
     python examples/benchmarks/million.py --url "postgresql://me@/agents?host=/var/run/postgresql" \
-        --chroma http://127.0.0.1:8000 --sizes 100000 250000 500000 1000000 --servers postgres=PID chroma=PID --folders postgres=PATH chroma=PATH
+        --chroma http://127.0.0.1:8000 --sizes 100000 300000 1000000 \
+        --servers postgres=PID chroma=PID --folders postgres=PATH chroma=PATH
 
 The schema ``cascade_memory`` of the database is DROPPED first. The texts are real ones, repeated with a fifth of their words
 replaced by words of other texts. The hashing embedder's vectors are computed before the clock starts.
