@@ -137,7 +137,7 @@ class MirrorFeeder:
         elif self.ready():
             self._warm_up()
             began = time.perf_counter()
-            while self._may_write() and self.feed_once():
+            while self._may_write() and not self._rest.is_set() and self.feed_once():
                 self._rest.wait(REST * (time.perf_counter() - began))
                 began = time.perf_counter()
 

@@ -266,12 +266,13 @@ class SQLCases:
         There are fewer if their solutions are long, but at least one if any exists.
         """
         with self._connections.read() as connection:
+            # PostgreSQL does not conclude from one key to those that equal it: it would read the other tables from the start.
             query = f"""SELECT {_COLUMNS}, case_vector.vector FROM cases JOIN case_text ON case_text.key = cases.key
                     JOIN case_vector ON case_vector.key = cases.key JOIN namespace ON namespace.id = cases.namespace
                     LEFT JOIN episode ON episode.key = cases.episode
-                    WHERE cases.key > ? ORDER BY cases.key LIMIT ?"""
+                    WHERE cases.key > ? AND case_text.key > ? AND case_vector.key > ? ORDER BY cases.key LIMIT ?"""
             while True:
-                read = fetched(connection, query, (key, limit), _many_characters())
+                read = fetched(connection, query, (key, key, key, limit), _many_characters())
                 rows, vectors = with_vectors([row for row in read if type(row[-1]) is bytes])
                 found = usable(zip(rows, vectors, strict=True), lambda both: (_case(both[0][:-1]), both[1]))
                 if found or not read:

@@ -101,9 +101,10 @@ class SQLLedger(Recalling, Settling):
         with self.connections.read() as connection:
             query = f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {_TEXT_CHARS}), cases.head, case_vector.vector
                         FROM cases JOIN case_vector ON case_vector.key = cases.key
-                        WHERE cases.namespace = ? AND cases.key > ? AND cases.key <= ? ORDER BY cases.key LIMIT ?"""
+                        WHERE cases.namespace = ? AND cases.key > ? AND case_vector.key > ? AND cases.key <= ?
+                        ORDER BY cases.key LIMIT ?"""
             while True:
-                read = fetched(connection, query, (namespace, after, until if until is not None else 2**62, limit))
+                read = fetched(connection, query, (namespace, after, after, until if until is not None else 2**62, limit))
                 rows, vectors = with_vectors([row for row in read if tuple(map(type, row)) == _SCANNED])
                 if rows or len(read) < limit:
                     break
