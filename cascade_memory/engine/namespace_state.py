@@ -27,7 +27,7 @@ _SCAN = 4_096  # cases read at once
 _EVICTED_AT_ONCE = 200  # per transaction
 _CASE = 512  # bytes that a case takes beside its vector: its keys, and its share of the word counts and clusters
 _EMPTY = 128 * 1024  # bytes that a state takes without cases
-_ELSEWHERE = 5.0  # seconds after which to look whether another process still does the tidying
+_ELSEWHERE = 2.0  # seconds after which to look whether another process still does the tidying
 _log = logging.getLogger(__name__)
 
 

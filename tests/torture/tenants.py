@@ -1,7 +1,8 @@
 """Ten thousand tenants in one process: what do they take, and is each one's learning there when it comes back?
 
 ``python tests/torture/tenants.py`` prints one line of JSON and exits with 1 if a bound does not hold. Each tenant is a
-namespace with five cases and five episodes. The embedder is the hashing one. ``--folder`` says where the memory is kept.
+namespace with five cases and five episodes. The embedder is the hashing one. ``--folder`` says where the memory is kept;
+with ``--url`` it is in that PostgreSQL database, which must be empty.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def play(memory: CascadeMemory, i: int) -> None:
         memory.reward(recall.episode_id, float(j % 2), solution=f"answer {j % 3} of {i}" if j % 2 else None, namespace=name)
 
 
-def fill(folder: Path, tenants: int, watched: list[int]) -> dict[str, Any]:
+def fill(place: Path | str, tenants: int, watched: list[int]) -> dict[str, Any]:
     """Play every tenant, and compare what was learned for some of them before and after they were let go."""
-    memory = CascadeMemory(folder, embedder="hashing", learn="inline")
+    memory = CascadeMemory(place, embedder="hashing", learn="inline")
     began, descriptors, before = time.perf_counter(), 0, {}
     for i in range(tenants):
         play(memory, i)
@@ -110,9 +111,9 @@ def recalled(memory: CascadeMemory, i: int) -> float:
     return took
 
 
-def reopened(folder: Path, tenants: int) -> dict[str, Any]:
+def reopened(place: Path | str, tenants: int) -> dict[str, Any]:
     """Look whether every case, every outcome and every tenant is there."""
-    with CascadeMemory(folder, embedder="hashing") as memory:
+    with CascadeMemory(place, embedder="hashing") as memory:
         stats, names = memory.stats(everywhere=True), memory.namespaces()
     successes = EPISODES // 2
     missing = (
@@ -121,11 +122,11 @@ def reopened(folder: Path, tenants: int) -> dict[str, Any]:
     return {"missing": missing, "cases": stats.cases}
 
 
-def examined(folder: Path) -> dict[str, Any]:
+def examined(place: Path | str) -> dict[str, Any]:
     """Run the doctor in a process of its own."""
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "cascade_memory", "doctor", str(folder), "--json"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "cascade_memory", "doctor", str(place), "--json"], capture_output=True, text=True, check=False
     )
     took = time.perf_counter() - began
     wrong = [check for check in json.loads(done.stdout or "[]") if not check["ok"] and check["name"] != "free disk"]
@@ -138,12 +139,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenants", type=int, default=10_000)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--url", help="an empty PostgreSQL database, instead of a folder")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp())
+    place: Path | str = options.url or folder / "memory"
     try:
         watched = list(range(0, options.tenants, max(1, options.tenants // 20)))
-        found = fill(folder / "memory", options.tenants, watched)
-        found |= reopened(folder / "memory", options.tenants) | examined(folder / "memory")
+        found = fill(place, options.tenants, watched) | reopened(place, options.tenants) | examined(place)
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
