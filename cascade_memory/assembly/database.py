@@ -21,6 +21,7 @@ from cascade_memory.stores.chroma_server import ChromaServer
 
 _FEEDING = "feeding Chroma"
 _REREADS = 0.5  # seconds
+_SECRET = {"password", "sslpassword", "passfile"}
 _LEFT = (
     "the dead rows in PostgreSQL's files, which VACUUM FULL rewrites, in its write-ahead log until that is recycled, and in "
     "replicas and backups"
@@ -42,7 +43,7 @@ class Database:
     def key(self) -> str:
         """All that decides which database it is, and as whom."""
         parts = conninfo_to_dict(self._url)
-        return "postgresql " + " ".join(f"{name}={parts.get(name)}" for name in ("user", "host", "hostaddr", "port", "dbname"))
+        return "postgresql " + " ".join(f"{name}={parts[name]}" for name in sorted(parts.keys() - _SECRET))
 
     def check_there(self) -> None:
         """Raise if there is no memory."""

@@ -15,6 +15,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.lazy import load
 from cascade_memory.ports.ledger import Ledger
 
+_ONE_SLASH = re.compile(r"\s*postgres(ql)?:(?!//)", re.IGNORECASE)
 _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -51,6 +52,8 @@ def place_of(path: object) -> Place:
     """
     if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\x00" in str(path):
         raise InvalidInput(f"path must name a folder or a PostgreSQL database, or be None for a memory in RAM, not {path!r}")
+    if isinstance(path, str) and _ONE_SLASH.match(path):  # a folder's name would show the password
+        raise InvalidInput("a URL of PostgreSQL begins with postgresql://, with two slashes")
     if isinstance(path, str) and (found := _URL.match(path)):
         if found[1].lower() not in ("postgresql", "postgres"):
             raise InvalidInput(f"a memory is kept in a folder or at a URL that begins with postgresql://, not {found[1]}://")

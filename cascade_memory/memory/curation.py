@@ -145,7 +145,10 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
     ]
     line, clean = engine.parts.ledger.forgetting.scrub(namespace)
     if not clean:
-        left.append("the ledger's write-ahead log, which another process was reading: purge again")
+        left.append(
+            "old pages of the ledger: another process was reading its write-ahead log, so purge again; "
+            "or this role does not own the database's tables, so let their owner run VACUUM"
+        )
     left += engine.parts.sweep()
     return (*left, *(() if engine.feeder is None else engine.feeder.purge(line)))
 

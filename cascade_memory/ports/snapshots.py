@@ -83,6 +83,6 @@ class SnapshotRows(Protocol):
         """Write the weights of one to a file; return whether there were any."""
         ...
 
-    def delete(self, namespace: int, seq: int | None = None) -> None:
-        """Delete all of a namespace, or those of one log line."""
+    def delete(self, namespace: int) -> None:
+        """Delete all of a namespace."""
         ...

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import shutil
 import tempfile
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +28,7 @@ class SnapshotsInRows:
 
     def __init__(self, rows: SnapshotRows) -> None:
         self._rows = rows
-        self._read: tempfile.TemporaryDirectory[str] | None = None  # weights are loaded from a file
+        self._read = threading.local()  # weights are loaded from a file, by several threads at once
 
     def save(self, snapshot: Snapshot, write_weights: Callable[[Path], None] | None = None) -> None:
         """Store a snapshot completely, or raise; delete older ones."""
@@ -68,15 +71,14 @@ class SnapshotsInRows:
             return None
 
     def _weights(self, namespace: int, seq: int, ranker: str) -> Path:
-        self._read = tempfile.TemporaryDirectory(prefix="cascade-memory-")  # replaces, and so removes, the one before
-        target = Path(self._read.name) / _WEIGHTS
+        self._read.folder = folder = _Folder()  # replaces, and so removes, the one that this thread read before
+        target = folder.path / _WEIGHTS
         if not self._rows.read_weights(namespace, seq, ranker, target):
             raise ValueError("its weights are missing")
         return target
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Delete an unusable snapshot."""
-        self._rows.delete(snapshot.namespace, snapshot.seq)
+        """Leave it to the others: what this worker cannot load, another one perhaps can. Newer ones replace it in time."""
 
     def drop(self, namespace: int) -> None:
         """Delete the snapshots of a namespace."""
@@ -88,6 +90,14 @@ class SnapshotsInRows:
 
     def remove_unusable(self) -> None:
         """Do nothing, as above."""
+
+
+class _Folder:
+    """A temporary folder that is gone with its object, or when the process ends."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="cascade-memory-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def _ranker(policy: str, encoder: str) -> str:

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class VectorRows:
-    """Rows of which only new ones are ever written. So a reader who knows how many there were needs no lock.
+    """Rows of which only new ones are ever written, and removed ones. So a reader who knows how many there were needs no lock.
 
     >>> rows = VectorRows(2).with_rows(0, np.array([[1, 0], [0, 1]], np.float32))
     >>> rows.times(0, 2, np.array([0.5, 2], np.float32)).tolist()
@@ -73,8 +73,10 @@ class VectorRows:
         return _joined([rows_times(self.at(part), vector) for part in parts])
 
     def wipe(self, numbers: NDArray[np.int64]) -> None:
-        """Leave nothing of removed rows on the disk. Who still reads them sees zeros."""
-        if self._file is not None:
+        """Leave nothing of removed rows, as those in memory may be moved to a file later. Who still reads them sees zeros."""
+        if self._file is None:
+            self._matrix[numbers] = 0.0
+        else:
             for number in numbers.tolist():
                 self._file.write(number, np.zeros((1, self._dimension), np.float32))
 

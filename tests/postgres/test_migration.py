@@ -227,7 +227,10 @@ def test_others_run_what_is_printed(
     move(url, tmp_path / "back")
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
         memory.reward(memory.recall("a task").episode_id, 1.0, solution="a solution", metadata={"user": "ann"})
-        assert memory.forget(where={"user": "ann"}, purge=True).cases == 1
+        receipt = memory.forget(where={"user": "ann"}, purge=True)
+        assert receipt.cases == 1
+        assert not receipt.purged
+        assert "let their owner run VACUUM" in str(receipt.stale)
     again = psql(cluster, owner, script, tmp_path)
     assert "there is a schema cascade_memory already; print the statements again" in again.stderr
     check_good(owner)

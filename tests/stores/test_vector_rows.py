@@ -35,6 +35,25 @@ class TestIndexWithItsVectorsInAFile(CaseIndexContract):
         return ExactIndex(dimension)
 
 
+def test_what_was_removed_in_memory_is_not_moved_to_the_file(monkeypatch: pytest.MonkeyPatch):
+    written: list[NDArray[np.float32]] = []
+    write = VectorFile.write
+
+    def recorded(self: VectorFile, start: int, vectors: NDArray[np.float32]) -> None:
+        written.append(vectors.copy())
+        write(self, start, vectors)
+
+    monkeypatch.setattr(VectorFile, "write", recorded)
+    monkeypatch.setattr(vector_rows, "IN_MEMORY", 4 * _D * 10)
+    index, vectors = ExactIndex(_D), _unit(14, 1)
+    index.upsert(np.arange(1, 9), vectors[:8])
+    index.remove([3])
+    index.upsert(np.arange(9, 15), vectors[8:])
+    assert written
+    assert not any((part == vectors[2]).all(1).any() for part in written)
+    assert index.nearest(vectors[3], 1)[0].tolist() == [4]
+
+
 @pytest.mark.parametrize("limit", [0, 4 * _D * 100, 4 * _D * 1000])
 def test_both_answer_alike_after_any_changes(limit: int, monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(limit)

@@ -24,6 +24,8 @@ from cascade_memory.ledger.running import NOTED
 TURN = f"SELECT pg_advisory_xact_lock({0x43415343})"
 _DURABLE = "SET LOCAL synchronous_commit = on"
 # A process that is stopped in the middle of a write, or a machine that is gone, holds up all others only for so long.
+# Whatever the database's default is: who has waited for the turn must see what was written meanwhile.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _AWAKE = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 
 
@@ -92,7 +94,7 @@ class PostgresConnections:
         limit = f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}"
         fence: Fence | None = getattr(self._held, "fence", None)
         try:
-            with self._transaction("BEGIN", limit, _DURABLE, _AWAKE, TURN) as batch:
+            with self._transaction(_BEGIN, limit, _DURABLE, _AWAKE, TURN) as batch:
                 if fence is not None:
                     batch.require(*fence.condition)
                 self.belonging.require_facts(batch, claims=brings_vectors)
@@ -134,12 +136,22 @@ class PostgresConnections:
             self._held.fence = None
 
     def vacuum(self) -> bool:
-        """Let the server reuse the room of deleted rows. What is left of them in its log and its backups is not ours."""
+        """Let the server reuse the room of deleted rows; return False if this role may not.
+
+        What is left of them in the server's log and its backups is not ours.
+        """
+        warned: list[bool] = []
+
+        def note(notice: psycopg.errors.Diagnostic) -> None:  # whoever does not own a table is warned, and it is left out
+            warned.append(notice.severity_nonlocalized == "WARNING")
+
         with self.pool.connection() as connection:
+            connection.add_notice_handler(note)
             query = "SELECT tablename FROM pg_tables WHERE schemaname = 'cascade_memory'"
             for (table,) in connection.execute(query).fetchall():
                 connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("cascade_memory", table)))
-        return True
+            connection.remove_notice_handler(note)
+        return not any(warned)
 
     def close(self) -> None:
         """Close every connection. Everything committed stays."""

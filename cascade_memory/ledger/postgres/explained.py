@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import psycopg
 from psycopg import errors
@@ -30,7 +32,19 @@ def place_of(url: str) -> str:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         raise InvalidInput("this is no URL of PostgreSQL, for example postgresql://user@host/database") from None
+    _check_password_is_not_elsewhere(url, parts)
     return f"the database {parts.get('dbname', parts.get('user', 'postgres'))} at {parts.get('host', 'this machine')}"
+
+
+def _check_password_is_not_elsewhere(url: str, parts: Mapping[str, Any]) -> None:
+    """Refuse a URL of which the database's client would read a part of the password as a host, a port or a name."""
+    before, at, _ = url.partition("?")[0].rpartition("@")
+    misread = at and ("@" in before or "/" in before.partition("://")[2])
+    if misread or "@" in str(parts.get("host", "")) or not re.fullmatch(r"[\d,]*", str(parts.get("port", ""))):
+        raise InvalidInput(
+            "the user, the password or the port in this URL of PostgreSQL cannot be told apart: "
+            "write @ as %40, / as %2F, ? as %3F and : as %3A in the user and the password"
+        )
 
 
 def explain(error: psycopg.Error, place: str) -> NoReturn:

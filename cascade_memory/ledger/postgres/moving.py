@@ -84,6 +84,8 @@ class _Within:
     def read(self) -> Generator[Connection, None, None]:
         yield self._connection
 
+    snapshot = read
+
     @contextlib.contextmanager
     def write(self, *, durable: bool) -> Generator[Connection, None, None]:
         del durable  # the transaction knows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import threading
 import time
 from collections.abc import Generator
@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from psycopg import adapt
+from psycopg.conninfo import conninfo_to_dict
 
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
@@ -34,6 +35,9 @@ HOW: dict[str, Any] = {
     "connect_timeout": _CONNECTS,
     "application_name": "cascade-memory",
 }
+
+# A machine that vanishes without a word is noticed after 15 seconds, not after the hours that the system would wait.
+_NOTICES: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 5, "tcp_user_timeout": 15_000}
 
 
 class _Field(adapt.Dumper):
@@ -69,6 +73,7 @@ class Pool:
     def __init__(self, url: str) -> None:
         self._pid, self._url = os.getpid(), url
         self.place = place_of(url)
+        self._how = HOW | {name: value for name, value in _NOTICES.items() if name not in conninfo_to_dict(url)}
         self._closed = False
         self._room = threading.BoundedSemaphore(_MOST)
         self._lock = threading.Lock()
@@ -100,7 +105,7 @@ class Pool:
                     raise StoreError("the ledger is closed")
                 resting = self._idle.pop() if self._idle else None
             if resting is None:
-                connection = psycopg.connect(self._url, **HOW)
+                connection = psycopg.connect(self._url, **self._how)
                 configured(connection)
                 return _Resting(connection, born=time.monotonic())
             if resting.is_alive():
@@ -141,13 +146,18 @@ class _Resting:
         """Try it if the server may have closed it: then its socket can be read. Otherwise this costs no round trip."""
         if self.connection.closed:
             return False
-        if time.monotonic() - self.since < _TRUSTED and not select.select([self.connection.fileno()], [], [], 0)[0]:
+        if time.monotonic() - self.since < _TRUSTED and not self._has_news():
             return True
         try:
             self.connection.execute("")
         except psycopg.Error:
             return False
         return True
+
+    def _has_news(self) -> bool:
+        with selectors.DefaultSelector() as selector:  # select() itself knows only the first 1,024 open files
+            selector.register(self.connection.fileno(), selectors.EVENT_READ)
+            return bool(selector.select(0))
 
 
 def configured(connection: psycopg.Connection[Any]) -> None:

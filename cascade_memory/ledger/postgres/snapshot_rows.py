@@ -32,6 +32,10 @@ class Lender(Protocol):
         """Lend one to read with."""
         ...
 
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """Lend one all of whose statements see one consistent state."""
+        ...
+
     def write(self, *, durable: bool) -> AbstractContextManager[Connection]:
         """Lend one inside a transaction."""
         ...
@@ -77,14 +81,13 @@ class PostgresSnapshotRows:
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
         """Write the weights of one to a file; return whether there were any."""
         number = 0
-        with target.open("wb") as file, self._connections.read() as connection:
+        with target.open("wb") as file, self._connections.snapshot() as connection:
             while (row := connection.execute(_WEIGHTS, (namespace, ranker, seq, number)).fetchone()) is not None:
                 file.write(row[0])
                 number += 1
         return number > 0
 
-    def delete(self, namespace: int, seq: int | None = None) -> None:
-        """Delete all of a namespace, or those of one log line."""
-        which, values = ("", ()) if seq is None else (" AND seq = ?", (seq,))
+    def delete(self, namespace: int) -> None:
+        """Delete all of a namespace."""
         with self._connections.write(durable=True) as connection:
-            connection.execute(f"DELETE FROM {SCHEMA}.snapshot WHERE namespace = ?{which}", (namespace, *values))
+            connection.execute(f"DELETE FROM {SCHEMA}.snapshot WHERE namespace = ?", (namespace,))
