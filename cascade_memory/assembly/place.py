@@ -52,7 +52,7 @@ def place_of(path: object) -> Place:
     """
     if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\x00" in str(path):
         raise InvalidInput(f"path must name a folder or a PostgreSQL database, or be None for a memory in RAM, not {path!r}")
-    if isinstance(path, str) and _ONE_SLASH.match(path):  # a folder's name would show the password
+    if _ONE_SLASH.match(str(path)):  # a Path joins two slashes, too; and a folder's name would show the password
         raise InvalidInput("a URL of PostgreSQL begins with postgresql://, with two slashes")
     if isinstance(path, str) and (found := _URL.match(path)):
         if found[1].lower() not in ("postgresql", "postgres"):

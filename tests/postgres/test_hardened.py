@@ -8,6 +8,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +33,11 @@ from cascade_memory.snapshots import SnapshotsInRows
         "postgresql://ann:secret",
         "postgresql:/ann:secret@h/agents",
         "postgres:ann:secret@h/agents",
+        Path("postgresql://ann:secret@h/agents"),
     ],
+    ids=str,
 )
-def test_a_password_that_the_url_hides_badly_is_refused_and_not_shown(url: str):
+def test_a_password_that_the_url_hides_badly_is_refused_and_not_shown(url: str | Path):
     with pytest.raises(InvalidInput) as refused:
         CascadeMemory(url, embedder="hashing")
     assert "cret" not in str(refused.value)
@@ -47,6 +50,7 @@ def test_a_password_that_the_url_hides_badly_is_refused_and_not_shown(url: str):
         ("postgresql://ann@h1:1,h2:2/agents", "the database agents at h1,h2"),
         ("postgresql://ann:se?cret@h/agents", "the database agents at h"),
         ("postgresql:///agents?host=/run/x", "the database agents at /run/x"),
+        ("postgresql:///agents?host=@pg", "the database agents at @pg"),
         ("postgresql://h/agents?password=a@b", "the database agents at h"),
     ],
 )
@@ -108,23 +112,17 @@ def test_a_snapshot_that_one_worker_cannot_load_stays_for_the_others(new_databas
         for namespace in (1, 2):
             one = Snapshot(namespace=namespace, seq=5, known=5, policy="policy", encoder="encoder", state={"w": np.ones(3)})
             store.save(one, lambda path, text=str(namespace): path.write_text(text))
-        loaded: dict[int, Path] = {}
+        barrier = threading.Barrier(2)
 
-        def load(namespace: int) -> None:
+        def load(namespace: int) -> str:
             found = store.latest(namespace, policy="policy", encoder="encoder", until=9)
             assert found is not None
             assert found.weights is not None
-            loaded[namespace] = found.weights
             barrier.wait(10)
-            assert found.weights.read_text() == str(namespace)
+            text = found.weights.read_text()
             store.remove(found)
+            return text
 
-        barrier = threading.Barrier(2)
-        threads = [threading.Thread(target=load, args=(namespace,)) for namespace in (1, 2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(loaded) == 2
-        assert loaded[1] != loaded[2]
-        assert len(list(store.every())) == 2
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(load, (1, 2))) == ["1", "2"]
+        assert [one.namespace for one in store.every()] == [1, 2]

@@ -37,10 +37,13 @@ def place_of(url: str) -> str:
 
 
 def _check_password_is_not_elsewhere(url: str, parts: Mapping[str, Any]) -> None:
-    """Refuse a URL of which the database's client would read a part of the password as a host, a port or a name."""
+    """Refuse a URL of which the database's client would read a part of the password as a host, a port or a name.
+
+    A host may begin with @: so do sockets without a file.
+    """
     before, at, _ = url.partition("?")[0].rpartition("@")
     misread = at and ("@" in before or "/" in before.partition("://")[2])
-    if misread or "@" in str(parts.get("host", "")) or not re.fullmatch(r"[\d,]*", str(parts.get("port", ""))):
+    if misread or "@" in str(parts.get("host", ""))[1:] or not re.fullmatch(r"[\d,]*", str(parts.get("port", ""))):
         raise InvalidInput(
             "the user, the password or the port in this URL of PostgreSQL cannot be told apart: "
             "write @ as %40, / as %2F, ? as %3F and : as %3A in the user and the password"
