@@ -12,7 +12,6 @@ import json
 import os
 import random
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -141,14 +140,10 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--url", help="an empty PostgreSQL database, instead of a folder")
     options = parser.parse_args()
-    folder = options.folder or Path(tempfile.mkdtemp())
-    place: Path | str = options.url or folder / "memory"
-    try:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        place: Path | str = options.url or (options.folder or Path(temporary)) / "memory"
         watched = list(range(0, options.tenants, max(1, options.tenants // 20)))
         found = fill(place, options.tenants, watched) | reopened(place, options.tenants) | examined(place)
-    finally:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
     found["exceeded"] = {name: found[name] for name, most in BOUNDS.items() if found[name] > most}
     print(json.dumps(found))  # noqa: T201
     return 1 if found["exceeded"] or found["doctor_wrong"] else 0
