@@ -266,15 +266,15 @@ class Connections:
             connection.execute(f"PRAGMA busy_timeout = {wait}")
             self._waits[connection] = wait
 
-    def vacuum(self) -> bool:
-        """Rewrite the file without its free pages, and empty the write-ahead log; return whether that succeeded."""
+    def vacuum(self) -> str:
+        """Rewrite the file without its free pages, and empty the write-ahead log; return what could not be cleaned, if any."""
         self._enter()
         with self._alone(patience_ends()), explained(self.path):
             if self.read_only is not None:
                 self._try_to_write()
             if self.path is None:
                 self._quick.execute("VACUUM")
-                return True
+                return ""
             vacuum_elsewhere(self.path)
             self._durable.execute("PRAGMA busy_timeout = 2000")  # a reader of an old state may hold it for long
             try:
@@ -282,7 +282,7 @@ class Connections:
             finally:
                 self._durable.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             self.belonging.check()
-        return not busy
+        return "the ledger's write-ahead log, which another process was reading: purge again" if busy else ""
 
     # -- forking -----------------------------------------------------------------------------------------------------
 

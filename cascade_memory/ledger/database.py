@@ -120,8 +120,8 @@ class Database(Protocol):
         """Return a connection inside a transaction: committed at the end, rolled back on any error."""
         ...
 
-    def vacuum(self) -> bool:
-        """Give back the room of deleted rows; return whether nothing of them is left in the file."""
+    def vacuum(self) -> str:
+        """Give back the room of deleted rows; return in words what is left of them, or nothing."""
         ...
 
     def close(self) -> None:

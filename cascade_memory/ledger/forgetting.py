@@ -161,20 +161,20 @@ class SQLForgetting:
             cases.note(connection, namespace, FORGOTTEN, 0)
             return gone
 
-    def scrub(self, namespace: int) -> tuple[int, bool]:
-        """Remove every byte of deleted data from the file; return the log line of the purge, and whether the file is clean.
+    def scrub(self, namespace: int) -> tuple[int, str]:
+        """Remove every byte of deleted data from the file; return the log line of the purge, and what is left, or nothing.
 
-        The file is not clean while another process reads an older state from the write-ahead log.
+        Something is left while another process reads an older state from the write-ahead log, or if the role may not clean.
 
         The namespace's log of searches is deleted as well: their queries belong to no episode by which one could find them.
         """
         with self._connections.write(durable=True) as connection:
             connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
             cases.note(connection, namespace, PURGED, 0)
-        clean = self._connections.vacuum()
+        left = self._connections.vacuum()
         with self._connections.read() as connection:
             (line,) = connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()
-        return int(line), clean
+        return int(line), left
 
     def _forget(self, namespace: int, naming: Naming) -> dict[str, int]:
         early, until = self._take_out_early(namespace, naming)

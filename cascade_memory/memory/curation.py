@@ -143,12 +143,9 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
         f"what was learned in {name!r}: learning again failed ({engine.last_error}) and will be tried again"
         for name in engine.rebuild_due()
     ]
-    line, clean = engine.parts.ledger.forgetting.scrub(namespace)
-    if not clean:
-        left.append(
-            "old pages of the ledger: another process was reading its write-ahead log, so purge again; "
-            "or this role does not own the database's tables, so let their owner run VACUUM"
-        )
+    line, unclean = engine.parts.ledger.forgetting.scrub(namespace)
+    if unclean:
+        left.append(unclean)
     left += engine.parts.sweep()
     return (*left, *(() if engine.feeder is None else engine.feeder.purge(line)))
 

@@ -30,10 +30,10 @@ class Forgetting(Protocol):
         """Delete everything in a namespace except its name and id, which a recall may be using right now."""
         ...
 
-    def scrub(self, namespace: int) -> tuple[int, bool]:
+    def scrub(self, namespace: int) -> tuple[int, str]:
         """Remove every byte of deleted data from all files.
 
         The namespace's log of searches is deleted as well, since a search belongs to no episode that could be named. Return the
-        log line of the purge, and whether it succeeded: it fails while another process reads an older state.
+        log line of the purge, and in words what could not be cleaned: while another process reads an older state, for example.
         """
         ...

@@ -48,7 +48,7 @@ class Snapshots(Protocol):
         ...
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Delete an unusable snapshot."""
+        """Delete a snapshot that cannot be used here, unless others may be able to use it."""
         ...
 
     def drop(self, namespace: int) -> None:

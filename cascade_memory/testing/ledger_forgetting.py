@@ -83,8 +83,8 @@ class LedgerForgettingContract(LedgerMaterial):
         ledger.record(self._recall(None, kind="search", query="where is a secret?"))
         ledger.record(self._recall("e1", candidates=(harmless,)))
         ledger.forgetting.forget(1, [secret])
-        line, clean = ledger.forgetting.scrub(1)
-        assert clean
+        line, left = ledger.forgetting.scrub(1)
+        assert left == ""
         assert ledger.head() == line
         assert ledger.tail(line - 1)[0].purges
         assert ledger.insight.recalls(1) == 1

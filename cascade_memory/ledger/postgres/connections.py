@@ -22,10 +22,11 @@ from cascade_memory.ledger.running import NOTED
 # All writers of a ledger take turns, as in SQLite: so the lines of its log are numbered in the order of their commits, and a
 # reader that goes on from a line misses none. The lock belongs to the transaction, and ends with it whatever happens.
 TURN = f"SELECT pg_advisory_xact_lock({0x43415343})"
+_NOT_OURS = "dead rows that nothing may write over yet: this role does not own the tables, so let their owner run VACUUM"
 _DURABLE = "SET LOCAL synchronous_commit = on"
-# A process that is stopped in the middle of a write, or a machine that is gone, holds up all others only for so long.
 # Whatever the database's default is: who has waited for the turn must see what was written meanwhile.
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# A process that is stopped in the middle of a write, or a machine that is gone, holds up all others only for so long.
 _AWAKE = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 
 
@@ -135,8 +136,8 @@ class PostgresConnections:
         finally:
             self._held.fence = None
 
-    def vacuum(self) -> bool:
-        """Let the server reuse the room of deleted rows; return False if this role may not.
+    def vacuum(self) -> str:
+        """Let the server reuse the room of deleted rows; return what is left if this role may not, or nothing.
 
         What is left of them in the server's log and its backups is not ours.
         """
@@ -145,13 +146,13 @@ class PostgresConnections:
         def note(notice: psycopg.errors.Diagnostic) -> None:  # whoever does not own a table is warned, and it is left out
             warned.append(notice.severity_nonlocalized == "WARNING")
 
-        with self.pool.connection() as connection:
+        with self.pool.connection() as connection, contextlib.ExitStack() as stack:
             connection.add_notice_handler(note)
+            stack.callback(connection.remove_notice_handler, note)
             query = "SELECT tablename FROM pg_tables WHERE schemaname = 'cascade_memory'"
             for (table,) in connection.execute(query).fetchall():
                 connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("cascade_memory", table)))
-            connection.remove_notice_handler(note)
-        return not any(warned)
+        return _NOT_OURS if any(warned) else ""
 
     def close(self) -> None:
         """Close every connection. Everything committed stays."""

@@ -36,8 +36,9 @@ HOW: dict[str, Any] = {
     "application_name": "cascade-memory",
 }
 
-# A machine that vanishes without a word is noticed after 15 seconds, not after the hours that the system would wait.
-_NOTICES: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 5, "tcp_user_timeout": 15_000}
+# A machine that vanishes without a word is noticed after 15 seconds, not after the hours that the system would wait. A URL may
+# say otherwise.
+_VANISHED: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 5, "tcp_user_timeout": 15_000}
 
 
 class _Field(adapt.Dumper):
@@ -73,7 +74,8 @@ class Pool:
     def __init__(self, url: str) -> None:
         self._pid, self._url = os.getpid(), url
         self.place = place_of(url)
-        self._how = HOW | {name: value for name, value in _NOTICES.items() if name not in conninfo_to_dict(url)}
+        said = conninfo_to_dict(url)
+        self._how = HOW | {name: value for name, value in _VANISHED.items() if name not in said}
         self._closed = False
         self._room = threading.BoundedSemaphore(_MOST)
         self._lock = threading.Lock()
