@@ -26,8 +26,8 @@ def programs() -> Path | None:
 class Cluster:
     """Starts, stops and kills a server."""
 
-    def __init__(self, folder: Path, *, fsync: bool = False) -> None:
-        found, self._fsync = programs(), fsync
+    def __init__(self, folder: Path, *, fsync: bool = False, tcp: bool = False) -> None:
+        found, self._fsync, self._tcp = programs(), fsync, tcp
         if found is None:
             pytest.skip("PostgreSQL is not installed here (Debian: apt-get install postgresql pgbouncer)")
         self.programs, self.folder = found, folder
@@ -49,7 +49,8 @@ class Cluster:
 
     def start(self) -> None:
         fsync = "on" if self._fsync else "off"  # nobody cuts the power
-        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200 -c fsync={fsync}"
+        listens = "127.0.0.1" if self._tcp else "''"
+        options = f"-k {self.folder} -c listen_addresses={listens} -c max_connections=200 -c fsync={fsync}"
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start")
 
     def stop(self, how: str = "fast") -> None:
@@ -57,6 +58,11 @@ class Cluster:
 
     def url(self, name: str = "postgres", port: int = 5432) -> str:
         return f"postgresql://cascade@/{name}?host={self.folder}&port={port}"
+
+    @property
+    def tcp_url(self) -> str:
+        """The URL of its first database, if it listens to the network."""
+        return "postgresql://cascade@127.0.0.1/postgres"
 
     def new_database(self, name: str | None = None) -> str:
         """Create an empty database, and return its URL."""
@@ -101,11 +107,11 @@ class Cluster:
 
 
 @contextmanager
-def cluster(*, fsync: bool = False) -> Iterator[Cluster]:
+def cluster(*, fsync: bool = False, tcp: bool = False) -> Iterator[Cluster]:
     """A server; a socket's path must be short, so its folder is not pytest's."""
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
-        server = Cluster(Path(folder), fsync=fsync)
+        server = Cluster(Path(folder), fsync=fsync, tcp=tcp)
         try:
             yield server
         finally:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cluster import Cluster
@@ -69,3 +74,23 @@ def test_a_memory_that_holds_leases_can_be_closed_while_the_server_is_away(serve
     with pytest.raises(StoreError, match="the ledger is closed"):
         engine_of(memory).parts.ledger.head()
     server.start()
+
+
+def _has_networks() -> bool:
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        return False
+    return subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _has_networks(), reason="may not make a network of its own")
+def test_a_network_that_ends_without_a_word_is_noticed_and_the_reward_can_be_repeated():
+    program = Path(__file__).parents[1] / "helpers" / "db_vanished.py"
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, program], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["waited"] < 25
+    assert "the database" in found["said"]
+    assert found["found"] == ["use the microwave"]
