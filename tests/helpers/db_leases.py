@@ -17,7 +17,10 @@ from cascade_memory.ledger.postgres.leases import LASTS
 
 _ENOUGH = LASTS + 1.5  # seconds of a pause, at least
 _GIVE_UP = 60.0
+WITHIN = 20.0  # seconds in which another has to take over
 _LEASES = "SELECT job, namespace, holder, epoch, expires > clock_timestamp() FROM cascade_memory.lease"
+# Nobody takes over tidying where nothing has to be tidied: the time runs from when there are too many cases.
+_CROWDED = "SELECT namespace FROM cascade_memory.cases GROUP BY namespace HAVING count(*) > %s"
 
 # Whatever is written for a job leaves a line: evicted cases in the log, how far Chroma was fed in the facts. Each such line
 # is recorded together with the lease as it is then, and the epoch in which its writer believed to be.
@@ -67,14 +70,20 @@ class Pause:
     namespace: int
     epoch: int
     began: float
-    taken_over: float | None = None  # seconds until another held the lease
+    due: float | None = None  # when there was something to do for the job, and nobody to do it
+    taken_over: float | None = None  # seconds from then until another held the lease
+
+    @property
+    def too_late(self) -> bool:
+        """True if nobody took over in time, although there was something to do."""
+        return self.due is not None and (self.taken_over is None or self.taken_over > WITHIN)
 
 
 class Pauses:
     """Stops holders of leases, one at a time for each job, and lets them go on."""
 
-    def __init__(self, url: str, rng: random.Random) -> None:
-        self._url, self._rng = url, rng
+    def __init__(self, url: str, rng: random.Random, *, most: int) -> None:
+        self._url, self._rng, self._most = url, rng, most
         self.now: list[Pause] = []
         self.past: list[Pause] = []
 
@@ -83,15 +92,15 @@ class Pauses:
         """Who is paused."""
         return {pause.pid for pause in self.now}
 
-    def _leases(self) -> list[tuple[Any, ...]]:
+    def _read(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         with contextlib.suppress(psycopg.Error), psycopg.connect(self._url, autocommit=True, connect_timeout=2) as connection:
-            return connection.execute(_LEASES).fetchall()
+            return connection.execute(query, parameters).fetchall()
         return []  # the server is not there
 
     def begin(self, alive: Collection[int]) -> bool:
         """Pause somebody who holds a lease; return False if nobody does."""
         held = []
-        for job, namespace, holder, epoch, valid in self._leases():
+        for job, namespace, holder, epoch, valid in self._read(_LEASES):
             pid = int(holder.split()[1])
             if valid and pid in alive and pid not in self.pids and job not in {pause.job for pause in self.now}:
                 held.append(Pause(pid, job, namespace, epoch, time.monotonic()))
@@ -107,12 +116,26 @@ class Pauses:
         """Note who was relieved, and let those go on who were away for long enough."""
         if not self.now:
             return
-        epochs = {(job, namespace): epoch for job, namespace, _, epoch, _ in self._leases()}
+        epochs = {(job, namespace): epoch for job, namespace, _, epoch, _ in self._read(_LEASES)}
+        crowded = {namespace for (namespace,) in self._read(_CROWDED, self._most)}
         for pause in list(self.now):
-            passed = time.monotonic() - pause.began
-            if pause.taken_over is None and epochs.get((pause.job, pause.namespace), 0) > pause.epoch:
-                pause.taken_over = passed
+            now = time.monotonic()
+            passed = now - pause.began
+            if pause.taken_over is None:
+                self._note(pause, now, crowded=pause.namespace in crowded)
+                if epochs.get((pause.job, pause.namespace), 0) > pause.epoch:
+                    pause.taken_over = now - (now if pause.due is None else pause.due)
             if passed > _GIVE_UP or (pause.taken_over is not None and passed > _ENOUGH):
                 os.kill(pause.pid, signal.SIGCONT)
                 self.now.remove(pause)
                 self.past.append(pause)
+
+    @staticmethod
+    def _note(pause: Pause, now: float, *, crowded: bool) -> None:
+        """Note since when another one is needed: to feed Chroma always, to tidy while there are too many cases."""
+        if pause.job != "tidying":
+            pause.due = pause.began
+        elif not crowded:
+            pause.due = None
+        elif pause.due is None:
+            pause.due = now

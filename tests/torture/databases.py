@@ -30,11 +30,10 @@ from cluster import Cluster, cluster
 from db_checker import check, lines_missed
 from db_leases import Pauses, audit, old_epochs
 from db_witness import differences, latecomer, witness
-from db_worker import opened, work
+from db_worker import MAX_CASES, opened, work
 from forks import FAILED, Child, finished
 
 _VERBS = ("recalled", "rewarded", "added", "forgot")
-_WITHIN = 20.0  # seconds in which another has to take over
 _CHECKING = 600.0
 
 
@@ -54,7 +53,7 @@ class Summary:
     writes_under_an_old_epoch: int = 0
     refused_for_an_old_epoch: int = 0
     not_taken_over_in_time: int = 0
-    taken_over_s: list[float] = field(default_factory=list)
+    taken_over_s: dict[str, list[float]] = field(default_factory=dict)
     rewards_learned: int = 0
     log_lines: int = 0
     checked: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +108,7 @@ class Torture:
         self._report = folder / "witness.json"
         self._witness = Child(partial(witness, self._url, self._namespaces, self._report, self._stop_reading))
         self._places = [self._place(folder / f"journal{number}") for number in range(options.processes)]
-        self._pauses = Pauses(self._url, self._rng)
+        self._pauses = Pauses(self._url, self._rng, most=MAX_CASES)
 
     def _place(self, path: Path) -> Place:
         job = partial(work, self._url, self._chroma, self._namespaces, path, self._stop)
@@ -224,9 +223,10 @@ class Torture:
         summary = self.summary
         summary.writes_under_an_old_epoch, summary.writes_under_a_lease = old_epochs(self._url)
         summary.pauses.update(pause.job for pause in self._pauses.past)
-        times = [pause.taken_over for pause in self._pauses.past]
-        summary.taken_over_s = sorted(round(one, 1) for one in times if one is not None)
-        summary.not_taken_over_in_time = sum(one is None or one > _WITHIN for one in times)
+        for pause in self._pauses.past:
+            if pause.taken_over is not None:
+                summary.taken_over_s.setdefault(pause.job, []).append(round(pause.taken_over, 1))
+        summary.not_taken_over_in_time = sum(pause.too_late for pause in self._pauses.past)
 
     def end(self) -> None:
         """Leave no process behind."""

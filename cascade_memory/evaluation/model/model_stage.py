@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
@@ -19,8 +19,8 @@ from cascade_memory.evaluation.model.asking import Asking, Prices
 from cascade_memory.evaluation.model.chat import Chat
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.task import Task
+from cascade_memory.ports.embedder import Embedder
 
 _UNFIT = re.compile(r"[^\w.=+-]+")
 
@@ -92,13 +92,25 @@ def _of_the_judge(judging: Asking) -> dict[str, Any]:
     return {f"judge_{name}": value for name, value in judging.account().items()}
 
 
-def scene_for(run: Run, folders: Folders) -> tuple[Scene, list[str], list[str], PrecomputedEmbedder]:
-    """Return the environment of a run, the queries and kinds of its tasks in order, and the vectors of the queries."""
-    if run.task == "scienceworld":
-        tasks, embedder = experiments_of(run, folders)
-        return ScienceScene(tasks), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
+Scenery: TypeAlias = tuple[Scene, list[str], list[str], Embedder]  # and the queries and kinds of its tasks, in order
+
+
+def _science(run: Run, folders: Folders) -> Scenery:
+    tasks, embedder = experiments_of(run, folders)
+    return ScienceScene(tasks), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
+
+
+def _household(run: Run, folders: Folders) -> Scenery:
     games, embedder = games_of(run, folders)
     return HouseholdScene(games, LIMITS[run.task]), [game.query for game in games], [game.kind for game in games], embedder
+
+
+_SCENES: Mapping[str, Callable[[Run, Folders], Scenery]] = {"scienceworld": _science, **dict.fromkeys(LIMITS, _household)}
+
+
+def scene_for(run: Run, folders: Folders) -> Scenery:
+    """Return the environment of a run, with its tasks."""
+    return _SCENES[run.task](run, folders)
 
 
 def log_name(run: Run) -> Path:
