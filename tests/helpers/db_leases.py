@@ -130,11 +130,17 @@ class Pauses:
                 self.now.remove(pause)
                 self.past.append(pause)
 
+    def without_server(self, seconds: float) -> None:
+        """Leave out the time in which the server was not there: nobody can take over then."""
+        for pause in self.now:
+            if pause.due is not None and pause.taken_over is None:
+                pause.due += seconds
+
     @staticmethod
     def _note(pause: Pause, now: float, *, crowded: bool) -> None:
         """Note since when another one is needed: to feed Chroma always, to tidy while there are too many cases."""
         if pause.job != "tidying":
-            pause.due = pause.began
+            pause.due = pause.began if pause.due is None else pause.due
         elif not crowded:
             pause.due = None
         elif pause.due is None:

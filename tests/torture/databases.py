@@ -44,6 +44,7 @@ class Summary:
     processes: int = 0
     kills: int = 0
     restarts: Counter[str] = field(default_factory=Counter)
+    restart_s: list[float] = field(default_factory=list)
     pauses: Counter[str] = field(default_factory=Counter)
     acknowledged: dict[str, int] = field(default_factory=dict)
     lost: int = 0
@@ -164,9 +165,13 @@ class Torture:
     def _restart(self) -> None:
         how = ("fast", "immediate")[self._restarts % 2]
         self._restarts += 1
+        began = time.monotonic()
         self._server.stop(how)
         self._server.start()
+        away = time.monotonic() - began
+        self._pauses.without_server(away)
         self.summary.restarts[how] += 1
+        self.summary.restart_s.append(round(away, 1))
 
     # -- looking -------------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ _DURABLE = "SET LOCAL synchronous_commit = on"
 # Whatever the database's default is: who has waited for the turn must see what was written meanwhile.
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # A process that is stopped in the middle of a write, or a machine that is gone, holds up all others only for so long.
-_AWAKE = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
+_AWAKE = "SET LOCAL idle_in_transaction_session_timeout = '6s'"
 
 
 class Fence(Protocol):
