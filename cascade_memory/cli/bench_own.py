@@ -34,6 +34,12 @@ def add_options(run: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--act-only", action="store_true", help="in ScienceWorld and ALFWorld: the model writes actions without thoughts"
     )
+    local = run.add_argument_group("with a language model in this process, also trained while it plays (REINFORCE + LoRA)")
+    local.add_argument(
+        "--gradient", metavar="FOLDER", help="a causal language model with its tokenizer; plays one run at a time"
+    )
+    about = 'change the paper\'s settings of the training: \'{"learning_rate": 1e-5, "batch": 32, "kl": 0.1}\''
+    local.add_argument("--training", type=_json_object, default={}, metavar="JSON", help=about)
     own = run.add_argument_group("on a stream of your own")
     own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
     own.add_argument("--judge", metavar="JUDGE", help="judges a model's replies: exact (default), jaccard, or module:function")
@@ -45,17 +51,20 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command uses a real model or the user's own stream."""
-    needs = dict.fromkeys(("base_url", "prices", "sampling", "act_only", "judge"), "model")
-    needs |= dict.fromkeys(("instruction", "alone"), "stream")
-    for one, other in needs.items():
-        if getattr(options, one) not in (None, {}, False) and not getattr(options, other):
-            raise InvalidInput(f"--{one.replace('_', '-')} can only be used with --{other}")
+    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "prices", "act_only"), ("model",))
+    needs |= dict.fromkeys(("sampling", "judge"), ("model", "gradient"))
+    needs |= {"training": ("gradient",), **dict.fromkeys(("instruction", "alone"), ("stream",))}
+    for one, others in needs.items():
+        if getattr(options, one) not in (None, {}, False) and not any(getattr(options, other) for other in others):
+            raise InvalidInput(f"--{one.replace('_', '-')} can only be used with --{' or --'.join(others)}")
     for one in ("wrong_cases", "misled"):
-        if getattr(options, one) and (options.model or options.stream):
-            raise InvalidInput(f"--{one.replace('_', '-')} cannot be used with --model or --stream")
+        if getattr(options, one) and (options.model or options.stream or options.gradient):
+            raise InvalidInput(f"--{one.replace('_', '-')} cannot be used with --model or --stream, nor with --gradient")
+    if options.model and options.gradient:
+        raise InvalidInput("--model is a model behind a server, and --gradient one in this process: choose one of them")
     if options.stream and options.stream.resolve() == options.out.resolve():
         raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")
-    return bool(options.model or options.stream)
+    return bool(options.model or options.stream or options.gradient)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,18 +82,19 @@ def run(options: argparse.Namespace) -> int:
         data=data,
         solver=solver,
         out=options.out,
-        methods=options.methods or suite.methods,
+        methods=options.methods or (("zero-shot", "REINFORCE + LoRA") if options.gradient else suite.methods),
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=limit if options.limit is None else options.limit,
         rewards=options.rewards or suite.rewards,
-        jobs=options.jobs,
+        jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
         progress=False if options.json else None,
     )
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    print_success(f"model {solver.name}" if options.model else "SIMULATED solver", rows)
-    if options.model:
+    real = options.model or options.gradient
+    print_success(f"model {solver.name}" if real else "SIMULATED solver", rows)
+    if real:
         print(_spent(rows))
     print(f"rows: {options.out}")
     report_if_possible(options.out, options.report)
@@ -99,6 +109,8 @@ def _tasks(options: argparse.Namespace) -> list[str]:
     names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder_of_data(options.data))]
     for name in names:
         if name in WORLDS:
+            if options.gradient:
+                raise InvalidInput(f"--gradient plays tasks with one answer each, not {name!r}, in which a model acts")
             if why := lacking(name, folder_of_data(options.data)):
                 raise InvalidInput(why)
             continue
@@ -136,9 +148,20 @@ def _judge(name: str) -> Callable[[str, Any], float]:
 
 
 def _solver(options: argparse.Namespace) -> Attempts:
+    if options.gradient:
+        from cascade_memory.evaluation.gradient import LocalModel, Sampling, Training
+        from cascade_memory.evaluation.gradient.settings import settings_from
+
+        return LocalModel(
+            folder=options.gradient,
+            sampling=settings_from(Sampling, options.sampling),
+            training=settings_from(Training, options.training),
+        )
     if not options.model:
         if options.alone is None:
-            raise InvalidInput("choose who solves the tasks: --model NAME --base-url URL, or --alone P for a SIMULATED solver")
+            raise InvalidInput(
+                "choose who solves the tasks: --model NAME --base-url URL, --gradient FOLDER, or --alone P for a SIMULATED solver"
+            )
         from cascade_memory.evaluation.bench.stage import Simulated
 
         return Simulated(alone=options.alone)

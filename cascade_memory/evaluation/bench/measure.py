@@ -50,6 +50,16 @@ class ActsInWorlds(Protocol):
         ...
 
 
+@runtime_checkable
+class BringsMethods(Protocol):
+    """A solver with methods of its own, which have no memory: ``LocalModel(folder=...)``."""
+
+    @property
+    def own_methods(self) -> Sequence[str]:
+        """The names of these methods."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Staging:
     """Builds stages; it can be pickled, so that other processes can use it."""
@@ -99,9 +109,10 @@ def measure(
         own, names = task, [task.name]
     if own is not None and own.name in (*CATALOGUE, *WORLDS):
         raise InvalidInput(f"{own.name!r} is the name of a stream of the catalogue: rename yours, or pass only the name")
-    unknown = [method for method in methods if method not in KNOWN and method not in HUMAN]
+    known = [*(solver.own_methods if isinstance(solver, BringsMethods) else ()), *KNOWN, *HUMAN]
+    unknown = [method for method in methods if method not in known]
     if unknown:
-        raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join([*KNOWN, *HUMAN])}")
+        raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join(known)}")
     suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit, rewards=[rewards_named(one) for one in rewards])
     if seeds < 1 or (limit is not None and limit < 1):
         raise InvalidInput(f"seeds and limit must be at least 1, not {seeds} and {limit}")

@@ -36,7 +36,8 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
     if human is not None and (run.rewards or run.wrong_cases):
         raise InvalidInput(f"{run.method!r} can only be played with true rewards that come at once, and without wrong cases")
     stage = staged(run, folders)
-    memory = open_memory(run.method if human is None else human.method, stage.embedder, run.options)
+    method = run.method if human is None else human.method
+    memory = open_memory(method, stage.embedder, run.options) if stage.remembers else None
     try:
         helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
         rewards = Rewards(run.rewards, len(stage.queries), run.seed)

@@ -42,6 +42,7 @@ class Stage:
     truths: Sequence[str] | None = None  # the right solutions if they do not recur; wrong cases are made from either
     alone: Sequence[bool] | None = None  # which tasks the solver solves without memory
     kinds: Sequence[str] | None = None  # the type of each task, only for the report: neither memory nor solver sees it
+    remembers: bool = True  # whether the method has a memory, as all have that the benchmark itself knows
     account: Callable[[], Mapping[str, Any]] = dict[str, Any]  # further columns of the row, known at the end
     close: Callable[[], None] = field(default=lambda: None)
 

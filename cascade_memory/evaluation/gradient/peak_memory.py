@@ -1,0 +1,51 @@
+"""The peak memory of a piece of work: of the GPU where there is one, otherwise of the process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+class PeakMemory:
+    """Measures peak memory, with everything that was allocated after this object was created, such as the model's weights.
+
+    On CUDA it is what PyTorch has allocated, on all devices together. Without CUDA it is the growth of the process's resident
+    memory, which only Linux can measure; elsewhere it is None.
+    """
+
+    def __init__(self, *, cuda: bool) -> None:
+        self._cuda = cuda
+        self._before = _resident("VmRSS")
+
+    def begin(self) -> None:
+        """Forget earlier peaks."""
+        if self._cuda:
+            import torch
+
+            for device in range(torch.cuda.device_count()):
+                torch.cuda.reset_peak_memory_stats(device)
+            return
+        try:
+            _RESET.write_text("5")  # Linux: the highest resident size begins again at the present one
+        except OSError:
+            return
+
+    def gib(self) -> float | None:
+        """Return the peak since ``begin``, in GiB."""
+        if self._cuda:
+            import torch
+
+            return sum(torch.cuda.max_memory_allocated(device) for device in range(torch.cuda.device_count())) / 2**30
+        peak = _resident("VmHWM")
+        return None if peak is None or self._before is None else max(0, peak - self._before) / 2**30
+
+
+def _resident(name: str) -> int | None:
+    """Return a line of the process's status in bytes."""
+    try:
+        found = re.search(rf"^{name}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return None if found is None else int(found[1]) * 1024
