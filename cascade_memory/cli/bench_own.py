@@ -160,7 +160,8 @@ def _solver(options: argparse.Namespace) -> Attempts:
     if not options.model:
         if options.alone is None:
             raise InvalidInput(
-                "choose who solves the tasks: --model NAME --base-url URL, --gradient FOLDER, or --alone P for a SIMULATED solver"
+                "choose who solves the tasks: --model NAME --base-url URL, --gradient FOLDER, "
+                "or --alone P for a SIMULATED solver"
             )
         from cascade_memory.evaluation.bench.stage import Simulated
 

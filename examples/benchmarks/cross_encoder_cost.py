@@ -6,12 +6,14 @@
 Weights are random: time and memory do not depend on their values. ``update`` is one step of AdamW on 32 pairs, and the bounded
 re-encoding after it (64 pairs). ``all history`` is the same step, but then every pair since the beginning is encoded again, as
 in the authors' code; this is measured on 64 pairs and scaled to ``--history`` pairs. The ledger, SQLite and the embedder are
-left out: this is the cost of the model alone.
+left out: this is the cost of the model alone. REINFORCE + LoRA, the rival that trains a language model, is measured beside it on
+the same device: ``--lora`` names the size of the language model, or none.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import tempfile
 import time
@@ -20,6 +22,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from lora_cost import SIZES, lora_rows
 
 from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base
 from cascade_memory.ports.pair_encoder import Pair
@@ -121,7 +124,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[128, 512, 2_048])
     parser.add_argument("--history", type=int, default=5_000, help="pairs since the beginning")
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--tiny", action="store_true", help="a small model")
+    parser.add_argument("--tiny", action="store_true", help="small models")
+    about = "size of the language model that is trained beside it, of the Qwen3 series (default: 4B)"
+    parser.add_argument("--lora", choices=["none", *SIZES], default="4B", help=about)
     parser.add_argument("--out", type=Path, default=Path("results/cross_encoder_cost.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -130,9 +135,14 @@ def main() -> None:
     encoder = CrossEncoder(base)
     weights = sum(weight.numel() for weight in base.model.parameters()) / 1e6
     print(f"{weights:.0f} M weights drawn at random, {base.device}, {'bfloat16' if base.half else 'float32'}, {PAIRS} pairs")
-    rows = [measured(encoder, tokens, base.device, options.history, options.times) for tokens in options.tokens]
+    device = base.device
+    rows = [measured(encoder, tokens, device, options.history, options.times) for tokens in options.tokens]
+    del encoder, base  # their memory is not to be counted again
+    gc.collect()
+    size = "tiny" if options.tiny and options.lora != "none" else options.lora
+    trained = [] if size == "none" else lora_rows(size, options.tokens, Meter(device).measure, options.times)
     with options.out.open("w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+        file.writelines(json.dumps(row) + "\n" for row in [*rows, *trained])
     for row in rows:
         peak = max(row["recall_peak_gib"], row["train_peak_gib"])
         print(
@@ -140,6 +150,12 @@ def main() -> None:
             f"with all of {row['history']:,} pairs {row['all_history_ms']:9.1f} ms ({row['times_faster']:.0f}x); "
             f"peak {row['recall_peak_gib']:.2f} / {row['train_peak_gib']:.2f} GiB"
             + ("" if np.isnan(peak) else f", under {LIMIT_GIB} GiB: {peak < LIMIT_GIB}")
+        )
+    for row in trained:
+        peak = "unknown" if row["peak_gib"] is None else f"{row['peak_gib']:.2f} GiB"
+        print(
+            f"{row['tokens']:>5d} tokens: REINFORCE + LoRA on a {size} language model: sampling {row['sample_ms']:8.1f} ms, "
+            f"learning {row['learn_ms']:8.1f} ms; peak {peak}"
         )
 
 

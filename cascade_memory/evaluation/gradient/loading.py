@@ -55,6 +55,8 @@ def load_causal_lm(name: str) -> CausalLM:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
         raise MissingExtra(f"a local language model {EXTRA}") from error
+    if not Path(name).is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
+        raise InvalidInput(f"there is no folder {name}: name one with a causal language model and its tokenizer")
     cuda = torch.cuda.is_available()
     peak = PeakMemory(cuda=cuda)
     local = Path(name).is_dir()

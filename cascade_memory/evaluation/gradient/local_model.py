@@ -53,7 +53,7 @@ class LocalModel:
     def declared(self) -> Mapping[str, Any]:
         """The weights and all settings, for the row."""
         lm = self._lm
-        return {"weights": lm.identity, "dtype": lm.dtype, **asdict(self.sampling), "training": asdict(self.training)}
+        return {"weights": lm.identity, "dtype": lm.dtype, **asdict(self.sampling), **asdict(self.training)}
 
     @property
     def _lm(self) -> CausalLM:
