@@ -6,8 +6,8 @@
 Weights are random: time and memory do not depend on their values. ``update`` is one step of AdamW on 32 pairs, and the bounded
 re-encoding after it (64 pairs). ``all history`` is the same step, but then every pair since the beginning is encoded again, as
 in the authors' code; this is measured on 64 pairs and scaled to ``--history`` pairs. The ledger, SQLite and the embedder are
-left out: this is the cost of the model alone. REINFORCE + LoRA, the rival that trains a language model, is measured beside it on
-the same device: ``--lora`` names the size of the language model, or none.
+left out: this is the cost of the model alone. REINFORCE + LoRA, the rival that trains a language model, is measured beside it
+on the same device: ``--lora`` names the size of the language model, or none.
 """
 
 from __future__ import annotations

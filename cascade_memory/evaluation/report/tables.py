@@ -26,6 +26,7 @@ _COSTS = {
     "ms_per_task": "ms per task",
     "steps_per_task": "tool calls or actions per task",
     "cases": "cases kept",
+    "peak_memory_gib": "peak memory of the language model in GiB",
     "tokens": "tokens",
     "cost": "cost",
 }
