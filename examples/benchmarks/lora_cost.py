@@ -1,8 +1,8 @@
 """Measures REINFORCE + LoRA: memory and time of an episode, by its length. ``cross_encoder_cost.py`` runs this.
 
 The language model is a Llama with random weights that is as large as one of the Qwen3 series: time and memory do not depend on
-the values of weights. An episode samples an answer of 32 tokens, and then learns from its reward. Here every episode ends with a
-step of the optimiser, which the benchmark takes after 32: it is small beside the rest.
+the values of weights. An episode samples an answer of 32 tokens, and then learns from its reward. Here every episode ends with
+a step of the optimiser, which the benchmark takes after 32: it is small beside the rest.
 """
 
 from __future__ import annotations
