@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -33,7 +34,8 @@ class Adapter:
             bias="none",
             task_type="CAUSAL_LM",
         )
-        with _seeded(seed):
+        with _seeded(seed), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft, with newer transformers
             self._inside = get_peft_model(lm.model, config)
         self._inside.eval()
         self.weights: dict[str, Any] = {
