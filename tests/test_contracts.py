@@ -182,7 +182,7 @@ class TestThompsonSampling(PolicyContract):
 
 class TestNeuralLogUCB(PolicyContract):
     def make(self):
-        return NeuralLogUCB(5)
+        return NeuralLogUCB(5, samples=100)  # with a thousand, the contract takes a minute
 
 
 class TestShowNothing(PolicyContract):

@@ -6,6 +6,8 @@ import numpy as np
 
 from cascade_memory.ports.policy import Floats
 
+_CLOSE = 1e-7  # after a Newton step of this size, the error is about its square: another step would change nothing
+
 
 def sigmoid(x: Floats) -> Floats:
     """Compute ``1 / (1 + e^-x)`` without overflow."""
@@ -43,8 +45,8 @@ def fit_logistic(
         gradient = inputs.T @ (importance * (predicted - labels)) + precision * (weights - prior)
         curvature = (inputs * (importance * predicted * (1 - predicted))[:, None]).T @ inputs
         step = np.linalg.solve(curvature + stiffness, gradient)
-        if np.abs(step).max() < 1e-12:
-            break
         # Far from the mode the quadratic model is poor: never move a weight by more than 2 at once.
         weights = weights - step * min(1.0, 2.0 / (np.abs(step).max() + 1e-12))
+        if np.abs(step).max() < _CLOSE:
+            break
     return weights

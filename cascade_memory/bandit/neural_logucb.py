@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,47 +14,39 @@ from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.similarity import best_first, plain_choice
+from cascade_memory.bandit.small_network import SmallNetwork
 from cascade_memory.bandit.window import Window, checked_pairs
+from cascade_memory.errors import InvalidInput
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 _WINDOW = 2_048  # pairs that the network is trained on
-_BATCH = 50
-
-
-@dataclass(frozen=True, slots=True)
-class _Network:
-    """``h(x) = v . relu(W x)``."""
-
-    inner: Floats  # W (width, d)
-    outer: Floats  # v (width,)
-
-    def value(self, features: Floats) -> Floats:
-        """Compute h of each row."""
-        return np.maximum(features @ self.inner.T, 0.0) @ self.outer
-
-    def gradients(self, features: Floats) -> Floats:
-        """Compute the gradient of h with respect to all weights, one flat row per feature vector."""
-        hidden = features @ self.inner.T
-        by_inner = ((hidden > 0.0) * self.outer)[:, :, None] * features[:, None, :]
-        return np.concatenate([by_inner.reshape(len(features), -1), np.maximum(hidden, 0.0)], axis=1)
-
-    def moved(self, step: Floats) -> _Network:
-        """Return a network with this flat step subtracted from all weights."""
-        split = self.inner.size
-        return _Network(self.inner - step[:split].reshape(self.inner.shape), self.outer - step[split:])
+_REBUILT_AT_ONCE = 32  # outcomes of a history between two trainings of the network
 
 
 class NeuralLogUCB:
     """Score ``h(x) + alpha sqrt(lambda sum g^2 / U)``, where ``g`` is the gradient of h at x and ``U = lambda + sum g^2``.
 
-    The network h (one hidden layer of ReLUs) minimises the logistic loss over the last pairs, by stochastic gradient descent
-    with at most 1,000 samples per reward. U grows with every chosen pair as soon as it is chosen.
+    The network h (one hidden layer of ReLUs with biases) is trained further after each reward, by stochastic gradient descent
+    on the logistic loss with weight decay: one pair per step, pass after pass over the last 2,048 pairs in a random order,
+    until ``samples`` steps are done or the mean loss of a pass is at most 0.001. U grows with every chosen pair as soon as it
+    is chosen.
 
     >>> NeuralLogUCB(dimension=3).name
-    'neural-logucb-1'
+    'neural-logucb-2'
+
+    Args:
+        dimension: The length of a feature vector.
+        width: The number of hidden units.
+        alpha: The weight of the uncertainty bonus.
+        regularisation: lambda: the initial value of U, and the weight decay.
+        learning_rate: The size of a gradient step.
+        samples: The most gradient steps after one reward.
+        seed: Decides the initial weights and the order of the pairs.
+        credit: Chooses to which of several chosen cases a reward is attributed.
     """
 
-    name = "neural-logucb-1"
+    name = "neural-logucb-2"  # the first version had no biases; what it has saved is learned again
+    loss = "logistic"
 
     def __init__(
         self,
@@ -69,6 +60,8 @@ class NeuralLogUCB:
         seed: int = 0,
         credit: Credit = credit_matched,
     ) -> None:
+        if learning_rate * regularisation >= 1.0:
+            raise InvalidInput("learning_rate times regularisation must be below 1: each step would turn the weights around")
         self._shape = (width, dimension)
         self._lambda, self._learning_rate, self._samples, self._seed = regularisation, learning_rate, samples, seed
         self.exploration = UpperConfidence(alpha, burn_in=0)
@@ -78,10 +71,8 @@ class NeuralLogUCB:
 
     def _reset(self) -> None:
         width, dimension = self._shape
-        rng = np.random.default_rng(self._seed)
-        inner = rng.normal(size=self._shape) * np.sqrt(2.0 / dimension)
-        self._network = _Network(inner, rng.normal(size=width) * np.sqrt(1.0 / width))
-        self._design = np.full(width * dimension + width, self._lambda)  # U
+        self._network = SmallNetwork.drawn(width, dimension, self._seed)
+        self._design = np.full(_parameters(width, dimension), self._lambda)  # U
         self.expected: dict[int, Floats] = {}  # what each recall with a pending reward has added to U
         self._window = Window(_WINDOW, dimension)
         self._rewards = 0.0
@@ -102,7 +93,7 @@ class NeuralLogUCB:
         network, design = self._network, self._design
         features = np.asarray(slate.features, np.float64)
         value = network.value(features)
-        uncertainty = np.sqrt(self._lambda * (network.gradients(features) ** 2 / design).sum(axis=1))
+        uncertainty = np.sqrt(self._lambda * network.spread(features, design))
         score = value + self.exploration.bonus(uncertainty, self.rewards)
         return dataclasses.replace(
             plain_choice(slate, best_first(slate, score)[:k], score),
@@ -113,7 +104,7 @@ class NeuralLogUCB:
         )
 
     def _squares(self, slate: Slate, chosen: NDArray[np.int64]) -> Floats:
-        return (self._network.gradients(np.asarray(slate.features, np.float64)[chosen]) ** 2).sum(axis=0)
+        return self._network.squares(np.asarray(slate.features, np.float64)[chosen])
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
         """Add the chosen pairs to U."""
@@ -132,11 +123,14 @@ class NeuralLogUCB:
     def update(self, feedback: Sequence[Feedback]) -> None:
         """Learn from outcomes."""
         for outcome in feedback:
-            fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
-            if outcome.shown and fits and (np.abs(outcome.slate.features) <= USUAL).all():
-                self._learn(outcome)
+            if self._observed(outcome):
+                self._train()
 
-    def _learn(self, outcome: Feedback) -> None:
+    def _observed(self, outcome: Feedback) -> bool:
+        """Add an outcome's pairs to the window, and to U unless ``expect`` added them already; False if it teaches nothing."""
+        fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
+        if not outcome.shown or not fits or not (np.abs(outcome.slate.features) <= USUAL).all():
+            return False
         self._rewards += outcome.weight
         squares = self._squares(outcome.slate, outcome.chosen)
         with self._changing:
@@ -144,28 +138,32 @@ class NeuralLogUCB:
                 self._design = self._design + squares
         for place in self._credit(outcome):
             self._window.append(outcome.slate.features[place], outcome.reward, outcome.weight)
-        self._train()
+        return True
 
     def _train(self) -> None:
-        """Train on the window by stochastic gradient descent, in an order that is seeded by the number of rewards."""
-        features, rewards, weights = self._window.features, self._window.labels, self._window.weights
-        n = len(features)
+        """Train on the window, in an order that is seeded by the number of rewards."""
+        window = self._window
         rng = np.random.default_rng([self._seed, self.rewards])
-        order = rng.permutation(np.resize(np.arange(n), min(self._samples, 10 * n)))
-        network = self._network
-        for start in range(0, len(order), _BATCH):
-            rows = order[start : start + _BATCH]
-            error = weights[rows] * (sigmoid(network.value(features[rows])) - rewards[rows])
-            hidden = features[rows] @ network.inner.T
-            active = (hidden > 0.0) * network.outer * error[:, None]
-            step = np.concatenate([(active.T @ features[rows]).ravel(), np.maximum(hidden, 0.0).T @ error]) / len(rows)
-            network = network.moved(self._learning_rate * step)
-        self._network = network
+        self._network = self._network.trained(
+            window.features,
+            window.labels,
+            window.weights,
+            rng.permutation(len(window)).tolist(),
+            steps=self._samples,
+            learning_rate=self._learning_rate,
+            decay=self._lambda,
+        )
 
     def rebuild(self, history: Sequence[Feedback]) -> None:
-        """Drop everything learned, and learn again from these outcomes."""
+        """Drop everything learned, and learn again from these outcomes.
+
+        The network is trained after every 32nd outcome and at the end: training after each one, as they came, took minutes.
+        """
         self._reset()
-        self.update(history)
+        for start in range(0, len(history), _REBUILT_AT_ONCE):
+            some = history[start : start + _REBUILT_AT_ONCE]
+            if any([self._observed(outcome) for outcome in some]):
+                self._train()
 
     def state_dict(self) -> dict[str, Floats]:
         """Export the network, U, the window and the number of rewards."""
@@ -173,7 +171,9 @@ class NeuralLogUCB:
             design = self._design - sum(self.expected.values(), start=np.zeros(1))
         return {
             "inner": self._network.inner,
+            "inner_bias": self._network.inner_bias,
             "outer": self._network.outer,
+            "outer_bias": np.array([self._network.outer_bias]),
             "design": design,
             "rewards": np.array([float(self._rewards)]),
             "window.pairs": self._window.features.copy(),
@@ -183,13 +183,25 @@ class NeuralLogUCB:
     def load_state_dict(self, state: State) -> None:
         """Load what ``state_dict`` returned; raise ``ValueError``, and change nothing, if the arrays are not such a state."""
         width, dimension = self._shape
-        network = _Network(
-            checked_array(state, "inner", self._shape, -USUAL, USUAL), checked_array(state, "outer", (width,), -USUAL, USUAL)
+        network = SmallNetwork(
+            checked_array(state, "inner", self._shape, -USUAL, USUAL),
+            checked_array(state, "inner_bias", (width,), -USUAL, USUAL),
+            checked_array(state, "outer", (width,), -USUAL, USUAL),
+            float(checked_array(state, "outer_bias", (1,), -USUAL, USUAL)[0]),
         )
-        design = checked_array(state, "design", (width * dimension + width,), low=1e-9)
+        design = checked_array(state, "design", (_parameters(width, dimension),), low=1e-9)
         (rewards,) = checked_array(state, "rewards", (1,), low=0.0)
         pairs, labels, weights = checked_pairs(state, _WINDOW, dimension)
         self._reset()
         self._network, self._design, self._rewards = network, design, float(rewards)
         for pair, label, weight in zip(pairs, labels, weights, strict=True):
             self._window.append(pair, float(label), float(weight))
+
+
+def _parameters(width: int, dimension: int) -> int:
+    """Return the number of the network's weights and biases.
+
+    >>> _parameters(100, 768)
+    77001
+    """
+    return width * dimension + 2 * width + 1

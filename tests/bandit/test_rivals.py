@@ -10,6 +10,7 @@ from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.similarity import FrozenHead, ShowNothing
+from cascade_memory.errors import InvalidInput
 from cascade_memory.ports.policy import Feedback, Slate
 
 
@@ -142,37 +143,105 @@ def test_neural_linucb_s_score_is_linear_in_the_reward():
 # -- NeuralLogUCB ------------------------------------------------------------------------------------------------------
 
 
-def _two_units() -> NeuralLogUCB:
-    policy = NeuralLogUCB(2, width=2, alpha=1.0, regularisation=0.5, learning_rate=0.1, samples=1)
+def _two_units(**options) -> NeuralLogUCB:
+    settings = {"alpha": 1.0, "regularisation": 0.5, "learning_rate": 0.1, "samples": 1, **options}
+    policy = NeuralLogUCB(2, width=2, **settings)
     weights = {"inner": np.array([[1.0, 0.0], [0.0, -1.0]]), "outer": np.array([2.0, 3.0])}
-    policy.load_state_dict({**policy.state_dict(), **weights})
+    biases = {"inner_bias": np.array([0.0, -1.0]), "outer_bias": np.array([0.25])}
+    policy.load_state_dict({**policy.state_dict(), **weights, **biases})
     return policy
 
 
 def test_neural_logucb_scores_the_network_and_its_gradients():
-    # h(x) = 2 relu(x1) + 3 relu(-x2). At x = (1, 1) only the first unit is active: h = 2.
-    # Gradients: by W of unit 1: v1 x = (2, 2); of unit 2: 0; by v: (relu(1), relu(-1)) = (1, 0). Squares: 4, 4, 1.
-    # U = lambda = 0.5 everywhere: lambda * (4 + 4 + 1) / 0.5 = 9, the bonus is 3, the score 5.
+    # h(x) = 2 relu(x1) + 3 relu(-x2 - 1) + 0.25. At x = (1, 1) only the first unit is active: h = 2.25.
+    # Gradients: by W of unit 1: v1 x = (2, 2); by its bias: v1 = 2; by v: (relu(1), 0) = (1, 0); by the outer bias: 1.
+    # U = lambda = 0.5 everywhere: lambda * (4 + 4 + 4 + 1 + 1) / 0.5 = 14.
     choice = _two_units().select(_slate((1.0, 1.0)), 1, abstain=False, seed=0)
-    assert choice.value[0] == pytest.approx(2.0)
-    assert choice.score[0] == pytest.approx(5.0)
+    assert choice.value[0] == pytest.approx(2.25)
+    assert choice.score[0] == pytest.approx(2.25 + np.sqrt(14.0))
 
 
 def test_neural_logucb_s_design_grows_by_the_squared_gradients_at_selection():
-    # After (1, 1) was chosen: U = 0.5 + (4, 4, 0, 0, 1, 0). lambda * (4/4.5 + 4/4.5 + 1/1.5) = 0.5 * 2.4444 = 1.2222.
+    # After (1, 1) was chosen, U is 4.5 where the squared gradient is 4, and 1.5 where it is 1:
+    # lambda * (3 * 4/4.5 + 2 * 1/1.5) = 0.5 * 4 = 2.
     policy, slate = _two_units(), _slate((1.0, 1.0))
     policy.expect(1, slate, policy.select(slate, 1, abstain=False, seed=0))
-    assert policy.select(slate, 1, abstain=False, seed=0).uncertainty[0] == pytest.approx(np.sqrt(0.5 * (8 / 4.5 + 1 / 1.5)))
+    assert policy.select(slate, 1, abstain=False, seed=0).uncertainty[0] == pytest.approx(np.sqrt(2.0))
 
 
-def test_neural_logucb_takes_a_step_of_the_logistic_loss():
-    # One sample x = (1, 1), r = 0, eta = 0.1, error = sigma(2): W1 <- (1, 0) - 0.1 sigma(2) v1 x with v1 = 2,
-    # v1 <- 2 - 0.1 sigma(2) * relu(1); the second unit was silent and stays.
+def test_neural_logucb_takes_a_step_of_the_logistic_loss_with_weight_decay():
+    # One sample x = (1, 1), r = 0, eta = 0.1, lambda = 0.5, error = sigma(2.25): everything shrinks by 1 - eta lambda = 0.95;
+    # W1 loses eta error v1 x, b1 eta error v1, v1 eta error relu(1), c eta error; the second unit was silent.
     policy = _two_units()
     policy.update([_rewarded(_slate((1.0, 1.0)), 0.0)])
-    state, error = policy.state_dict(), 1 / (1 + np.exp(-2.0))
-    np.testing.assert_allclose(state["inner"], [[1 - 0.2 * error, -0.2 * error], [0.0, -1.0]])
-    np.testing.assert_allclose(state["outer"], [2 - 0.1 * error, 3.0])
+    state, error = policy.state_dict(), 1 / (1 + np.exp(-2.25))
+    np.testing.assert_allclose(state["inner"], [[0.95 - 0.2 * error, -0.2 * error], [0.0, -0.95]])
+    np.testing.assert_allclose(state["inner_bias"], [-0.2 * error, -0.95])
+    np.testing.assert_allclose(state["outer"], [1.9 - 0.1 * error, 2.85])
+    np.testing.assert_allclose(state["outer_bias"], [0.25 * 0.95 - 0.1 * error])
+
+
+def test_neural_logucb_takes_a_thousand_steps_even_with_a_single_pair():
+    # With nothing to learn from (x = 0) and no outer weights, only the outer bias moves: c <- (1 - eta lambda) c - eta (sigma(c) - r).
+    policy = NeuralLogUCB(1, width=1, regularisation=0.1)
+    zeros = {"inner": np.zeros((1, 1)), "inner_bias": np.zeros(1), "outer": np.zeros(1), "outer_bias": np.zeros(1)}
+    policy.load_state_dict({**policy.state_dict(), **zeros})
+    policy.update([_rewarded(_slate((0.0,)), 1.0)])
+    bias, after = 0.0, []
+    for _ in range(1_000):
+        bias = (1 - 0.01 * 0.1) * bias - 0.01 * (1 / (1 + np.exp(-bias)) - 1.0)
+        after.append(bias)
+    assert policy.state_dict()["outer_bias"][0] == pytest.approx(after[-1])
+    assert after[-1] - after[19] > 1.0
+
+
+def test_neural_logucb_agrees_with_torch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    features, rewards = rng.normal(size=(12, 4)), (rng.random(12) < 0.5).astype(float)
+    policy = NeuralLogUCB(4, width=6, regularisation=0.1, samples=30)
+    state = policy.state_dict()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 1)).double()
+    names = ("inner", "inner_bias", "outer", "outer_bias")
+    with torch.no_grad():
+        for parameter, name in zip(model.parameters(), names, strict=True):
+            parameter.copy_(torch.tensor(state[name]).reshape(parameter.shape))
+    slate = _slate(*map(tuple, features))
+    gradients = []
+    for row in torch.tensor(features):
+        model.zero_grad()
+        model(row).backward()
+        gradients.append(torch.cat([one.grad.flatten() for one in model.parameters()]).numpy())
+    expected = np.sqrt((np.array(gradients) ** 2).sum(axis=1))  # U = lambda, so lambda / U = 1
+    np.testing.assert_allclose(policy.select(slate, 1, abstain=False, seed=0).uncertainty, expected)
+    for place in range(12):
+        policy.update([_rewarded(slate, rewards[place], chosen=(place,), key=place)])
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, weight_decay=0.1)
+    for seen in range(1, 13):
+        order = np.random.default_rng([0, seen]).permutation(seen)
+        for step in range(30):
+            place = int(order[step % seen])
+            optimiser.zero_grad()
+            target = torch.tensor([rewards[place]])
+            torch.nn.functional.binary_cross_entropy_with_logits(model(torch.tensor(features[place])), target).backward()
+            optimiser.step()
+    for parameter, name in zip(model.parameters(), names, strict=True):
+        np.testing.assert_allclose(policy.state_dict()[name].ravel(), parameter.detach().numpy().ravel(), atol=1e-12)
+
+
+def test_neural_logucb_refuses_a_state_without_biases_and_changes_nothing():
+    policy = _two_units()
+    before = policy.state_dict()
+    old = {name: array for name, array in before.items() if "bias" not in name}
+    with pytest.raises(ValueError, match="inner_bias is missing"):
+        policy.load_state_dict(old)
+    for name, array in before.items():
+        np.testing.assert_array_equal(policy.state_dict()[name], array)
+
+
+def test_neural_logucb_refuses_steps_that_turn_the_weights_around():
+    with pytest.raises(InvalidInput, match="below 1"):
+        NeuralLogUCB(2, learning_rate=10.0, regularisation=0.1)
 
 
 # -- Thompson, and the ones that learn nothing -------------------------------------------------------------------------
