@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from cascade_memory.encoders import minilm
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder
+from cascade_memory.encoders.text_model.embedder import PREFIX, TextModelEmbedder
+from cascade_memory.encoders.text_model.files import names_a_model
 from cascade_memory.engine.embedding import NothingToEmbedWith
 from cascade_memory.errors import EncoderMismatch, InvalidInput, MissingExtra
 from cascade_memory.ports.embedder import Embedder
@@ -31,6 +33,8 @@ class StoredVectors:
 def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -> Embedder:
     """Return the embedder that the user chose; "auto" is the one that wrote the folder, or all-MiniLM-L6-v2 for a new folder.
 
+    A folder with a model, or its name on the hub (``owner/name``), is loaded with transformers.
+
     ``stored`` is the (identity, dimension) of the embedder that wrote the folder.
 
     >>> resolve_embedder("hashing", None).identity
@@ -48,7 +52,12 @@ def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -
         return MiniLMEmbedder()
     if embedder == "hashing":
         return HashingEmbedder()
-    raise InvalidInput(f'embedder must be "auto", "minilm", "hashing" or an object that embeds, not {embedder!r}')
+    if names_a_model(embedder):
+        return TextModelEmbedder(embedder)
+    raise InvalidInput(
+        f'embedder must be "auto", "minilm", "hashing", the folder of a model, its name on the Hugging Face hub (owner/name), '
+        f"or an object that embeds, not {embedder!r}"
+    )
 
 
 def _default() -> Embedder:
@@ -65,4 +74,9 @@ def _by_identity(identity: str) -> Embedder:
         return MiniLMEmbedder()
     if found := re.fullmatch(r"hashing-1:(\d+)", identity):
         return HashingEmbedder(int(found.group(1)))
+    if identity.startswith(f"{PREFIX}:"):
+        raise EncoderMismatch(
+            f"this memory was written with a model that was loaded from a folder or from the hub ({identity}), and where that "
+            "model is now is not stored: pass its folder, or its name on the hub (owner/name), as embedder="
+        )
     raise EncoderMismatch(f"this folder was written with the embedder {identity!r}; pass that one as embedder=")

@@ -98,7 +98,7 @@ def thompson(**options: Any) -> Ranker:
 def cross_encoder(
     model: str,
     *,
-    bandit: Callable[..., NeuralLinLogUCB] = NeuralLinLogUCB,
+    bandit: Callable[..., Policy] = NeuralLinLogUCB,
     schedule: Schedule | None = None,
     trained: bool = True,
     encoder_learning_rate: float = 1e-5,
@@ -112,7 +112,8 @@ def cross_encoder(
 
     Args:
         model: A folder, or a name on the Hugging Face hub, of a sequence classifier with one label.
-        bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit.rivals``.
+        bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit.rivals``. With
+            ``LinLogUCB`` or ``NeuralLogUCB``, the encoder is not trained: they learn from the pretrained reranker's features.
         schedule: When and how the encoder is trained.
         trained: False is the paper's NP-CBR: the pretrained reranker, unchanged; nothing is learned.
         encoder_learning_rate: The learning rate of AdamW; the paper chooses it from 1e-6, 3e-6, 1e-5 and 2e-5.
@@ -122,7 +123,13 @@ def cross_encoder(
         pair_text: Builds the texts that the reranker reads; by default the two tasks, as in the paper.
         options: Options of the bandit.
     """
-    options.setdefault("learning_rate", encoder_learning_rate)  # the paper has one eta for both
+    on_frozen = bandit in (LinLogUCB, NeuralLogUCB)
+    if on_frozen and (schedule is not None or not trained):
+        raise InvalidInput(
+            "LinLogUCB and NeuralLogUCB learn from the features of an untrained reranker: leave out schedule and trained"
+        )
+    if not on_frozen:
+        options.setdefault("learning_rate", encoder_learning_rate)  # the paper has one eta for both
     loading = threading.Lock()
     loaded: list[Base] = []
 
@@ -136,12 +143,19 @@ def cross_encoder(
         del dimension, lookup
         return CrossEncoder(base(), pair_text=pair_text, learning_rate=encoder_learning_rate)
 
+    def policy() -> Policy:
+        head = base().head
+        if not trained:
+            return FrozenHead(head)
+        return bandit(len(head) if on_frozen else head, **options)
+
     return Ranker(
         name=f"cross-encoder {model}",
         encoder=encoder,
-        policy=(lambda: bandit(base().head, **options)) if trained else (lambda: FrozenHead(base().head)),
-        training=(schedule or Schedule()) if trained else None,
+        policy=policy,
+        training=(schedule or Schedule()) if trained and not on_frozen else None,
         writes_features=False,
+        reencodes=on_frozen,
     )
 
 

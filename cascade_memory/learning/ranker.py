@@ -45,3 +45,4 @@ class Ranker:
     newest: bool = False
     training: Schedule | None = None  # of an encoder that is trained, with a NeuralLinLogUCB as its head
     writes_features: bool = True  # with each recall; False if they can be computed again from the texts
+    reencodes: bool = False  # the features of chosen pairs are computed again from their texts when the policy learns

@@ -12,6 +12,7 @@ from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.cycle.learn import learn
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import Columns
+from cascade_memory.learning.frozen_pairs import FrozenPairTrainer
 from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs, hindsight_lessons
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.ledger import Ledger
@@ -71,6 +72,8 @@ class Trainer(Protocol):
 def trainer_for(ranker: Ranker, encoder: PairEncoder, columns: Columns, ledger: Ledger) -> Trainer:
     """Choose the trainer for a ranker."""
     if ranker.training is None:
+        if ranker.reencodes:
+            return FrozenPairTrainer(ranker, cast("TrainableEncoder", encoder), ledger)
         return PolicyTrainer(ranker, encoder, columns, ledger)
     return NeuralTrainer(ranker, cast("TrainableEncoder", encoder), ledger, ranker.training)
 

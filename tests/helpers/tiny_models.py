@@ -1,7 +1,9 @@
-"""Small randomly initialised rerankers: the architectures of the real ones, with a word list of our own."""
+"""Small randomly initialised rerankers and embedders: the architectures of the real ones, with a word list of our own."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 WORDS = (
@@ -30,6 +32,30 @@ def make_reranker(folder: Path, family: str = "modernbert", *, seed: int = 0, la
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+def make_embedder(
+    folder: Path, family: str = "modernbert", *, seed: int = 0, files: Mapping[str, object] | None = None
+) -> Path:
+    """Save a text model without a head; ``files`` are further JSON files by their path, as sentence-transformers writes them."""
+    make_reranker(folder, family, seed=seed, head=False)
+    for name, content in (files or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+def sentence_layout(pooling: Mapping[str, object] | None = None, **settings: object) -> dict[str, object]:
+    """Return the files of sentence-transformers for ``make_embedder``: a pooling, and ``config_sentence_transformers.json``."""
+    kinds = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
+    return {
+        "modules.json": [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(kinds)
+        ],
+        "1_Pooling/config.json": {"word_embedding_dimension": 32, **(pooling or {"pooling_mode_mean_tokens": True})},
+        "config_sentence_transformers.json": settings,
+    }
 
 
 def tokenizer():
