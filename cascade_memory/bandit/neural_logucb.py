@@ -16,7 +16,6 @@ from cascade_memory.bandit.logistic import sigmoid
 from cascade_memory.bandit.similarity import best_first, plain_choice
 from cascade_memory.bandit.small_network import SmallNetwork
 from cascade_memory.bandit.window import Window, checked_pairs
-from cascade_memory.errors import InvalidInput
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State
 
 _WINDOW = 2_048  # pairs that the network is trained on
@@ -61,7 +60,7 @@ class NeuralLogUCB:
         credit: Credit = credit_matched,
     ) -> None:
         if learning_rate * regularisation >= 1.0:
-            raise InvalidInput("learning_rate times regularisation must be below 1: each step would turn the weights around")
+            raise ValueError("learning_rate times regularisation must be below 1: each step would turn the weights around")
         self._shape = (width, dimension)
         self._lambda, self._learning_rate, self._samples, self._seed = regularisation, learning_rate, samples, seed
         self.exploration = UpperConfidence(alpha, burn_in=0)

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.cli import bench_own, bench_report
+from cascade_memory.cli import bench_own, bench_report, bench_setup
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
@@ -86,12 +86,14 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=suite.limit if options.limit is None else options.limit,
     )
-    kept, runs = Rows(options.out), list(suite.runs())
+    setup = bench_setup.setup_of(options)
+    kept, runs = Rows(options.out), [setup.of(one) for one in suite.runs()]
     _check_embedder(kept.rows, options.out)
     for one in runs:
         kept.check_declared(asdict(one), declared_of(one))
     check_writable(options.out, "--out")
-    rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=False if options.json else None)
+    progress = False if options.json else None
+    rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=progress, models=setup.folders)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
@@ -120,11 +122,12 @@ def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence
 
 
 def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
-    """Refuse a file whose rows were measured with another embedder."""
+    """Refuse a file with rows for another default embedder; one that a row names itself is part of what identifies the row."""
     from cascade_memory.evaluation.bench.stage import best_embedder
 
     present = best_embedder().identity
-    other = next((row["embedder"] for row in rows if row.get("embedder") not in (None, present)), None)
+    default = (row.get("embedder") for row in rows if '"embedder"' not in str(row.get("models")))
+    other = next((embedder for embedder in default if embedder not in (None, present)), None)
     if other is not None:
         raise InvalidInput(f"{out} has rows for the embedder {other!r}, but the embedder is {present!r} now: name another file")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.bench_report import print_success, report_if_possible
+from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SUITES
 
@@ -86,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=limit if options.limit is None else options.limit,
         rewards=options.rewards or suite.rewards,
+        setup=setup_of(options),
         jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
         progress=False if options.json else None,
     )

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.bench.plan import ALONE, Run
@@ -44,9 +45,10 @@ def report_if_possible(rows: Path, folder: Path | None) -> None:
 def print_success(who: str, rows: list[dict[str, Any]]) -> None:
     """Print a table of one solver's rows for each of the conditions under which they were played."""
     from cascade_memory.evaluation.bench.conditions import by_conditions
+    from cascade_memory.evaluation.bench.setup import told_apart
     from cascade_memory.evaluation.bench.summary import table
 
-    for under, its in by_conditions(rows).items():
+    for under, its in by_conditions(told_apart(rows)).items():
         seeds = len({row["seed"] for row in its})
         title = f"{who}{f'; {under}' if under else ''}; {seeds} {'order' if seeds == 1 else 'orders'}; success in percent"
         tasks = list(dict.fromkeys(row["task"] for row in its))
@@ -64,8 +66,10 @@ def tune(options: argparse.Namespace, data: Path) -> int:
         raise InvalidInput(f"{options.task!r} has no declared simulated solver to tune with; there are {', '.join(ALONE)}")
     if options.task not in CATALOGUE or not CATALOGUE[options.task].is_there(data):
         raise InvalidInput(f"no data for {options.task!r} in {data}: cascade-memory bench data lists what is there")
-    wanted = Run(options.task, options.method, 0, options.limit)
-    play_all = partial(run_all, data=data, target=options.out, jobs=options.jobs, progress=False if options.json else None)
+    setup = setup_of(options)
+    wanted = setup.of(Run(options.task, options.method, 0, options.limit))
+    shown = False if options.json else None
+    play_all = partial(run_all, data=data, target=options.out, jobs=options.jobs, progress=shown, models=setup.folders)
     grids = {"learning_rate": options.learning_rates, "alpha": options.alphas}
     found = tune_method(wanted, options.seeds, play_all, {name: given or GRIDS[name] for name, given in grids.items()})
     parameters, best = found.winner[0], rate(found.winner)

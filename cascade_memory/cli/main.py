@@ -11,7 +11,7 @@ from typing import Protocol
 
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
-from cascade_memory.cli import bench_own, bench_report, commands, databases, serving
+from cascade_memory.cli import bench_own, bench_report, bench_setup, commands, databases, serving
 from cascade_memory.cli.opening import URL, add_place
 from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     _on_folder(verbs, "rebuild", commands.rebuild, "build the Chroma folder again from the ledger")
 
     reindex = _on_folder(verbs, "reindex", commands.reindex, "embed all cases again with another embedder")
-    reindex.add_argument("--embedder", required=True, metavar="NAME", help=f"minilm, hashing, or {bench_own.A_MODEL}")
+    reindex.add_argument("--embedder", required=True, metavar="NAME", help=f"minilm, hashing, or {bench_setup.A_MODEL}")
 
     backup = _on_folder(verbs, "backup", commands.backup, "copy the memory into a new folder; it may be in use meanwhile")
     backup.add_argument("target", help="the new folder")
@@ -164,6 +164,7 @@ def _bench(verbs: _Verbs) -> None:
     hard.add_argument("--misled", nargs="+", type=_share, metavar="P", help=about)
     run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
     run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="the file for the rows")
+    bench_setup.add_options(run)
     bench_own.add_options(run)
     replay = _on_folder(
         inner, "replay", bench_verbs.replay, "estimate the mean reward of another policy from the log of a memory"
@@ -179,15 +180,7 @@ def _bench(verbs: _Verbs) -> None:
     about = "compare also with these methods, besides zero-shot, NP-CBR and random"
     report.add_argument("--against", nargs="+", default=(), metavar="METHOD", help=about)
     report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune to show as well")
-    tune = _command(inner, "tune", bench_verbs.tune, "choose a method's parameters on the first tasks of a stream")
-    tune.add_argument("--task", required=True)
-    tune.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
-    tune.add_argument("--limit", type=_positive, default=300, help="only the first tasks of the stream (default 300)")
-    tune.add_argument("--seeds", type=_positive, default=1, help="how many orders of them (default 1)")
-    tune.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help="values to try (default: the paper's)")
-    tune.add_argument("--alphas", type=float, nargs="+", metavar="X", help="values to try (default: the paper's, 0.1 to 1)")
-    tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
-    tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="the file for the rows")
+    tune = _tune(inner)
     for verb in (data, run, tune):
         verb.add_argument(
             "--data",
@@ -195,6 +188,20 @@ def _bench(verbs: _Verbs) -> None:
             metavar="DIR",
             help="the folder with the streams (default: the environment variable CASCADE_DATA)",
         )
+
+
+def _tune(verbs: _Verbs) -> argparse.ArgumentParser:
+    tune = _command(verbs, "tune", bench_verbs.tune, "choose a method's parameters on the first tasks of a stream")
+    tune.add_argument("--task", required=True)
+    tune.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
+    bench_setup.add_options(tune, tuned=True)
+    tune.add_argument("--limit", type=_positive, default=300, help="only the first tasks of the stream (default 300)")
+    tune.add_argument("--seeds", type=_positive, default=1, help="how many orders of them (default 1)")
+    tune.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help="values to try (default: the paper's)")
+    tune.add_argument("--alphas", type=float, nargs="+", metavar="X", help="values to try (default: the paper's, 0.1 to 1)")
+    tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
+    tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="the file for the rows")
+    return tune
 
 
 class _Verbs(Protocol):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import measure
     from cascade_memory.evaluation.bench.plan import Run
     from cascade_memory.evaluation.bench.runner import run
+    from cascade_memory.evaluation.bench.setup import Setup
     from cascade_memory.evaluation.bench.stage import Simulated
     from cascade_memory.evaluation.judging.model_judge import ModelJudge
     from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices
@@ -29,6 +30,7 @@ __all__ = [
     "PrecomputedEmbedder",
     "Prices",
     "Run",
+    "Setup",
     "Simulated",
     "SimulatedSolver",
     "measure",
@@ -45,6 +47,7 @@ _HOMES = {
     "Prices": "model",
     "Run": "bench.plan",
     "run": "bench.runner",
+    "Setup": "bench.setup",
     "FileTask": "tasks.task",
     "Item": "tasks.task",
     "ModelJudge": "judging.model_judge",

@@ -104,7 +104,7 @@ class EpisodeVerbs(Handle):
             source=source,
             solution=solution,
             case_text=self._case_text,
-            metadata=metadata or {},
+            metadata=_noted(metadata or {}, value),
             overwrite=overwrite,
             confirms=confirms,
             unkept=why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from),
@@ -304,3 +304,8 @@ def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Epis
     # The verdict and the stored case must be about the same solution.
     judged = episode.solution if solution is None else solution
     return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=judged)
+
+
+def _noted(metadata: Mapping[str, MetadataValue], value: float) -> Mapping[str, MetadataValue]:
+    """Note with a failure that it is one: if it is stored, because of a low ``retain_at``, no prompt must call it solved."""
+    return metadata if value >= _LOOKS_SOLVED else {"solved": False, **metadata}

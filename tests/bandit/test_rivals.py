@@ -10,7 +10,6 @@ from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.similarity import FrozenHead, ShowNothing
-from cascade_memory.errors import InvalidInput
 from cascade_memory.ports.policy import Feedback, Slate
 
 
@@ -182,7 +181,8 @@ def test_neural_logucb_takes_a_step_of_the_logistic_loss_with_weight_decay():
 
 
 def test_neural_logucb_takes_a_thousand_steps_even_with_a_single_pair():
-    # With nothing to learn from (x = 0) and no outer weights, only the outer bias moves: c <- (1 - eta lambda) c - eta (sigma(c) - r).
+    # With nothing to learn from (x = 0) and no outer weights, only the outer bias moves:
+    # c <- (1 - eta lambda) c - eta (sigma(c) - r).
     policy = NeuralLogUCB(1, width=1, regularisation=0.1)
     zeros = {"inner": np.zeros((1, 1)), "inner_bias": np.zeros(1), "outer": np.zeros(1), "outer_bias": np.zeros(1)}
     policy.load_state_dict({**policy.state_dict(), **zeros})
@@ -240,7 +240,7 @@ def test_neural_logucb_refuses_a_state_without_biases_and_changes_nothing():
 
 
 def test_neural_logucb_refuses_steps_that_turn_the_weights_around():
-    with pytest.raises(InvalidInput, match="below 1"):
+    with pytest.raises(ValueError, match="below 1"):
         NeuralLogUCB(2, learning_rate=10.0, regularisation=0.1)
 
 

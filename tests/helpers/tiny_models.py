@@ -37,7 +37,7 @@ def make_reranker(folder: Path, family: str = "modernbert", *, seed: int = 0, la
 def make_embedder(
     folder: Path, family: str = "modernbert", *, seed: int = 0, files: Mapping[str, object] | None = None
 ) -> Path:
-    """Save a text model without a head; ``files`` are further JSON files by their path, as sentence-transformers writes them."""
+    """Save a text model without a head; ``files`` are further JSON files by path."""
     make_reranker(folder, family, seed=seed, head=False)
     for name, content in (files or {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

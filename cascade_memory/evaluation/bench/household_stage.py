@@ -50,14 +50,14 @@ def _unpack(data: Path, target: Path) -> None:
 
 
 @lru_cache(maxsize=2)
-def embedded(work: Path, limit: int | None, solver: str) -> tuple[list[Game], PrecomputedEmbedder]:
+def embedded(work: Path, limit: int | None, solver: str, model: str) -> tuple[list[Game], PrecomputedEmbedder]:
     """Load the stream of games and the vectors of their tasks; both are cached for later runs."""
     games = read_games(work / ("games-aside" if solver == ASIDE else "games"))[:MADE]
     given = work / "games-of-the-data"
     if not solver.startswith("reuse") and (given / LISTING).exists():
         games += read_games(given)
     games = [games[i] for i in np.random.default_rng(3).permutation(len(games))[:limit]]
-    return games, PrecomputedEmbedder(best_embedder(), [game.query for game in games])
+    return games, PrecomputedEmbedder(best_embedder(model), [game.query for game in games])
 
 
 def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedder]:
@@ -65,7 +65,7 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
 
     The reuse agent was developed with the games of the data folder, so it does not play those.
     """
-    stream, embedder = embedded(folders.work, run.limit, run.solver)
+    stream, embedder = embedded(folders.work, run.limit, run.solver, folders.model(run, "embedder"))
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

@@ -35,8 +35,12 @@ class Human:
 
 
 HUMAN = {
-    **{f"{method} + revision": Human(method) for method in ("NP-CBR", "CASCADE")},
-    **{f"CASCADE + discovery by {metric}": Human("CASCADE", metric) for metric in ("Random", *_METRICS)},
+    **{f"{method} + revision": Human(method) for method in ("NP-CBR", "Neural-LinLogUCB", "CASCADE")},
+    **{
+        f"{method} + discovery by {metric}": Human(method, metric)
+        for method in ("Neural-LinLogUCB", "CASCADE")
+        for metric in ("Random", *_METRICS)
+    },
 }
 
 

@@ -17,6 +17,7 @@ from cascade_memory.evaluation.bench.methods import KNOWN, QUICK
 from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
+from cascade_memory.evaluation.bench.setup import Setup
 from cascade_memory.evaluation.bench.stage import Folders, Stage, catalogued, embedded
 from cascade_memory.evaluation.bench.stages import WORLDS
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -85,6 +86,7 @@ def measure(
     seeds: int = 2,
     limit: int | None = None,
     rewards: Sequence[str] = (CLEAN,),
+    setup: Setup | None = None,
     jobs: int = 1,
     progress: bool | None = None,
 ) -> list[Row]:
@@ -100,6 +102,7 @@ def measure(
         limit: Play only this many tasks from the beginning of the stream.
         rewards: How rewards arrive: "clean", or, for example, "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each of the
             given ways is played.
+        setup: A reranker, an embedder, k, alpha and a learning rate for the methods: ``Setup(ranker="./reranker", k=4)``.
         jobs: The number of parallel processes; with more than one, the task and the solver must be picklable.
         progress: Whether to show a progress bar; by default only in a terminal.
     """
@@ -117,7 +120,9 @@ def measure(
     if seeds < 1 or (limit is not None and limit < 1):
         raise InvalidInput(f"seeds and limit must be at least 1, not {seeds} and {limit}")
     out, data = Path(out), Path(data)
-    runs = [Run(one.task, one.method, one.seed, limit, solver.name, rewards=one.rewards) for one in suite.runs()]
+    setup = setup or Setup()
+    wanted = (Run(one.task, one.method, one.seed, limit, solver.name, rewards=one.rewards) for one in suite.runs())
+    runs = [setup.of(one) for one in wanted]
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
     rows = Rows(out)
     _check_same(rows.of(runs), declared, out)
@@ -125,7 +130,7 @@ def measure(
         rows.check_declared(asdict(one), declared)
     staged = _Staging(solver, own, declared)
     try:
-        return run(runs, data, out, staged=staged, jobs=jobs, progress=progress)
+        return run(runs, data, out, staged=staged, jobs=jobs, progress=progress, models=setup.folders)
     except ModelUnavailable as error:
         kept = f"finished rows are in {out}, answered requests in {work_of(out)}: run it again to continue from there"
         raise ModelUnavailable(f"{error}. {kept}") from error

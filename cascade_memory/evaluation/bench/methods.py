@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from cascade_memory.assembly import rankers
@@ -10,17 +11,17 @@ from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import rules
+from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.memory.memory import Memory
 from cascade_memory.ports.embedder import Embedder
 
-TRIALS = 32  # number of cases that in-context reinforcement learning shows
 _ALWAYS = {"abstain": False}
 
 # The options of CascadeMemory for each method. The rivals always show a case and use alpha = 0.1, as in the paper.
 METHODS: dict[str, dict[str, Any] | None] = {
     "zero-shot": None,
-    "ICRL": {"ranker": "latest", "k": TRIALS, "retain_at": 0.0, **_ALWAYS},  # failures are shown as well
-    "ICRLPlus": {"ranker": "latest", "k": TRIALS, **_ALWAYS},
+    "ICRL": {"ranker": "latest", "retain_at": 0.0, **_ALWAYS},  # the last trial, a failure as well; k trials on demand
+    "ICRLPlus": {"ranker": "latest", **_ALWAYS},
     "random": {"ranker": "random", **_ALWAYS},
     "NP-CBR": {"ranker": "similarity", **_ALWAYS},
     "LinLogUCB": {"ranker": "linlogucb", **_ALWAYS},
@@ -51,7 +52,14 @@ _WITHOUT_SIGNALS: dict[str, dict[str, Any]] = {
     "CASCADE without clusters": {"ranker": rules.without("cluster")},
     "CASCADE, ten times the exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=1.0))},
 }
-KNOWN: dict[str, dict[str, Any] | None] = {**METHODS, **_MORE_RIVALS, **_RULES, **_WITHOUT_SIGNALS}
+_NEEDS_A_RERANKER = ("Neural-LinLogUCB, authors' code",)  # without --ranker, these cannot be played
+KNOWN: dict[str, dict[str, Any] | None] = {
+    **METHODS,
+    **_MORE_RIVALS,
+    **_RULES,
+    **_WITHOUT_SIGNALS,
+    **dict.fromkeys(_NEEDS_A_RERANKER, _ALWAYS),
+}
 
 _OURS = ("CASCADE, always a case", "CASCADE")
 RIVALS = (*(name for name in METHODS if not name.startswith("CASCADE")), *_MORE_RIVALS, *_OURS)
@@ -67,11 +75,41 @@ ABLATION = (
 
 
 # The parameters that bench tune chooses, in this order.
-TUNABLE = {"Neural-LinLogUCB": ("learning_rate", "alpha"), "CASCADE": ("alpha",)}
+TUNABLE = {
+    "Neural-LinLogUCB": ("learning_rate", "alpha"),
+    "LinLogUCB": ("alpha",),
+    "NeuralLogUCB": ("alpha",),
+    "Neural-LinUCB": ("alpha",),
+    "CASCADE": ("alpha",),
+}
+# Further parameters that a user may set. Every method with a memory also has k, unless its own options say it.
+_SETTABLE: dict[str, tuple[str, ...]] = {
+    **TUNABLE,
+    "Neural-LinUCB": ("learning_rate", "alpha"),
+    "Thompson": ("learning_rate", "alpha"),
+    "Neural-LinLogUCB without exploration": ("learning_rate",),
+    "Neural-LinLogUCB, exact theta": ("learning_rate", "alpha"),
+    "Neural-LinLogUCB, authors' code": ("learning_rate", "alpha"),
+    "CASCADE, always a case": ("alpha",),
+}
 
 
-def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory | None:
+def parameters_of(method: str) -> tuple[str, ...]:
+    """Return the names of the parameters that can be set for a method.
+
+    >>> parameters_of("NP-CBR"), parameters_of("CASCADE, k = 2"), parameters_of("zero-shot")
+    (('k',), (), ())
+    """
+    options = KNOWN.get(method)
+    if options is None:
+        return ()
+    return (*_SETTABLE.get(method, ()), *(() if "k" in options else ("k",)))
+
+
+def open_memory(method: str, embedder: Embedder, parameters: str = "", ranker: str = "") -> Memory | None:
     """Create a memory in RAM that learns inline; None for the method without memory.
+
+    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None
@@ -79,17 +117,35 @@ def open_memory(method: str, embedder: Embedder, parameters: str = "") -> Memory
     """
     if method not in KNOWN:
         raise InvalidInput(f"there is no method {method!r}; there are {', '.join(KNOWN)}")
-    options = KNOWN[method] if not parameters else _with(method, json.loads(parameters))
+    options = _with(method, json.loads(parameters or "{}"), ranker)
     if options is None:
         return None
     # No deadline: the results must not depend on how busy the machine is.
     return CascadeMemory(embedder=embedder, learn="inline", deadline=None, **options)
 
 
-def _with(method: str, parameters: dict[str, float]) -> dict[str, Any]:
-    names = TUNABLE.get(method, ())
-    if set(parameters) != set(names):
-        raise InvalidInput(f"{method!r} takes {' and '.join(names) or 'no parameters'}, not {', '.join(sorted(parameters))}")
-    if method == "CASCADE":
-        return {"ranker": rankers.light(exploration=UpperConfidence(parameters["alpha"]))}
-    return {"ranker": rankers.neural_linlogucb(**parameters), **_ALWAYS}
+def _with(method: str, parameters: Mapping[str, float], ranker: str) -> dict[str, Any] | None:
+    names, options = parameters_of(method), KNOWN[method]
+    if other := sorted(set(parameters) - set(names)):
+        raise InvalidInput(f"{method!r} takes {' and '.join(names) or 'no parameters'}, not {', '.join(other)}")
+    if options is None:
+        return None
+    if "k" in parameters:
+        options = {**options, "k": int(parameters["k"])}
+    if ranker:
+        return {**options, "ranker": RERANKED[method](ranker, parameters)}
+    if method in _NEEDS_A_RERANKER:
+        raise InvalidInput(f"{method!r} needs a reranker: name its folder with --ranker (ranker= in Python)")
+    given = {name: value for name, value in parameters.items() if name != "k"}
+    return {**options, "ranker": _on_light_features(method, given)} if given else options
+
+
+def _on_light_features(method: str, given: dict[str, float]) -> Any:
+    if method.startswith("CASCADE"):
+        return rankers.light(exploration=UpperConfidence(given["alpha"]))
+    fixed: dict[str, dict[str, Any]] = {
+        "Neural-LinLogUCB without exploration": {"alpha": 0.0},
+        "Neural-LinLogUCB, exact theta": {"refit": "exact"},
+    }
+    make = rankers.neural_linlogucb if method in fixed else rankers.BY_NAME[str((KNOWN[method] or {})["ranker"])]
+    return make(**{**given, **fixed.get(method, {})})

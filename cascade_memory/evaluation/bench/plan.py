@@ -41,10 +41,11 @@ class Run:
     seed: int
     limit: int | None = None
     solver: str = "simulated"
-    options: str = ""  # parameters of the method, as JSON with sorted keys; "": its default parameters
+    options: str = ""  # parameters of the method, as JSON with sorted keys; those that are missing have their defaults
     rewards: str = ""  # "late=100", "missing=0.5" or "flipped=0.2"; "": rewards come at once and are true
     wrong_cases: str = ""  # "start=0.05" or "along=0.05", a share of the tasks or a number of cases; "": none
     misled: float | None = None  # the probability that a wrong case spoils a success; None: MISLED
+    models: str = ""  # the reranker and the embedder, as JSON: their names with a digest; "": light features, default embedder
 
 
 CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder than usual

@@ -37,7 +37,8 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         raise InvalidInput(f"{run.method!r} can only be played with true rewards that come at once, and without wrong cases")
     stage = staged(run, folders)
     method = run.method if human is None else human.method
-    memory = open_memory(method, stage.embedder, run.options) if stage.remembers else None
+    ranker = folders.model(run, "ranker")
+    memory = open_memory(method, stage.embedder, run.options, ranker) if stage.remembers else None
     try:
         helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
         rewards = Rewards(run.rewards, len(stage.queries), run.seed)

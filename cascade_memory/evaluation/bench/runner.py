@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
@@ -28,18 +28,19 @@ def run(
     staged: Staging = stage_for,
     jobs: int = 1,
     progress: bool | None = None,
+    models: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """Play the runs that have no row in ``target`` yet; return the rows of all runs.
 
     Data that the runs share (queries of an environment, cached outcomes) is stored in a folder beside the file. If a run
     fails (for example because a model's server is down), the runs in progress are finished and stored, and no other run is
-    started.
+    started. ``models`` are the folders of rerankers and embedders by their names in the runs, as ``Setup.folders`` has them.
     """
     wanted = list(dict.fromkeys(runs))
     known = Rows(target)
     if not known.missing(wanted):
         return known.of(wanted)
-    folders = Folders(data, work_of(target))
+    folders = Folders(data, work_of(target), models or {})
     with _alone(folders.work, target):
         # Read again: another benchmark may have written rows before the lock was taken.
         return _run(wanted, Rows(target), folders, staged, jobs, progress)

@@ -25,16 +25,16 @@ def _tasks(solver: str, work: Path) -> list[ScienceTask]:
 
 
 @lru_cache(maxsize=1)
-def embedded(solver: str, work: Path, limit: int | None) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
+def embedded(solver: str, work: Path, limit: int | None, model: str) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
     """Load the stream of tasks and their vectors; both are cached for later runs."""
     tasks = _tasks(solver, work)
     tasks = [tasks[i] for i in np.random.default_rng(3).permutation(len(tasks))[:limit]]
-    return tasks, PrecomputedEmbedder(best_embedder(), [task.text for task in tasks])
+    return tasks, PrecomputedEmbedder(best_embedder(model), [task.text for task in tasks])
 
 
 def experiments_of(run: Run, folders: Folders) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
     """Return the stream in the order of the seed, and the vectors of its queries."""
-    stream, embedder = embedded(run.solver, folders.work, run.limit)
+    stream, embedder = embedded(run.solver, folders.work, run.limit, folders.model(run, "embedder"))
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

@@ -20,7 +20,9 @@ SET_ASIDE = 60  # questions with which the agent was developed; no methods are c
 
 
 @cache
-def embedded(name: str, aside: bool, limit: int | None, data: Path) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
+def embedded(
+    name: str, aside: bool, limit: int | None, data: Path, model: str
+) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
     """Load the questions and their vectors. The task and its databases stay open until the process ends."""
     entry = CATALOGUE[name]
     assert entry.make is not None
@@ -28,12 +30,13 @@ def embedded(name: str, aside: bool, limit: int | None, data: Path) -> tuple[SQL
     items = task.items(data)
     order = np.random.default_rng(5).permutation(len(items))
     items = [items[i] for i in (order[:SET_ASIDE] if aside else order[SET_ASIDE:])[:limit]]
-    return task, items, PrecomputedEmbedder(best_embedder(), [query_of(item) for item in items])
+    return task, items, PrecomputedEmbedder(best_embedder(model), [query_of(item) for item in items])
 
 
 def sql_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: the questions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
-    task, stream, embedder = embedded(run.task, run.solver == ASIDE, run.limit, folders.data)
+    model = folders.model(run, "embedder")
+    task, stream, embedder = embedded(run.task, run.solver == ASIDE, run.limit, folders.data, model)
     items = [stream[i] for i in order_of(len(stream), run.seed)]
     alone = solved_alone(run, len(items))
     strength: Strength = "map" if run.solver == "reuse-map" else "full"

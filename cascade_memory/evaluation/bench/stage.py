@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
+from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.solver import SimulatedSolver, Solver
@@ -28,6 +30,16 @@ class Folders:
 
     data: Path
     work: Path
+    models: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)  # folder of each model by its name in rows
+
+    def model(self, run: Run, kind: str) -> str:
+        """Return the folder of a run's "ranker" or "embedder"; an empty text if it has the default one."""
+        name = json.loads(run.models or "{}").get(kind)
+        if name is None:
+            return ""
+        if name not in self.models:
+            raise InvalidInput(f"the {kind} {name!r} of {run.method!r} is not known: name its folder with --{kind}")
+        return self.models[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +67,18 @@ def order_of(n: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng([seed, 7]).permutation(n)
 
 
-def best_embedder() -> Embedder:
-    """Return MiniLM if it is installed, otherwise the hashing embedder."""
+def best_embedder(folder: str = "") -> Embedder:
+    """Return the embedder in a folder; without one, MiniLM if it is installed, otherwise the hashing embedder."""
+    if folder:
+        return TextModelEmbedder(folder)
     return MiniLMEmbedder() if is_installed() else HashingEmbedder()
 
 
 @lru_cache(maxsize=2)
-def embedded(task: Task, limit: int | None, data: Path) -> tuple[list[Item], PrecomputedEmbedder]:
-    """Load a stream and the vectors of its queries, once per process."""
+def embedded(task: Task, limit: int | None, data: Path, model: str = "") -> tuple[list[Item], PrecomputedEmbedder]:
+    """Load a stream and the vectors of its queries, once per process; ``model`` is the folder of the embedder."""
     items = task.items(data)[:limit]
-    return items, PrecomputedEmbedder(best_embedder(), [item.query for item in items])
+    return items, PrecomputedEmbedder(best_embedder(model), [item.query for item in items])
 
 
 @cache
@@ -125,7 +139,7 @@ class Simulated:
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
         """Build the stage: the task's stream with this solver."""
-        stream, embedder = embedded(task, run.limit, folders.data)
+        stream, embedder = embedded(task, run.limit, folders.data, folders.model(run, "embedder"))
         items = in_order(stream, run.task, run.seed)
         labels = [item.solution for item in items]
         solver = SimulatedSolver(labels, zero_shot=self.alone, misled=self.misled, matched=self.matched, seed=run.seed)

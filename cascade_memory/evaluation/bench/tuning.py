@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ def tune(
 ) -> Tuning:
     """Choose the parameters of ``wanted.method`` one after the other; parameters that are not chosen yet are zero.
 
+    Other parameters, such as k, stay as ``wanted.options`` says.
+
     ``play_all`` plays the runs that have no row yet, and returns the rows of all runs. Of equally good values, the first one
     is chosen.
     """
@@ -57,7 +59,7 @@ def tune(
     for name in names:
         candidates = [{**winner[0], name: value} for value in grids[name]]
         rows = play_all([_run(wanted, one, seed) for one in candidates for seed in range(seeds)])
-        stage = [(one, [row for row in rows if row["options"] == canonical(one)]) for one in candidates]
+        stage = [(one, [row for row in rows if json.loads(row["options"]).items() >= one.items()]) for one in candidates]
         trials.update({canonical(one): (one, its) for one, its in stage})
         winner = max(stage, key=rate)
     return Tuning(trials=list(trials.values()), winner=winner)
@@ -69,7 +71,7 @@ def rate(trial: Trial) -> float:
 
 
 def _run(wanted: Run, parameters: Parameters, seed: int) -> Run:
-    return Run(wanted.task, wanted.method, seed, wanted.limit, wanted.solver, canonical(parameters))
+    return replace(wanted, seed=seed, options=canonical({**json.loads(wanted.options or "{}"), **parameters}))
 
 
 def canonical(parameters: Parameters) -> str:

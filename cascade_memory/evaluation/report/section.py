@@ -13,6 +13,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.conditions import conditions_of, rewards_named, wrong_cases_named
 from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.bench.setup import told_apart
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
@@ -106,7 +107,7 @@ def sections(rows: Iterable[Row], against: Sequence[str] = ()) -> list[Section]:
     ``against`` names further methods that every method is compared with.
     """
     parts: dict[tuple[str, int | None, str], dict[tuple[str, str, int], Row]] = {}
-    for place, row in enumerate(rows, 1):
+    for place, row in enumerate(told_apart(rows), 1):
         _check(row, place)
         part = parts.setdefault((row["solver"], row.get("limit"), conditions_of(row)), {})
         part[row["task"], method_of(row), row["seed"]] = row
