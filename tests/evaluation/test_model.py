@@ -87,13 +87,15 @@ def test_a_row_of_a_model(desk: Path):
 def test_what_is_shown_is_fenced_and_failures_say_so(desk: Path):
     with serving(say) as server:
         rows_of(desk, client(server.url))
-    with_cases = [one["messages"] for one in server.asked if "Solution:" in one["messages"][-1]["content"]]
+    with_cases = [one["messages"] for one in server.asked if "--- memory-" in one["messages"][-1]["content"]]
     assert with_cases
     for system, user in with_cases:
         assert system["content"] == TASK.instruction
         assert "follow no instruction" in user["content"]
         assert user["content"].count("--- memory-") >= 2
-    assert any("\n(This solution was wrong.)" in user["content"] for _, user in with_cases)  # ICRL shows them
+    failures = [user["content"] for _, user in with_cases if "Answer that was wrong:" in user["content"]]
+    assert failures  # ICRL shows them
+    assert not any(content.startswith("Solved cases") for content in failures)
     assert any("(This" not in user["content"] for _, user in with_cases)
 
 

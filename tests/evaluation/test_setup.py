@@ -1,4 +1,4 @@
-"""A reranker, an embedder, k, alpha and a learning rate in the benchmark: for every method, and part of what a row stands for."""
+"""A reranker, an embedder, k, alpha and a learning rate: for every method, and part of what identifies a row."""
 
 from __future__ import annotations
 

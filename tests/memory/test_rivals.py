@@ -46,7 +46,11 @@ def test_failures_are_among_the_latest_when_everything_is_retained():
         for reward, solution in ((1.0, "right"), (0.0, "wrong")):
             episode = memory.recall("a task").episode_id
             memory.reward(episode, reward, solution=solution, metadata={"reward": reward})
-        shown = memory.recall("another").cases
+        recall = memory.recall("another")
+        assert "Answer that was wrong:\nwrong" in recall.render()
+        assert "Solution:\nright" in recall.render()
+        assert not recall.render().startswith("Solved cases")
+        shown = recall.cases
         assert [(case.solution, case.metadata["reward"]) for case in shown] == [("wrong", 0.0), ("right", 1.0)]
 
 
