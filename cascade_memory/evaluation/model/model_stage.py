@@ -19,6 +19,7 @@ from cascade_memory.evaluation.model.asking import Asking, Prices
 from cascade_memory.evaluation.model.chat import Chat
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
+from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.tasks.task import Task
 from cascade_memory.ports.embedder import Embedder
 
@@ -41,6 +42,7 @@ class Model:
     chat: Chat
     prices: Prices | None = None
     thinks: bool = True  # whether it writes a thought before each action in an environment (ReAct)
+    searching: Searching = Searching()  # how it searches in deep search, and who judges its answers there
 
     def __post_init__(self) -> None:
         if self.name.startswith(("simulated", "reuse")):
@@ -54,7 +56,7 @@ class Model:
     @property
     def declared(self) -> Mapping[str, Any]:
         """The sampling settings, for the row."""
-        return {**self.chat.settings, **({} if self.thinks else {"thinks": False})}
+        return {**self.chat.settings, **({} if self.thinks else {"thinks": False}), **self.searching.declared}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
         """Build the stage: the task's stream with this solver."""
@@ -75,6 +77,10 @@ class Model:
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
         """Build the stage: a stream of tasks in an environment, with this model as the agent."""
+        if run.task == "2wiki":
+            from cascade_memory.evaluation.search.stage import searching_stage  # it imports this package
+
+            return searching_stage(self, run, folders, folders.work / "requests" / log_name(run))
         scene, queries, kinds, embedder = scene_for(run, folders)
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -77,6 +77,10 @@ class OpenAICompatible:
         names = ("temperature", "top_p", "presence_penalty", "max_tokens")
         every = {**{name: getattr(self, name) for name in names}, **self.extra}
         return {name: value for name, value in every.items() if value is not None}
+
+    def with_tools(self, tools: Sequence[Mapping[str, Any]]) -> OpenAICompatible:
+        """Return a model that offers these tools with every request, described as in OpenAI's chat API."""
+        return replace(self, extra={**self.extra, "tools": list(tools)})
 
     def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
         """Return the reply; raise ``ModelUnavailable``, with advice, if all attempts fail."""

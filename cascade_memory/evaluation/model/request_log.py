@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.model.chat import Message, Reply, Try
+from cascade_memory.evaluation.model.chat import Message, Reply, ToolCall, Try
 
 
 class RequestLog:
@@ -31,7 +31,8 @@ class RequestLog:
             for line in whole.splitlines():
                 entry = json.loads(line)
                 if entry["reply"] is not None:
-                    found = Reply(entry["reply"], entry["prompt_tokens"], entry["completion_tokens"])
+                    calls = tuple(ToolCall(*call) for call in entry.get("calls", ()))
+                    found = Reply(entry["reply"], entry["prompt_tokens"], entry["completion_tokens"], calls)
                     self._replies[entry["key"]].append(found)
         except (ValueError, LookupError, TypeError) as error:
             raise InvalidInput(f"{self.path} holds something other than requests to a model: {error!r}") from error
@@ -46,7 +47,7 @@ class RequestLog:
 
     def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
         """Log one attempt."""
-        entry = {
+        entry: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "model": model,
             "key": key,
@@ -58,6 +59,8 @@ class RequestLog:
             "completion_tokens": 0 if tried.reply is None else tried.reply.completion_tokens,
             "error": tried.error,
         }
+        if tried.reply is not None and tried.reply.calls:
+            entry["calls"] = [[call.id, call.name, call.arguments] for call in tried.reply.calls]
         with self.path.open("ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
 

@@ -8,7 +8,7 @@ import time
 from typing import Any, cast
 
 from cascade_memory.errors import ModelUnavailable
-from cascade_memory.evaluation.model.chat import Reply
+from cascade_memory.evaluation.model.chat import Reply, ToolCall
 from cascade_memory.evaluation.model.trying import Passing
 
 _REMEDIES = {
@@ -21,6 +21,7 @@ _REMEDIES = {
     422: "the server refuses the request: leave out a setting that it does not know",
 }
 _PASSING = {408, 409, 425, 429}
+_MOST_CALLS, _MOST_ARGUMENTS = 32, 20_000  # tool calls of a reply that are read, and characters of the arguments of each
 
 
 def reply_from(status: int, body: bytes, *, retry_after: str | None = None, location: str | None = None) -> Reply:
@@ -50,14 +51,16 @@ def _read(body: bytes) -> Reply:
         choice = answer["choices"][0]
         # A thinking model may have used up its tokens before it answered; then its answer is empty.
         cut_off = choice["message"].get("content") is None and choice.get("finish_reason") == "length"
-        content = "" if cut_off else _text(choice["message"])
+        calls = _calls(choice["message"])
+        no_text = cut_off or (calls and choice["message"].get("content") is None)
+        content = "" if no_text else _text(choice["message"])
     except (ValueError, RecursionError) as error:
         raise Passing(f"the server did not send JSON: {body[:200]!r}") from error
     except (LookupError, TypeError, AttributeError) as error:
         raise Passing(f"the server sent no reply, but {_complaint(body)}") from error
     usage = answer.get("usage")
     counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
-    return Reply(content, _count(counts, "prompt_tokens"), _count(counts, "completion_tokens"))
+    return Reply(content, _count(counts, "prompt_tokens"), _count(counts, "completion_tokens"), calls)
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -70,6 +73,22 @@ def _text(message: dict[str, Any]) -> str:
     if isinstance(message.get("refusal"), str):
         return ""  # the model refused to answer: that is an answer
     raise TypeError(content)
+
+
+def _calls(message: dict[str, Any]) -> tuple[ToolCall, ...]:
+    """Read the tool calls of a message; those without a name are left out, and the ids are ours where the server's are missing."""
+    given = message.get("tool_calls")
+    found: list[ToolCall] = []
+    for number, one in enumerate(cast("list[Any]", given)[:_MOST_CALLS] if isinstance(given, list) else []):
+        fields = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        function = fields.get("function")
+        about = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
+        name, arguments, id_ = about.get("name"), about.get("arguments"), fields.get("id")
+        if isinstance(name, str) and name:
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            named = id_ if isinstance(id_, str) and id_ else f"call_{number}"
+            found.append(ToolCall(named[:200], name[:200], text[:_MOST_ARGUMENTS]))
+    return tuple(found)
 
 
 def _count(usage: dict[str, Any], name: str) -> int:

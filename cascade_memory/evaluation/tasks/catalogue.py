@@ -9,6 +9,7 @@ from typing import Any
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.labels import every_defendant, every_entity, exact, jaccard
+from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.tasks.task import FileTask, Task
 
@@ -28,9 +29,12 @@ class Entry:
     licence: str
     make: Callable[[Entry], Task] | None = None  # None: the task is played in an environment
     stand_in: str = ""  # how the data here differs from the paper's
+    there: Callable[[Path], bool] | None = None  # whether a folder holds the files, if they may have other names
 
     def is_there(self, data: Path) -> bool:
         """Say whether a folder holds the files of the task."""
+        if self.there is not None:
+            return self.there(data)
         return all((data / file).is_file() for file in self.files)
 
 
@@ -209,7 +213,8 @@ CATALOGUE = {
             max_steps=5,
             source="https://github.com/Alab-NII/2wikimultihop",
             licence="Apache-2.0; texts CC BY-SA",
-            stand_in="97 questions; see examples/deep_search",
+            stand_in="97 questions, yes or no among them, and 6,119 passages; not 2,500 questions and all of Wikipedia",
+            there=lambda data: lacking_for_search(data) is None,
         ),
         Entry(
             name="mimic-iii",

@@ -1,13 +1,14 @@
-"""Reads names from a question and facts from a passage, for the scripted model. A real model needs none of this."""
+"""Reads names from a question and facts from a passage, with patterns: what a language model does by understanding them."""
 
 from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Sequence
 from datetime import date
 
-from passages import Passage
-from questions import plain
+from cascade_memory.evaluation.judging.short_answers import plain
+from cascade_memory.evaluation.search.passages import Passage
 
 _MONTHS = list(calendar.month_name)[1:]
 _MONTH = "|".join(_MONTHS)
@@ -51,7 +52,7 @@ def names(question: str) -> list[str]:
     return [name for name in (re.sub(r"['’]s$", "", run.strip(" ,")) for run in runs) if name]
 
 
-def about(name: str, found: list[Passage]) -> Passage | None:
+def about(name: str, found: Sequence[Passage]) -> Passage | None:
     """Return the passage with this name as its title. If there is none, return the best passage."""
     same = [passage for passage in found if plain(passage.title) == plain(name)]
     return next(iter(same or found), None)
@@ -95,3 +96,28 @@ def _life(asked: str, text: str) -> str:
         if asked == "death date" and len(dates) > 1:
             return dates[-1]
     return ""
+
+
+def agrees(answer: str, label: str) -> bool:
+    """Say whether an answer that was read in a passage agrees with the label: a longer or a shorter form of a name does.
+
+    This is for answers that patterns cut out. A model could write several names: its answers are judged by ``short_answer``.
+
+    >>> agrees("Southampton", "Southampton, Hampshire"), agrees("She is from Denmark", "Denmark"), agrees("Yes.", "yes")
+    (True, True, True)
+    >>> agrees("I have no idea", "no"), agrees("no", "Norodom Sutharot"), agrees("June", "5 June 1920")
+    (False, False, False)
+    """
+    given, wanted = plain(answer).split(), plain(label).split()
+    if wanted in (["yes"], ["no"]):
+        return given[:1] == wanted
+    if not given or len(given) > 12:
+        return False
+    if label[-4:].isdigit():  # a date: all of its parts, in any order
+        return set(wanted) <= set(given)
+    return _within(wanted, given) or (len("".join(given)) > 3 and _within(given, wanted))
+
+
+def _within(some: list[str], words: list[str]) -> bool:
+    """Say whether the words of one list occur in another, one directly after the other."""
+    return any(words[start : start + len(some)] == some for start in range(len(words) - len(some) + 1))

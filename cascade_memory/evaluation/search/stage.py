@@ -1,0 +1,90 @@
+"""Deep search as a stage, with a language model as the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.domain.case_text import with_tool_calls
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, in_order
+from cascade_memory.evaluation.model.asking import Asking
+from cascade_memory.evaluation.model.chat import TakesTools
+from cascade_memory.evaluation.search.agent import SearchingSolver
+from cascade_memory.evaluation.search.judges import ByModel, by_labels
+from cascade_memory.evaluation.search.local import LocalSearch, Retrieval
+from cascade_memory.evaluation.search.mcp_tool import MCPTool
+from cascade_memory.evaluation.search.passages import read_passages
+from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
+from cascade_memory.evaluation.search.settings import Searching
+from cascade_memory.evaluation.search.tool import PassageTool, SearchTool, schema
+from cascade_memory.ports.embedder import Embedder
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.model.model_stage import Model
+
+
+@cache
+def embedder_of_cases() -> Embedder:
+    """Return the embedder, one per process. Cases are found by texts that are not known beforehand, so nothing is precomputed."""
+    return best_embedder()
+
+
+@lru_cache(maxsize=2)
+def passages_of(data: Path, retrieval: Retrieval, kept_in: Path) -> LocalSearch:
+    """Index the passages of the data, once per process; their vectors are kept in a folder."""
+    path = first_of(PASSAGES, data)
+    if path is None:
+        raise InvalidInput(str(lacking(data)))
+    return LocalSearch(read_passages(path), retrieval, embedder=embedder_of_cases, kept_in=kept_in)
+
+
+def tool_of(searching: Searching, folders: Folders) -> SearchTool:
+    """Connect to the search server, or index the passages."""
+    if searching.server is not None:
+        return MCPTool(searching.server, tool=searching.tool)
+    return PassageTool(passages_of(folders.data, searching.retrieval, folders.work))
+
+
+def searching_stage(model: Model, run: Run, folders: Folders, log: Path) -> Stage:
+    """Build the stage: the questions in the order of the seed, and a model that calls a search tool."""
+    if not isinstance(model.chat, TakesTools):
+        raise InvalidInput(
+            f"the model {model.name} cannot call tools: deep search needs OpenAICompatible, AnyChatModel or the like"
+        )
+    searching = model.searching
+    items = in_order(read_questions(folders.data)[: run.limit], run.task, run.seed)
+    tool = tool_of(searching, folders)
+    chat = model.chat.with_tools([schema(tool)])
+    asking = Asking(chat, log=log, prices=model.prices)
+    judging, judge = None, by_labels
+    if searching.judge is not None:
+        judging = Asking(searching.judge, log=log.with_name(f"judge-{log.name}"))
+        judge = ByModel(judging)
+    solver = SearchingSolver(items, asking, tool, judge)
+
+    def account() -> Mapping[str, Any]:
+        own = {**asking.account(), "search": tool.about, "searches_failed": solver.failed, "judged_by": "labels"}
+        if judging is None or not isinstance(judge, ByModel):
+            return own
+        of_judge = {f"judge_{name}": value for name, value in judging.account().items()}
+        return {**own, **of_judge, "judged_by": judging.chat.name, "judge_silent": judge.silent}
+
+    def close() -> None:
+        tool.close()
+        ended = getattr(chat, "close", None)  # the copy with tools has connections of its own
+        if callable(ended):
+            ended()
+
+    return Stage(
+        queries=[item.query for item in items],
+        solver=solver,
+        embedder=embedder_of_cases(),
+        declared=model.declared,
+        case_text=with_tool_calls,
+        account=account,
+        close=close,
+    )
