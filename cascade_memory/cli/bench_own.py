@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from cascade_memory.cli import bench_search
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
@@ -41,9 +42,11 @@ def add_options(run: argparse.ArgumentParser) -> None:
     )
     about = 'change the paper\'s settings of the training: \'{"learning_rate": 1e-5, "batch": 32, "kl": 0.1}\''
     local.add_argument("--training", type=_json_object, default={}, metavar="JSON", help=about)
+    bench_search.add_options(run)
     own = run.add_argument_group("on a stream of your own")
     own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
-    own.add_argument("--judge", metavar="JUDGE", help="judges a model's replies: exact (default), jaccard, or module:function")
+    about = "judges a model's replies: exact (default), jaccard, or module:function; in deep search labels (default) or model"
+    own.add_argument("--judge", metavar="JUDGE", help=about)
     own.add_argument("--instruction", metavar="TEXT", help="the instruction that a model gets before each task")
     own.add_argument(
         "--alone", type=float, metavar="P", help="without a model: how often the SIMULATED solver succeeds without a case"
@@ -52,6 +55,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command uses a real model or the user's own stream."""
+    bench_search.check(options)
     needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "prices", "act_only"), ("model",))
     needs |= dict.fromkeys(("sampling", "judge"), ("model", "gradient"))
     needs |= {"training": ("gradient",), **dict.fromkeys(("instruction", "alone"), ("stream",))}
@@ -107,13 +111,17 @@ def _tasks(options: argparse.Namespace) -> list[str]:
     from cascade_memory.evaluation.bench.stages import WORLDS, lacking
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 
-    played = [name for name in SUITES[options.suite].tasks if name in CATALOGUE and CATALOGUE[name].make is not None]
+    played = [
+        name
+        for name in SUITES[options.suite].tasks
+        if name in CATALOGUE and (CATALOGUE[name].make is not None or name == bench_search.TASK)
+    ]
     names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder_of_data(options.data))]
     for name in names:
         if name in WORLDS:
             if options.gradient:
                 raise InvalidInput(f"--gradient plays tasks with one answer each, not {name!r}, in which a model acts")
-            if why := lacking(name, folder_of_data(options.data)):
+            if why := lacking(name, folder_of_data(options.data), passages=options.search is None):
                 raise InvalidInput(why)
             continue
         task_named(name)  # if there is no such task, this raises and lists the tasks
@@ -174,7 +182,8 @@ def _solver(options: argparse.Namespace) -> Attempts:
 
     chat = OpenAICompatible(base_url=options.base_url, model=options.model, extra=options.sampling)
     prices = Prices(*options.prices) if options.prices else None
-    return Model(chat=chat, prices=prices, thinks=not options.act_only)
+    searching = bench_search.searching_of(options)
+    return Model(chat=chat, prices=prices, thinks=not options.act_only, searching=searching)
 
 
 def _spent(rows: list[dict[str, Any]]) -> str:

@@ -7,8 +7,8 @@
 The questions need one to four searches ("Which film has the director who was born later, ... or ...?"). An MCP server, which is
 part of the package, searches 6,119 passages of 2WikiMultihopQA with BM25. The agent calls it through langchain-mcp-adapters,
 and may search five times per question. The memory keeps the trajectories that led to a right answer, and finds them by question
-and tool calls. Answers are compared with labels; no model judges them. The benchmark plays the same questions without LangChain,
-with dense retrieval, with any MCP server, and with a judging model: ``cascade-memory bench run --tasks 2wiki``.
+and tool calls. Answers are compared with labels; no model judges them. The benchmark plays the same questions without
+LangChain, with dense retrieval, any MCP server and a judging model: ``cascade-memory bench run --tasks 2wiki``.
 
 The data is not part of this project: CASCADE_DATA names the folder with 2wiki_rag.jsonl and 2wiki_corpus.jsonl. A real model
 needs langchain-openai, and OPENAI_API_KEY if its server asks for a key.

@@ -29,7 +29,7 @@ def reply_from(status: int, body: bytes, *, retry_after: str | None = None, loca
 
     >>> body = b'{"choices": [{"message": {"content": "42"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}}'
     >>> reply_from(200, body)
-    Reply(text='42', prompt_tokens=7, completion_tokens=1)
+    Reply(text='42', prompt_tokens=7, completion_tokens=1, calls=())
     """
     if status == 200:
         return _read(body)
@@ -76,7 +76,7 @@ def _text(message: dict[str, Any]) -> str:
 
 
 def _calls(message: dict[str, Any]) -> tuple[ToolCall, ...]:
-    """Read the tool calls of a message; those without a name are left out, and the ids are ours where the server's are missing."""
+    """Read the tool calls of a message. Those without a name are left out; a missing id is replaced."""
     given = message.get("tool_calls")
     found: list[ToolCall] = []
     for number, one in enumerate(cast("list[Any]", given)[:_MOST_CALLS] if isinstance(given, list) else []):

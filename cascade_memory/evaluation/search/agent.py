@@ -23,10 +23,10 @@ INSTRUCTION = (
     "with the tool, and put them together.\n"
     "In each turn do one of two things:\n"
     "1. Call the tool. Then write nothing besides the call.\n"
-    "2. Give the final answer, once you know all that the question asks for. Write the answer alone, as short as possible, and no "
-    "explanation.\n"
-    f"You may call the tool {MOST_CALLS} times at most for the question; count your calls. Call it at least once before you answer, "
-    "even if you believe that you know the answer."
+    "2. Give the final answer, once you know all that the question asks for. Write the answer alone, as short as possible, "
+    "and no explanation.\n"
+    f"You may call the tool {MOST_CALLS} times at most for the question; count your calls. Call it at least once before you "
+    "answer, even if you believe that you know the answer."
 )
 _NO_MORE = f"This search was not made: {MOST_CALLS} are allowed, and they are used up. Give the final answer now."
 _MOST_QUERY, _MOST_THOUGHT, _MOST_ANSWER = 1_000, 4_000, 4_000  # characters

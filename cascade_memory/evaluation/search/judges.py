@@ -9,8 +9,8 @@ from cascade_memory.evaluation.judging.short_answers import short_answer
 from cascade_memory.evaluation.model.chat import Message
 
 _CRITERIA = (
-    "the work answers the question, and its answer means the same as one of the right answers; other words for the same thing are "
-    "right, several different answers are not"
+    "the work answers the question, and its answer means the same as one of the right answers; other words for the same thing "
+    "are right, several different answers are not"
 )
 _TRIES = 3
 

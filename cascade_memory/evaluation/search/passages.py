@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cascade_memory.errors import InvalidInput
 
-MOST = 1_000_000  # passages; their vectors and words fit into 8 GB, and a search takes half a second
+MOST = 1_000_000  # passages; their vectors alone take 1.5 GB, and every search reads all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def read_passages(path: Path) -> list[Passage]:
                 passages.append(_passage(line, place))
                 if len(passages) > MOST:
                     raise InvalidInput(
-                        f"{path} has more than {MOST:,} passages, and all of them would be searched in RAM, one after the other. "
+                        f"{path} has more than {MOST:,} passages, and every search would compare all of them, in RAM. "
                         "Run a search server with an index of its own, and name it: bench run --search URL"
                     )
     except (OSError, UnicodeDecodeError) as error:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @cache
 def embedder_of_cases() -> Embedder:
-    """Return the embedder, one per process. Cases are found by texts that are not known beforehand, so nothing is precomputed."""
+    """Return the embedder, one per process. The texts that cases are found by are not known beforehand."""
     return best_embedder()
 
 
