@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -78,18 +79,26 @@ def test_vectors_are_computed_once_and_again_if_the_file_is_damaged(tmp_path: Pa
     assert first.embedded == len(passages) + 1
     assert Dense(passages, second, kept_in=tmp_path).scores("lighthouse") == pytest.approx(expected)
     assert second.embedded == 1
-    (file,) = tmp_path.iterdir()
+    (file,) = tmp_path.glob("*.npy")
     file.write_bytes(file.read_bytes()[:200])
     assert Dense(passages, third, kept_in=tmp_path).scores("lighthouse") == pytest.approx(expected)
     assert third.embedded == len(passages) + 1
     Dense([*passages, Passage("one", "more")], third, kept_in=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.glob("*.npy"))) == 2
+
+
+def test_two_runs_at_once_compute_the_vectors_once(tmp_path: Path):
+    passages, embedders = read_passages(CORPUS), [Counting(), Counting()]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda one: Dense(passages, one, kept_in=tmp_path).scores("lighthouse"), embedders)
+    assert first == pytest.approx(second)
+    assert sorted(one.embedded for one in embedders) == [1, len(passages) + 1]
 
 
 def test_pickled_vectors_are_not_read(tmp_path: Path):
     passages, embedder = read_passages(CORPUS), Counting()
     Dense(passages, embedder, kept_in=tmp_path)
-    (file,) = tmp_path.iterdir()
+    (file,) = tmp_path.glob("*.npy")
     np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     Dense(passages, embedder, kept_in=tmp_path)
     assert embedder.embedded == 2 * len(passages)

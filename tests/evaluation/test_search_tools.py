@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
-import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp_clients import free_port
+from mcp_servers import over_http
 
 pytest.importorskip("mcp")
 
@@ -29,26 +25,6 @@ WEB = Path(__file__).parents[1] / "helpers" / "web_search_server.py"
 
 def web(*options: str) -> str:
     return shlex.join([sys.executable, str(WEB), str(CORPUS), *options])
-
-
-@contextlib.contextmanager
-def over_http(*command: str) -> Iterator[str]:
-    """Start a server on a port of this machine; yield its URL."""
-    port = free_port()
-    process = subprocess.Popen([sys.executable, *command, "--port", str(port)], env=dict(os.environ))
-    try:
-        for _ in range(600):
-            assert process.poll() is None
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
-            except urllib.error.HTTPError:
-                break  # it answers
-            except OSError:
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture
@@ -89,7 +65,7 @@ def test_our_own_server_over_stdio(tools):
 
 
 def test_one_of_many_tools_is_named(tools):
-    with pytest.raises(InvalidInput, match="2 tools that take one text; its tools: add, crawl, search_web.*--search-tool"):
+    with pytest.raises(InvalidInput, match=r"2 tools that take one text; its tools: add, crawl, search_web.*--search-tool"):
         MCPTool(web("--as", "many"))
     for wrong in ("add", "nothing"):
         with pytest.raises(InvalidInput, match=f"no tool '{wrong}' that takes one text"):
@@ -123,7 +99,7 @@ def test_a_server_that_always_dies_is_given_up_with_a_sentence(tools):
     tools.append(tool := MCPTool(web("--as", "dies")))
     for _ in range(4):
         assert tool.search("Copper Rain").failed
-    with pytest.raises(ModelUnavailable, match="5 searches failed one after the other.*Check the search server"):
+    with pytest.raises(ModelUnavailable, match=r"5 searches failed one after the other.*Check the search server"):
         tool.search("Copper Rain")
 
 
@@ -146,7 +122,7 @@ def test_what_a_server_says_is_capped_and_made_legible(manner, failed, says, too
 
 @pytest.mark.parametrize("server", ["no-such-command-anywhere", f"{sys.executable} -c pass", "http://127.0.0.1:9/mcp"])
 def test_a_server_that_does_not_start_is_a_sentence(server):
-    with pytest.raises(ModelUnavailable, match="did not start.*check the command or the URL of --search"):
+    with pytest.raises(ModelUnavailable, match=r"did not start.*check the command or the URL of --search"):
         MCPTool(server, seconds=20)
 
 
@@ -157,7 +133,7 @@ def test_a_server_that_starts_but_says_nothing_is_a_sentence():
 
 @pytest.mark.parametrize("server", ["", "  ", "python 'unclosed"])
 def test_commands_that_cannot_be_read_are_refused(server):
-    with pytest.raises(InvalidInput, match="--search needs|cannot be read"):
+    with pytest.raises(InvalidInput, match=r"--search needs|cannot be read"):
         MCPTool(server)
 
 

@@ -41,7 +41,6 @@ def test_the_llama_index_agent_learns(tmp_path: Path):
 @pytest.mark.long
 def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data: Path, tmp_path: Path):
     pytest.importorskip("langchain_mcp_adapters")
-    pytest.importorskip("bm25s")
     printed = run("deep_search", "--seeds", "1", cwd=tmp_path)
     rows = re.findall(r"^(\w[\w ,]+?)  +([\d.]+)%  .* ([\d.]+)$", printed, re.MULTILINE)
     right, calls = ({name: float(row[place]) for name, *row in rows} for place in (0, 1))
@@ -54,7 +53,7 @@ def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data
 
 @pytest.mark.long
 def test_deep_search_takes_a_model_behind_an_openai_compatible_server(data: Path, tmp_path: Path):
-    for needed in ("langchain_mcp_adapters", "langchain_openai", "bm25s"):
+    for needed in ("langchain_mcp_adapters", "langchain_openai"):
         pytest.importorskip(needed)
     from langchain_core.messages import AIMessage
     from openai_server import serving

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from cascade_memory.domain.case_text import with_tool_calls
@@ -11,33 +11,35 @@ from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, in_order
 from cascade_memory.evaluation.reuse.search_agent import SearchAgent
 from cascade_memory.evaluation.reuse.search_plan import KNOWN
-from cascade_memory.evaluation.search.local import LocalSearch
+from cascade_memory.evaluation.search.local import LocalSearch, Retrieval
 from cascade_memory.evaluation.search.passages import read_passages
 from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
 from cascade_memory.ports.embedder import Embedder
 
 
 @cache
-def _embedder() -> Embedder:
+def embedder_of_cases() -> Embedder:
+    """Return the embedder, one per process. The texts that cases are found by are not known beforehand."""
     return best_embedder()
 
 
-@cache
-def _passages(data: Path) -> LocalSearch:
+@lru_cache(maxsize=2)
+def passages_of(data: Path, retrieval: Retrieval, kept_in: Path) -> LocalSearch:
+    """Index the passages of the data, once per process; their vectors are kept in a folder."""
     path = first_of(PASSAGES, data)
     if path is None:
         raise InvalidInput(str(lacking(data)))
-    return LocalSearch(read_passages(path), "bm25")
+    return LocalSearch(read_passages(path), retrieval, embedder=embedder_of_cases, kept_in=kept_in)
 
 
 def search_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: the questions in the order of the seed, and the agent."""
     items = in_order(read_questions(folders.data)[: run.limit], run.task, run.seed)
-    agent = SearchAgent(items, _passages(folders.data), seed=run.seed)
+    agent = SearchAgent(items, passages_of(folders.data, "bm25", folders.work), seed=run.seed)
     return Stage(
         queries=[item.query for item in items],
         solver=agent,
-        embedder=_embedder(),
+        embedder=embedder_of_cases(),
         declared={"planned": KNOWN, "search": "bm25"},
         alone=[agent.attempt(place, ()).success for place in range(len(items))],
         case_text=with_tool_calls,

@@ -6,17 +6,20 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.evaluation.search.passages import Passage
 from cascade_memory.memory.progress import progress_bar
 from cascade_memory.ports.embedder import Embedder
 
 _BATCH = 512
+_PAUSE = 0.2  # seconds
 
 
 class Dense:
@@ -39,15 +42,28 @@ class Dense:
 
 
 def _vectors(texts: Sequence[str], embedder: Embedder, folder: Path | None) -> NDArray[np.float32]:
-    path = None if folder is None else folder / f"passages-{_fingerprint(texts, embedder)}.npy"
-    if path is not None and (found := _read(path, (len(texts), embedder.dimension))) is not None:
+    if folder is None:
+        return _embedded(texts, embedder)
+    path = folder / f"passages-{_fingerprint(texts, embedder)}.npy"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = OwnerLock(folder / "passages.lock")
+    while not lock.try_acquire():  # another process computes them, which may take minutes
+        time.sleep(_PAUSE)
+    try:
+        found = _read(path, (len(texts), embedder.dimension))
+        if found is None:
+            found = _embedded(texts, embedder)
+            _write(path, found)
         return found
+    finally:
+        lock.release()
+
+
+def _embedded(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
     vectors = np.empty((len(texts), embedder.dimension), np.float32)
     starts = range(0, len(texts), _BATCH)
     for start in progress_bar(starts, "passages embedded", show=None if len(texts) > _BATCH else False):
         vectors[start : start + _BATCH] = _units(embedder.embed(texts[start : start + _BATCH]))
-    if path is not None:
-        _write(path, vectors)
     return vectors
 
 
@@ -77,7 +93,6 @@ def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
 
 def _write(path: Path, vectors: NDArray[np.float32]) -> None:
     """Write a file that is there completely or not at all, since other processes may read it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.domain.case_text import with_tool_calls
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
-from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, in_order
+from cascade_memory.evaluation.bench.search_stage import embedder_of_cases, passages_of
+from cascade_memory.evaluation.bench.stage import Folders, Stage, in_order
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import TakesTools
 from cascade_memory.evaluation.search.agent import SearchingSolver
 from cascade_memory.evaluation.search.judges import ByModel, by_labels
-from cascade_memory.evaluation.search.local import LocalSearch, Retrieval
 from cascade_memory.evaluation.search.mcp_tool import MCPTool
-from cascade_memory.evaluation.search.passages import read_passages
-from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
+from cascade_memory.evaluation.search.questions import read_questions
 from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.search.tool import PassageTool, SearchTool, schema
-from cascade_memory.ports.embedder import Embedder
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.model.model_stage import Model
-
-
-@cache
-def embedder_of_cases() -> Embedder:
-    """Return the embedder, one per process. The texts that cases are found by are not known beforehand."""
-    return best_embedder()
-
-
-@lru_cache(maxsize=2)
-def passages_of(data: Path, retrieval: Retrieval, kept_in: Path) -> LocalSearch:
-    """Index the passages of the data, once per process; their vectors are kept in a folder."""
-    path = first_of(PASSAGES, data)
-    if path is None:
-        raise InvalidInput(str(lacking(data)))
-    return LocalSearch(read_passages(path), retrieval, embedder=embedder_of_cases, kept_in=kept_in)
 
 
 def tool_of(searching: Searching, folders: Folders) -> SearchTool:
