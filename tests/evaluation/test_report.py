@@ -238,6 +238,19 @@ def test_what_rows_tell_more_is_shown(rows, tmp_path):
         assert said in found.text
 
 
+def test_steps_are_shown_over_the_stream(rows, tmp_path):
+    page = drawn(changed(rows, tmp_path / "steps.jsonl", steps=[2, 4] * 45))
+    assert "Steps over the stream" in read(page).text
+    assert "tool calls or actions per task after 90 tasks: " in page
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, [2] * 89, [2.5] * 90, ["2"] * 90, [-1] * 90, [True] * 90, "2" * 90, {"a": 1}, [10**400] * 90]
+)
+def test_steps_of_another_form_are_not_shown(wrong):
+    assert charts.steps_so_far({"n": 90, "steps": wrong}) is None
+
+
 def test_the_regret_parts_every_loss(rows):
     for line in rows.read_text().splitlines():
         row = json.loads(line)

@@ -30,7 +30,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
     ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
     task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
     and whether the task would have been solved without a case. They are empty if this is unknown. ``success`` is the truth,
-    even if the rewards are false. ``steps`` has the number of actions or tool calls of each task, unless each took one.
+    even if the rewards are false. ``steps`` lists how many steps each task took, unless each took one.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
@@ -61,7 +61,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
             "alone": "" if stage.alone is None else _text(stage.alone),
             "kinds": None if stage.kinds is None else _by_kind(stage, success),
             "steps_per_task": float(np.mean([step.attempt.steps for step in steps])),
-            **({} if all(step.attempt.steps == 1 for step in steps) else {"steps": [step.attempt.steps for step in steps]}),
+            "steps": _counts(steps),
             "cases": 0 if memory is None else memory.stats().cases,
             "ms_per_task": 1000 * float(np.median(spent)),
             "seconds": sum(spent),
@@ -145,6 +145,12 @@ def _by_kind(stage: Stage, success: Sequence[bool]) -> dict[str, list[float | No
             float(np.mean(left)) if left else None,
         ]
     return by_kind
+
+
+def _counts(steps: Sequence[Step]) -> list[int] | None:
+    """Return the number of steps of each task; None if each took one, as in streams of texts."""
+    counts = [step.attempt.steps for step in steps]
+    return None if set(counts) <= {1} else counts
 
 
 def _text(values: Iterable[bool]) -> str:

@@ -38,6 +38,21 @@ def success(section: Section) -> Chart:
     )
 
 
+def steps(section: Section) -> Chart | None:
+    """Plot the mean number of tool calls or actions so far, for the tasks whose rows say it."""
+    known = [task for task in section.tasks if any(steps_so_far(row) is not None for row in section.of_task(task))]
+    panels = [
+        Panel(
+            task,
+            _ends_in_words(section, task, steps_so_far, "tool calls or actions per task"),
+            partial(_draw_steps, section, task),
+        )
+        for task in known
+    ]
+    caption = "Tool calls or actions per task, the mean of the tasks so far. Bands: 95 % intervals over three seeds or more."
+    return Chart("steps", "Steps over the stream", caption, panels, legend(section.methods)) if panels else None
+
+
 def missed(section: Section) -> Chart | None:
     """Plot both parts of the regret for the tasks in which they are known."""
     parts = (("coverage gap", _gap), ("retrieval regret", _retrieval))
@@ -61,6 +76,18 @@ def success_so_far(row: Row) -> NDArray[np.float64] | None:
     return 100 * np.cumsum(values & attempted) / np.maximum(np.cumsum(attempted), 1)
 
 
+def steps_so_far(row: Row) -> NDArray[np.float64] | None:
+    """Compute the mean number of steps up to each task of a run; None if the row does not say it.
+
+    >>> steps_so_far({"n": 2, "steps": [1, 3]}), steps_so_far({"n": 2, "steps": [1, "x"]})
+    (array([1., 2.]), None)
+    """
+    given = row.get("steps")
+    if not isinstance(given, list) or len(given) != row["n"] or not all(type(one) is int and 0 <= one < 10**6 for one in given):
+        return None
+    return np.cumsum(np.array(given, np.float64)) / np.arange(1, len(given) + 1)
+
+
 def _gap(row: Row) -> NDArray[np.float64] | None:
     parts = regret.split(row)
     return None if parts is None else parts[0]
@@ -76,6 +103,11 @@ def _draw_success(section: Section, task: str, axes: Any) -> None:
     if shown:
         axes.set_ylim(max(0.0, min(map(np.min, shown)) - 4), min(100.0, max(map(np.max, shown)) + 4))
     axes.set(xlabel="tasks", ylabel="solved so far, %")
+
+
+def _draw_steps(section: Section, task: str, axes: Any) -> None:
+    _draw_curves(axes, section, task, steps_so_far, skip=0.08)
+    axes.set(xlabel="tasks", ylabel="steps per task so far")
 
 
 def _draw_missed(section: Section, task: str, curve: Curve, axes: Any) -> None:

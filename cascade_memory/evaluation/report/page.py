@@ -79,6 +79,8 @@ def _section(section: Section, place: int) -> str:
         chart(charts.success(section), section.title, f"{place}-success"),
         tables.success(section).html(),
     ]
+    if (drawn := charts.steps(section)) is not None:
+        parts.append(chart(drawn, section.title, f"{place}-steps"))
     if (table := tables.beside_the_paper(section)) is not None:
         parts += [heading(3, "Beside the paper"), paragraph(paper.CITATION), table.html()]
     parts.append(_differences(section, place))
