@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +19,32 @@ from cascade_memory.evaluation.search.passages import read_passages
 from cascade_memory.evaluation.search.tool import PassageTool, SearchTool
 
 
-def serve(tool: SearchTool, *, port: int | None = None) -> None:
-    """Serve a search tool, over stdio or over HTTP on a port of this machine, until the client or the user ends it."""
+def made(name: str, port: int | None) -> tuple[Any, Callable[[], None]]:
+    """Make an MCP server without tools, with any version of the SDK; return it, and the function that runs it."""
     second = True
     try:
-        made: Any = importlib.import_module("mcp.server.mcpserver").MCPServer
+        kind: Any = importlib.import_module("mcp.server.mcpserver").MCPServer
     except ModuleNotFoundError:
         second = False
         try:
-            made = importlib.import_module("mcp.server.fastmcp").FastMCP
+            kind = importlib.import_module("mcp.server.fastmcp").FastMCP
         except ModuleNotFoundError as error:
             raise MissingExtra('a search server needs the extra "mcp": pip install "cascade-memory[mcp]"') from error
-    stateless = {"stateless_http": True, "json_response": True}
-    listening = {} if port is None else {"host": "127.0.0.1", "port": port, **stateless}
-    server = made("passages", log_level="ERROR", **({} if second else listening))
+    transport = "stdio" if port is None else "streamable-http"
+    listening = {} if port is None else {"host": "127.0.0.1", "port": port, "stateless_http": True, "json_response": True}
+    server = kind(name, log_level="ERROR", **({} if second else listening))
+    return server, lambda: server.run(transport, **(listening if second else {}))
+
+
+def serve(tool: SearchTool, *, port: int | None = None) -> None:
+    """Serve a search tool, over stdio or over HTTP on a port of this machine, until the client or the user ends it."""
+    server, run = made("passages", port)
 
     def search(query: str) -> str:
         return tool.search(query).text
 
     server.tool(name=tool.name, description=tool.description)(search)
-    if port is None:
-        server.run("stdio")
-    else:
-        server.run("streamable-http", **(listening if second else {}))
+    run()
 
 
 def main() -> None:
