@@ -248,6 +248,9 @@ def check_options(words: list[str], options: set[str]) -> None:
 
 
 def check_script(words: list[str]) -> None:
+    if words[0] == "-m" and words[1].startswith("cascade_memory."):
+        check_script([f"{words[1].replace('.', '/')}.py", *words[2:]])
+        return
     if words[0] in ("-n", "-m"):
         if words[0] == "-m" and words[1] not in MARKERS:
             raise Unknown(f"there is no marker {words[1]}")
