@@ -76,7 +76,7 @@ def test_one_of_many_tools_is_named(tools):
 
 def test_a_server_that_hangs_costs_one_search(tools):
     tools.append(tool := MCPTool(web("--as", "hangs"), seconds=10))
-    tool._seconds = tool._connection._seconds = 0.5
+    tool.seconds = 0.5
     began = time.monotonic()
     found = tool.search("Tarvik")
     assert found.failed

@@ -47,6 +47,15 @@ class Asking:
         """Return a copy with a log and its own counts."""
         return Asking(self.chat, log=log, prices=self._prices)
 
+    def of(self, chat: Chat) -> Asking:
+        """Return a copy that asks another model, with the same log and prices."""
+        return Asking(chat, log=self.log, prices=self._prices)
+
+    @property
+    def log(self) -> Path | None:
+        """The file of the log."""
+        return None if self._log is None else self._log.path
+
     def __call__(self, messages: Sequence[Message]) -> str:
         """Return what the model wrote."""
         return self.reply(messages).text

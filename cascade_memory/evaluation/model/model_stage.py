@@ -80,7 +80,8 @@ class Model:
         if run.task == "2wiki":
             from cascade_memory.evaluation.search.stage import searching_stage  # it imports this package
 
-            return searching_stage(self, run, folders, folders.work / "requests" / log_name(run))
+            asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+            return searching_stage(asking, self.searching, self.declared, run, folders)
         scene, queries, kinds, embedder = scene_for(run, folders)
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(

@@ -44,11 +44,11 @@ class Connection:
 
     def tools(self) -> list[Any]:
         """Return the tools that the server lists."""
-        return self._wait(self._tools())
+        return self._wait(self._tools(), self._seconds)
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> Any:
+    def call(self, tool: str, arguments: dict[str, Any], *, seconds: float) -> Any:
         """Call a tool; return the result as the SDK gives it."""
-        return self._wait(self._session.call_tool(tool, arguments))
+        return self._wait(self._session.call_tool(tool, arguments), seconds)
 
     def close(self) -> None:
         """End the connection, and the server's process if this one started it."""
@@ -68,7 +68,7 @@ class Connection:
                 break
         return found
 
-    def _wait(self, request: Any) -> Any:
+    def _wait(self, request: Any, seconds: float) -> Any:
         """Run a request in the thread of the connection, and wait for its result."""
         loop = self._loop
         if loop is None or not self._thread.is_alive():
@@ -76,14 +76,14 @@ class Connection:
             raise ServerFailed(f"the search server {called(self._server)} is gone")
 
         async def within() -> Any:
-            return await asyncio.wait_for(request, self._seconds)
+            return await asyncio.wait_for(request, seconds)
 
         waiting = asyncio.run_coroutine_threadsafe(within(), loop)
         try:
-            return waiting.result(self._seconds + _GRACE)
+            return waiting.result(seconds + _GRACE)
         except (Exception, concurrent.futures.CancelledError) as error:
             waiting.cancel()
-            raise ServerFailed(f"the search failed: {_why(error, self._seconds)}") from error
+            raise ServerFailed(f"the search failed: {_why(error, seconds)}") from error
 
     def _run(self) -> None:
         try:

@@ -27,7 +27,7 @@ class MCPTool:
     """
 
     def __init__(self, server: str, *, tool: str | None = None, seconds: float = SECONDS) -> None:
-        self._server, self._seconds = server, seconds
+        self._server, self.seconds = server, seconds
         self._failures = 0
         self._connection: Connection | None = None
         try:
@@ -48,8 +48,8 @@ class MCPTool:
         """Search; connect anew if the connection is broken."""
         try:
             if self._connection is None:
-                self._connection = Connection(self._server, seconds=self._seconds)
-            answer = self._connection.call(self._tool, {self.parameter: query})
+                self._connection = Connection(self._server, seconds=self.seconds)
+            answer = self._connection.call(self._tool, {self.parameter: query}, seconds=self.seconds)
         except ServerFailed as error:
             self.close()
             self._failures += 1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cascade_memory.domain.case_text import with_tool_calls
 from cascade_memory.errors import InvalidInput
@@ -20,9 +19,6 @@ from cascade_memory.evaluation.search.questions import read_questions
 from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.search.tool import PassageTool, SearchTool, schema
 
-if TYPE_CHECKING:
-    from cascade_memory.evaluation.model.model_stage import Model
-
 
 def tool_of(searching: Searching, folders: Folders) -> SearchTool:
     """Connect to the search server, or index the passages."""
@@ -31,20 +27,24 @@ def tool_of(searching: Searching, folders: Folders) -> SearchTool:
     return PassageTool(passages_of(folders.data, searching.retrieval, folders.work))
 
 
-def searching_stage(model: Model, run: Run, folders: Folders, log: Path) -> Stage:
-    """Build the stage: the questions in the order of the seed, and a model that calls a search tool."""
-    if not isinstance(model.chat, TakesTools):
+def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, Any], run: Run, folders: Folders) -> Stage:
+    """Build the stage: the questions in the order of the seed, and a model that calls a search tool.
+
+    ``asked`` asks the model, without tools; it is asked with a tool here, with the same log and prices.
+    """
+    model = asked.chat
+    if not isinstance(model, TakesTools):
         raise InvalidInput(
             f"the model {model.name} cannot call tools: deep search needs OpenAICompatible, AnyChatModel or the like"
         )
-    searching = model.searching
     items = in_order(read_questions(folders.data)[: run.limit], run.task, run.seed)
     tool = tool_of(searching, folders)
-    chat = model.chat.with_tools([schema(tool)])
-    asking = Asking(chat, log=log, prices=model.prices)
+    chat = model.with_tools([schema(tool)])
+    asking = asked.of(chat)
     judging, judge = None, by_labels
     if searching.judge is not None:
-        judging = Asking(searching.judge, log=log.with_name(f"judge-{log.name}"))
+        log = asked.log
+        judging = Asking(searching.judge, log=None if log is None else log.with_name(f"judge-{log.name}"))
         judge = ByModel(judging)
     solver = SearchingSolver(items, asking, tool, judge)
 
@@ -65,7 +65,7 @@ def searching_stage(model: Model, run: Run, folders: Folders, log: Path) -> Stag
         queries=[item.query for item in items],
         solver=solver,
         embedder=embedder_of_cases(),
-        declared=model.declared,
+        declared=declared,
         case_text=with_tool_calls,
         account=account,
         close=close,
