@@ -39,8 +39,8 @@ class ReadOnlyQueries:
     [(1,), (42,)]
     """
 
-    def __init__(self, *, seconds: float = 10.0) -> None:
-        self._seconds = seconds
+    def __init__(self, *, seconds: float = 10.0, most_bytes: int | None = None) -> None:
+        self._seconds, self._most_bytes = seconds, most_bytes  # of one result
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, database: Path | None, sql: str, *, most_rows: int = 100_000) -> list[Row]:
@@ -80,6 +80,9 @@ class ReadOnlyQueries:
                 if not part:
                     raise EOFError
                 parts.append(part)
+                if self._most_bytes is not None and sum(map(len, parts)) > self._most_bytes:
+                    self._stop()
+                    raise QueryFailed(f"the result of the query has more than {self._most_bytes:,} bytes")
         return b"".join(parts)
 
     def _stop(self) -> None:

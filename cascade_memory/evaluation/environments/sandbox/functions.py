@@ -1,0 +1,78 @@
+"""Functions that a script defines. They are objects of ours, without code objects, frames or globals that could be reached."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cascade_memory.evaluation.environments.sandbox.scopes import Scope
+
+MOST_CALLS = 60  # functions that may be under way inside one another
+
+
+class Depth:
+    """Counts the calls that are under way."""
+
+    now = 0
+
+
+class Function:
+    """A function or lambda of a script."""
+
+    def __init__(
+        self, name: str, parameters: ast.arguments, defaults: Sequence[Any], keyword_defaults: Sequence[Any],
+        closure: Scope, body: Callable[[Scope], Any], depth: Depth,
+    ) -> None:  # fmt: skip
+        self._name, self._closure, self._body, self._depth = name, closure, body, depth
+        self._positional = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
+        self._keywords = [one.arg for one in parameters.kwonlyargs]
+        self._rest = parameters.vararg.arg if parameters.vararg else None
+        self._others = parameters.kwarg.arg if parameters.kwarg else None
+        with_default = self._positional[len(self._positional) - len(defaults) :]
+        given = [(one, value) for one, value in zip(self._keywords, keyword_defaults, strict=True) if value is not _NOTHING]
+        self._defaults = {**dict(zip(with_default, defaults, strict=True)), **dict(given)}
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        scope = Scope(self._closure)
+        for name, value in self._bound(args, keywords).items():
+            scope.set(name, value)
+        if self._depth.now >= MOST_CALLS:
+            raise RecursionError(f"more than {MOST_CALLS} functions are under way inside one another")
+        self._depth.now += 1
+        try:
+            return self._body(scope)
+        finally:
+            self._depth.now -= 1
+
+    def _bound(self, args: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        bound = {**self._defaults, **dict(zip(self._positional, args, strict=False))}
+        if self._rest is not None:
+            bound[self._rest] = tuple(args[len(self._positional) :])
+        elif len(args) > len(self._positional):
+            raise TypeError(f"{self._name}() takes {len(self._positional)} arguments, and {len(args)} were given")
+        others: dict[str, Any] = {}
+        for name, value in keywords.items():
+            if name in self._positional[: len(args)]:
+                raise TypeError(f"{self._name}() got two values for {name!r}")
+            target = bound if name in self._positional or name in self._keywords else others
+            target[name] = value
+        if self._others is not None:
+            bound[self._others] = others
+        elif others:
+            raise TypeError(f"{self._name}() has no parameter {next(iter(others))!r}")
+        missing = [name for name in (*self._positional, *self._keywords) if name not in bound]
+        if missing:
+            raise TypeError(f"{self._name}() lacks a value for {missing[0]!r}")
+        return bound
+
+    def __repr__(self) -> str:
+        return f"<function {self._name}>"
+
+
+class _Nothing:
+    """Stands for a keyword-only parameter without a default."""
+
+
+_NOTHING = _Nothing()
+NOTHING: Any = _NOTHING

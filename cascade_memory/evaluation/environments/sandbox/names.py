@@ -1,0 +1,123 @@
+"""The built-in names and the modules that a script may use."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from cascade_memory.evaluation.environments.sandbox.operators import power
+from cascade_memory.evaluation.environments.sandbox.values import Module
+
+_MOST_PRINTED = 2_000
+
+
+class ToolError(Exception):
+    """A tool refused what it was asked for."""
+
+
+ERRORS: Mapping[str, type[Exception]] = {
+    one.__name__: one
+    for one in (
+        *(Exception, ArithmeticError, AssertionError, AttributeError, ImportError, IndexError, KeyError, LookupError, NameError),
+        *(OverflowError, RuntimeError, StopIteration, TypeError, ValueError, ZeroDivisionError, ToolError),
+    )
+}
+_FUNCTIONS: Mapping[str, Any] = {
+    one.__name__: one
+    for one in cast(
+        "tuple[Any, ...]",
+        (abs, all, any, bool, chr, dict, divmod, enumerate, filter, float, frozenset, int, isinstance, iter, len, list, map, max,
+         min, next, ord, range, repr, reversed, round, set, sorted, str, sum, tuple, zip),
+    )
+}  # fmt: skip
+
+
+class Printed:
+    """Collects what a script prints, up to a limit."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __call__(self, *values: Any, sep: str = " ", end: str = "\n") -> None:
+        self.text = (self.text + sep.join(map(str, values)) + end)[:_MOST_PRINTED]
+
+
+def _checked(name: str, function: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """Let a function of whole numbers refuse large ones, which would take for ever."""
+
+    def run(*numbers: Any) -> Any:
+        if any(isinstance(one, int) and abs(one) > most for one in numbers):
+            raise ValueError(f"math.{name} takes numbers up to {most:,} here")
+        return function(*numbers)
+
+    return run
+
+
+def _mean(values: Iterable[Any]) -> float:
+    numbers = list(values)
+    if not numbers:
+        raise ValueError("the mean of no values")
+    return sum(numbers) / len(numbers)
+
+
+def _median(values: Iterable[Any]) -> Any:
+    numbers = sorted(values)
+    if not numbers:
+        raise ValueError("the median of no values")
+    half = len(numbers) // 2
+    return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2
+
+
+def _mode(values: Iterable[Any]) -> Any:
+    counted = Counter(values).most_common(1)
+    if not counted:
+        raise ValueError("the mode of no values")
+    return counted[0][0]
+
+
+def _variance(values: Iterable[Any], *, sample: bool = True) -> float:
+    numbers = list(values)
+    if len(numbers) <= sample:
+        raise ValueError("the deviation needs more values")
+    middle = _mean(numbers)
+    return sum((one - middle) ** 2 for one in numbers) / (len(numbers) - sample)
+
+
+def modules() -> dict[str, Module]:
+    """Build the modules, anew for each script."""
+    large = {"factorial": 5_000, "comb": 5_000, "perm": 5_000}
+    named = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
+    return {
+        "math": Module("math", {**named, **{name: _checked(name, named[name], most) for name, most in large.items()}}),
+        "re": Module(
+            "re",
+            {
+                **{name: getattr(re, name) for name in "compile escape findall finditer fullmatch match search split sub".split()},
+                **{name: getattr(re, name) for name in ("IGNORECASE", "I", "MULTILINE", "M", "DOTALL", "S")},
+            },
+        ),
+        "datetime": Module(
+            "datetime",
+            {name: getattr(datetime, name) for name in ("datetime", "date", "time", "timedelta")},
+        ),
+        "statistics": Module(
+            "statistics",
+            {
+                "mean": _mean, "fmean": _mean, "median": _median, "mode": _mode, "variance": _variance,
+                "stdev": lambda values: math.sqrt(_variance(values)),
+                "pstdev": lambda values: math.sqrt(_variance(values, sample=False)),
+            },
+        ),
+        "collections": Module(
+            "collections", {"Counter": Counter, "OrderedDict": OrderedDict, "defaultdict": defaultdict, "deque": deque}
+        ),
+    }  # fmt: skip
+
+
+def given_names(printed: Printed, tools: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every name that a script finds at its start."""
+    return {**_FUNCTIONS, **ERRORS, "pow": power, "print": printed, **tools}
