@@ -45,7 +45,14 @@ class Database:
         return [tuple(one.hex() if isinstance(one, bytes) else one for one in row) for row in rows]
 
     def _columns(self, table: str) -> tuple[str, ...]:
-        return tuple(str(row[0]) for row in self.rows(f"SELECT name FROM pragma_table_info({quoted(table)})"))
+        return tuple(name for name in TABLES[table] if self._has(table, name))
+
+    def _has(self, table: str, column: str) -> bool:
+        try:
+            self.rows(f'SELECT one."{column}" FROM "{table}" AS one LIMIT 0')
+        except ToolFailed:
+            return False
+        return True
 
     def _is_number(self, table: str, column: str) -> bool:
         rows = self.rows(f'SELECT typeof("{column}") FROM "{table}" WHERE "{column}" IS NOT NULL LIMIT 1')

@@ -1,0 +1,86 @@
+"""The questions about our hospital, with answers that queries of our own compute, and those of a file in DTLBench's layout."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.environments.hospital.templates import KINDS, Kind
+from cascade_memory.evaluation.tasks.task import read_items
+
+PER_KIND, SEED = 18, 55
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its answer; for one about our hospital, also its kind, and code that answers it."""
+
+    text: str
+    label: str
+    kind: str = ""
+    code: str = ""
+
+
+def hospital_questions(database: Path, *, per_kind: int = PER_KIND, seed: int = SEED) -> list[Question]:
+    """Make the questions of all kinds, mixed; always the same for the same database."""
+    uri = f"{database.resolve().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as file:
+        questions = [one for kind in KINDS for one in _of_kind(kind, file, per_kind, random.Random(f"{seed} {kind.name}"))]
+    random.Random(seed).shuffle(questions)
+    return questions
+
+
+def _of_kind(kind: Kind, file: sqlite3.Connection, count: int, rng: random.Random) -> Iterator[Question]:
+    cursor = file.execute(kind.slots)
+    names = [column[0] for column in cursor.description]
+    possible = sorted(tuple(map(str, row)) for row in cursor)
+    both: dict[str, list[tuple[str, ...]]] = {}
+    rng.shuffle(possible)
+    if kind.name == "prescribed or not":  # as many with the answer yes as with no
+        for values in possible:
+            both.setdefault(_answer(kind, file, dict(zip(names, values, strict=True))), []).append(values)
+        possible = [one for pair in zip(*both.values(), strict=False) for one in pair]
+    for place, values in enumerate(possible[:count]):
+        named = dict(zip(names, values, strict=True))
+        yield Question(kind.question(place, named), _answer(kind, file, named), kind.name, kind.script(named))
+
+
+def _answer(kind: Kind, file: sqlite3.Connection, values: dict[str, str]) -> str:
+    (answer, *_) = file.execute(kind.query(values)).fetchone()
+    return str(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class MimicFiles:
+    """Where the paper's questions and the database lie in a folder of data."""
+
+    questions: Path
+    database: Path
+
+
+# The first is the layout of the authors' code and of DTLBench; its source folder holds what EHRAgent's archive unpacks to.
+_QUESTIONS = ("ehr/ehr.jsonl", "mimic-iii/mimic-iii.jsonl", "mimic_iii/mimic_iii.jsonl", "mimic_iii.jsonl")
+_DATABASES = (
+    *("ehr/source/mimic_iii.db", "mimic-iii/source/mimic_iii.db", "ehr/mimic_iii.db", "mimic_iii/mimic_iii.db"),
+    "mimic_iii.db",
+)
+
+
+def mimic_files(data: Path) -> MimicFiles:
+    """Find the files; say what is missing if they are not there."""
+    found = [next((data / name for name in names if (data / name).is_file()), None) for names in (_QUESTIONS, _DATABASES)]
+    questions, database = found
+    if questions is None or database is None:
+        lacking = " and ".join(names[0] for names, path in zip((_QUESTIONS, _DATABASES), found, strict=True) if path is None)
+        raise InvalidInput(f"mimic-iii needs {lacking} in {data}: cascade-memory bench data mimic-iii says where to get it")
+    return MimicFiles(questions, database)
+
+
+def mimic_questions(file: Path) -> list[Question]:
+    """Read the paper's questions."""
+    return [Question(item.query, item.solution) for item in read_items(file)]
