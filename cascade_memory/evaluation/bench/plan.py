@@ -29,8 +29,9 @@ _COMPARED = {
 }
 # Tasks on which no methods are compared: agents and rankers are developed with them.
 _SET_ASIDE = {f"{name}-aside": (name, ASIDE) for name in ("scienceworld", "alfworld-20", "alfworld-30", "spider")}
-_SEARCHED = {"2wiki": ("2wiki", "reuse")}  # with a suite of its own
-REUSED = {**_COMPARED, **_SET_ASIDE, **_SEARCHED}
+# Streams with a suite of their own.
+_BESIDE = {name: (name, "reuse") for name in ("2wiki", "hospital")}
+REUSED = {**_COMPARED, **_SET_ASIDE, **_BESIDE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ SUITES = {
     "local": Suite(tasks=(*ALONE, *_COMPARED), methods=tuple(METHODS), seeds=5),
     "set-aside": Suite(tasks=tuple(_SET_ASIDE), methods=("NP-CBR", "LinLogUCB", "CASCADE untrained", "CASCADE"), seeds=5),
     "deep-search": Suite(tasks=("2wiki",), methods=("zero-shot", "NP-CBR", "CASCADE, always a case", "CASCADE"), seeds=5),
+    "hospital": Suite(tasks=("hospital",), methods=("zero-shot", "NP-CBR", "Neural-LinLogUCB", "CASCADE"), seeds=5),
     "ablation": Suite(tasks=_SHUFFLED, methods=("NP-CBR", *ABLATION), seeds=5),
     "rivals": Suite(tasks=("banking77", "ddxplus", "rca"), methods=RIVALS, seeds=5),
     "rules": Suite(tasks=_SHUFFLED, methods=AGAINST_RULES, seeds=5, misled=(0.0, 0.25, None)),

@@ -7,19 +7,27 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.hospital_stage import CODED, HOSPITAL, MIMIC, hospital_stage, prepare_hospital
 from cascade_memory.evaluation.bench.household_stage import LIMITS, household_stage, prepare_household
 from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.bench.science_stage import prepare_science, science_stage
 from cascade_memory.evaluation.bench.search_stage import search_stage
 from cascade_memory.evaluation.bench.sql_stage import sql_stage
 from cascade_memory.evaluation.bench.stage import Folders, Stage, simulated_stage
+from cascade_memory.evaluation.environments.hospital.questions import mimic_files
 from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-_MADE = {"scienceworld": science_stage, "spider": sql_stage, "2wiki": search_stage, **dict.fromkeys(LIMITS, household_stage)}
+_MADE = {
+    "scienceworld": science_stage,
+    "spider": sql_stage,
+    "2wiki": search_stage,
+    HOSPITAL: hospital_stage,
+    **dict.fromkeys(LIMITS, household_stage),
+}
 _ENGINES = {"scienceworld": "scienceworld", **dict.fromkeys(LIMITS, "alfworld")}
-WORLDS = (*_ENGINES, "2wiki")  # streams in which an agent acts step by step
-_PREPARED = {"scienceworld": prepare_science, **dict.fromkeys(LIMITS, prepare_household)}
+WORLDS = (*_ENGINES, "2wiki", *CODED)  # streams in which an agent acts step by step
+_PREPARED = {"scienceworld": prepare_science, HOSPITAL: prepare_hospital, **dict.fromkeys(LIMITS, prepare_household)}
 
 
 def stage_for(run: Run, folders: Folders) -> Stage:
@@ -40,6 +48,12 @@ def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
     task = REUSED[stream][0] if stream in REUSED else stream
     if task == "2wiki":
         return lacking_for_search(data, passages=passages)
+    if task == MIMIC:
+        try:
+            mimic_files(data)
+        except InvalidInput as error:
+            return str(error)
+        return None
     if task not in LIMITS and not CATALOGUE[task].is_there(data):  # those games are generated
         return f"no data for {task} in {data}: cascade-memory bench data says where to get it"
     needed = _ENGINES.get(task)

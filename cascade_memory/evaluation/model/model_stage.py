@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.hospital_stage import CODED, questions_of, records_of
 from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
 from cascade_memory.evaluation.bench.plan import CONDITIONS, Run
 from cascade_memory.evaluation.bench.science_stage import experiments_of
@@ -17,6 +18,7 @@ from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_o
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
 from cascade_memory.evaluation.model.chat import Chat
+from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
@@ -82,6 +84,8 @@ class Model:
 
             asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
             return searching_stage(asking, self.searching, self.declared, run, folders)
+        if run.task in CODED:
+            return self._coding(run, folders)
         scene, queries, kinds, embedder = scene_for(run, folders)
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(
@@ -92,6 +96,22 @@ class Model:
             kinds=kinds,
             account=asking.account,
             close=scene.close,
+        )
+
+    def _coding(self, run: Run, folders: Folders) -> Stage:
+        """Build the stage: questions about health records, which this model answers by code."""
+        questions, embedder = questions_of(run, folders)
+        records = records_of(run, folders)
+        asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+        kinds = [one.kind for one in questions]
+        return Stage(
+            queries=[one.text for one in questions],
+            solver=CodeSolver(questions, records, asking),
+            embedder=embedder,
+            declared=self.declared,
+            kinds=kinds if all(kinds) else None,
+            account=asking.account,
+            close=records.close,
         )
 
 

@@ -1,0 +1,35 @@
+"""Answers one question in rounds: code is run, an error is given back, and the first answer counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cascade_memory.domain.trajectory import Step, Trajectory, capped
+from cascade_memory.evaluation.environments.hospital.answers import is_right
+from cascade_memory.evaluation.environments.hospital.records import ROUNDS
+from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
+from cascade_memory.evaluation.solver import Attempt
+
+_MOST_FIELD, _MOST_TRAJECTORY = 4_000, 20_000  # characters that a case keeps; what is longer is cut, and says so
+
+
+def play_rounds(write: Callable[[Ran | None], str], run: Callable[[str], Ran], label: str) -> Attempt:
+    """Let ``write`` write code until it runs without error, at most five times, and judge the answer by the label.
+
+    ``write`` gets what became of its last code; None at first. The attempt's number of steps is its number of rounds, and the
+    case holds the code of every round with what came of it.
+
+    >>> said = iter([Ran(False, "NameError: ..."), Ran(True, "42")])
+    >>> attempt = play_rounds(lambda last: "answer = 6 * 7" if last else "answer = x", lambda code: next(said), "42")
+    >>> attempt.success, attempt.steps
+    (True, 2)
+    """
+    steps: list[Step] = []
+    ran: Ran | None = None
+    while len(steps) < ROUNDS and not (ran and ran.succeeded):
+        code = write(ran)
+        ran = run(code)
+        steps.append(Step(action=code.strip() or "# no code", observation=ran.text, failed=not ran.succeeded))
+    right = ran is not None and ran.succeeded and is_right(ran.text, label)
+    kept = capped(Trajectory(steps), max_field_chars=_MOST_FIELD, max_chars=_MOST_TRAJECTORY)
+    return Attempt(right, kept, steps=len(steps))
