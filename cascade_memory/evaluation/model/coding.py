@@ -44,7 +44,9 @@ INSTRUCTION = "\n\n".join(
         "alone, in a block that begins with ```python.",
     )
 )
-_REVISE = "This is what the code gave:\n{}\nRevise the code. Reply with the whole code alone, in a block that begins with ```python."
+_REVISE = (
+    "This is what the code gave:\n{}\nRevise the code. Reply with the whole code alone, in a block that begins with ```python."
+)
 
 
 class CodeSolver:

@@ -27,7 +27,13 @@ class Stay:
     """One admission with all its events."""
 
     def __init__(
-        self, rng: random.Random, write: Write, items: Mapping[str, int], patient: int, admission: int, begins: datetime.datetime
+        self,
+        rng: random.Random,
+        write: Write,
+        items: Mapping[str, int],
+        patient: int,
+        admission: int,
+        begins: datetime.datetime,
     ) -> None:
         self._rng, self._write, self._items = rng, write, items
         self._who, self._begins = (patient, admission), begins

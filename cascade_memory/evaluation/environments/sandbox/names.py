@@ -22,7 +22,17 @@ class ToolError(Exception):
 ERRORS: Mapping[str, type[Exception]] = {
     one.__name__: one
     for one in (
-        *(Exception, ArithmeticError, AssertionError, AttributeError, ImportError, IndexError, KeyError, LookupError, NameError),
+        *(
+            Exception,
+            ArithmeticError,
+            AssertionError,
+            AttributeError,
+            ImportError,
+            IndexError,
+            KeyError,
+            LookupError,
+            NameError,
+        ),
         *(OverflowError, RuntimeError, StopIteration, TypeError, ValueError, ZeroDivisionError, ToolError),
     )
 }

@@ -39,7 +39,10 @@ def read_script(code: str) -> ast.Module:
     """
     if len(code) > MOST_CHARACTERS:
         raise Refused(f"the code has {len(code):,} characters; at most {MOST_CHARACTERS:,} are read")
-    tree = ast.parse(code)
+    try:
+        tree = ast.parse(code)
+    except (RecursionError, MemoryError):
+        raise Refused("the code is nested too deeply") from None
     level: list[ast.AST] = [tree]
     depth = nodes = 0
     while level:
