@@ -1,4 +1,4 @@
-"""Hostile scripts: each ends within its limits and with a sentence, nothing gets out, and the next honest script still works."""
+"""Hostile scripts: each ends within its limits and with a sentence, nothing gets out, and the next script still works."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ UNBOUNDED = {
     "endless sum": "answer = sum(range(10 ** 14))",
     "endless search": "answer = -1 in range(10 ** 14) or 'x' in map(str, range(10 ** 14))",
     "endless pattern": "import re\nanswer = re.match('(a+)+$', 'a' * 40 + 'b')",
-    "endless SQL": "answer = SQLInterpreter('WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT sum(x) FROM a')",
-    "endless pattern in SQL": "answer = SQLInterpreter(\"SELECT '\" + 'a' * 20000 + \"' LIKE '\" + '%a' * 12000 + \"%b'\")",
+    "endless SQL": "answer = SQLInterpreter('WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT 1 FROM a) SELECT 1 FROM a')",
+    "endless join in SQL": "answer = SQLInterpreter('SELECT sum(a.ROW_ID) FROM labevents a, labevents b, labevents c')",
 }
 
 

@@ -33,10 +33,10 @@ INSTRUCTION = "\n\n".join(
     (
         "Write Python code that answers a question about patients from a database of hospital records.",
         "Columns that end in ID link the tables: SUBJECT_ID is a patient, HADM_ID a stay in hospital, ICUSTAY_ID a stay in "
-        "intensive care. Tables whose names end in events hold what was measured or given, with times. Tables that begin with d_ "
-        "are dictionaries: they give an ITEMID or ICD9_CODE its name, so that a named item is looked up there first. admissions, "
-        "patients, icustays and transfers describe stays; prescriptions, procedures_icd, diagnoses_icd and cost describe care "
-        "and its bill. Texts are in small letters.",
+        "intensive care. Tables whose names end in events hold what was measured or given, with times. Tables that begin with "
+        "d_ are dictionaries: they give an ITEMID or ICD9_CODE its name, so that a named item is looked up there first. "
+        "admissions, patients, icustays and transfers describe stays; prescriptions, procedures_icd, diagnoses_icd and cost "
+        "describe care and its bill. Texts are in small letters.",
         "Tables and their columns:\n" + "\n".join(f"- {name}: {', '.join(columns)}" for name, columns in TABLES.items()),
         _TOOLS,
         "Only plain Python runs: no files, no network, no classes, no other modules than datetime, math, re, statistics and "

@@ -53,8 +53,8 @@ class Vocabulary:
 def adapted(code: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """Replace the values of the old question in its code by those of the new one.
 
-    >>> adapted("FilterDB(t, 'DRUG=aspirin||SUBJECT_ID=7')", {"drug": "aspirin", "patient": "7"}, {"drug": "heparin", "patient": "12"})
-    "FilterDB(t, 'DRUG=heparin||SUBJECT_ID=12')"
+    >>> adapted("FilterDB(t, 'DRUG=aspirin||SUBJECT_ID=7')", {"drug": "aspirin"}, {"drug": "heparin", "patient": "12"})
+    "FilterDB(t, 'DRUG=heparin||SUBJECT_ID=7')"
     """
     wanted = {value: new[kind] for kind, value in old.items() if kind in new}
     if not wanted:

@@ -31,12 +31,11 @@ class Stay:
         rng: random.Random,
         write: Write,
         items: Mapping[str, int],
-        patient: int,
-        admission: int,
+        who: tuple[int, int],  # the patient and the admission
         begins: datetime.datetime,
     ) -> None:
         self._rng, self._write, self._items = rng, write, items
-        self._who, self._begins = (patient, admission), begins
+        self._who, self._begins = who, begins
         self.ends = begins + datetime.timedelta(hours=rng.randrange(40, 400))
 
     def happen(self) -> None:

@@ -1,4 +1,4 @@
-"""Judges an answer by its label as the authors' environment does: equal as text, after numbers are rounded and yes becomes 1."""
+"""Judges an answer by its label as the paper's environment does: equal as text, with rounded numbers, and 1 for yes."""
 
 from __future__ import annotations
 

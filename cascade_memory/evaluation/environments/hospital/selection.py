@@ -62,8 +62,8 @@ def _read(text: str) -> Condition:
     if found := _AMONG.fullmatch(text):
         return Condition(found[1], "in", tuple(_unquoted(one.strip()) for one in found[2].split(",")))
     raise ValueError(
-        f"the condition {text!r} cannot be read: write COLUMN=value, COLUMN<value, COLUMN in [a, b], max(COLUMN) or min(COLUMN), "
-        "and || between two conditions"
+        f"the condition {text!r} cannot be read: write COLUMN=value, COLUMN<value, COLUMN in [a, b], max(COLUMN) or "
+        "min(COLUMN), and || between two conditions"
     )
 
 

@@ -82,7 +82,7 @@ class _Hospital:
         begins = first
         for visit in range(rng.choice((1, 1, 2, 2, 3))):
             admission = 100_000 + self._rows["admissions"] * 7 + 3
-            stay = Stay(rng, self._write, items, number, admission, begins)
+            stay = Stay(rng, self._write, items, (number, admission), begins)
             stay.happen()
             left = None if stay.ends > now else str(stay.ends)
             place = (rng.choice(KINDS), rng.choice(FROM), None if left is None else rng.choice(TO))

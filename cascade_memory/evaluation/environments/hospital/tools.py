@@ -22,7 +22,7 @@ from cascade_memory.evaluation.environments.sandbox.child import COLUMN
 from cascade_memory.evaluation.environments.sandbox.sandbox import TableHandle, ToolFailed
 from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries, Row
 
-_MOST_ROWS, _MOST_VALUES, _MOST_TABLES, _MOST_CONDITIONS = 1_000, 20_000, 60, 20
+_MOST_ROWS, _MOST_VALUES, _MOST_TABLES, _MOST_CONDITIONS, _MOST_CHARACTERS = 1_000, 20_000, 60, 20, 100_000
 _QUOTED_OR_NOW = re.compile(r"""'[^']*'|"[^"]*"|\bcurrent_time\b""", re.IGNORECASE)
 
 
@@ -91,11 +91,11 @@ class Tools:
     def filter(self, table: object, conditions: object) -> TableHandle:
         """Keep the rows that meet conditions."""
         given = selection = self._selection(table, "FilterDB")
+        text = _text(conditions, "FilterDB needs its conditions as one text")
+        if text.count("||") >= _MOST_CONDITIONS or len(selection.sql) + len(text) > _MOST_CHARACTERS:
+            raise ToolFailed(f"FilterDB: there are too many conditions; at most {_MOST_CONDITIONS} are allowed")
         try:
-            wanted = read_conditions(_text(conditions, "FilterDB needs its conditions as one text"))
-            if len(wanted) > _MOST_CONDITIONS or len(selection.sql) > 10_000:
-                raise ValueError(f"there are too many conditions; at most {_MOST_CONDITIONS} are allowed")
-            for one in wanted:
+            for one in read_conditions(text):
                 selection = selection.where(self._condition(one, selection))
                 if one.relation == "=" and not self._count(selection):
                     self._check_value(one, given)

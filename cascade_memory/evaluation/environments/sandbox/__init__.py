@@ -1,1 +1,1 @@
-"""Runs a model's Python code: in an interpreter of a small part of Python, in a process of its own, behind the system's limits."""
+"""Runs a model's Python: a small part of the language, interpreted in a process of its own, behind the system's limits."""

@@ -20,7 +20,7 @@ class Expressions:
     def __init__(self) -> None:
         self.depth = Depth()
         self._known: Mapping[type[ast.AST], Callable[[Any, Scope], Any]] = {
-            ast.Constant: lambda node, scope: node.value,
+            ast.Constant: lambda node, _: node.value,
             ast.Name: lambda node, scope: scope.get(node.id),
             ast.Attribute: lambda node, scope: attribute(self.value(node.value, scope), node.attr),
             ast.Subscript: self._item,

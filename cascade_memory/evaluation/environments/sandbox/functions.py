@@ -34,6 +34,7 @@ class Function:
         self._defaults = {**dict(zip(with_default, defaults, strict=True)), **dict(given)}
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Call the function."""
         scope = Scope(self._closure)
         for name, value in self._bound(args, keywords).items():
             scope.set(name, value)

@@ -13,6 +13,7 @@ from cascade_memory.evaluation.environments.sandbox.operators import power
 from cascade_memory.evaluation.environments.sandbox.values import Module
 
 _MOST_PRINTED = 2_000
+_OF_RE = ("compile", "escape", "findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 
 
 class ToolError(Exception):
@@ -40,8 +41,8 @@ _FUNCTIONS: Mapping[str, Any] = {
     one.__name__: one
     for one in cast(
         "tuple[Any, ...]",
-        (abs, all, any, bool, chr, dict, divmod, enumerate, filter, float, frozenset, int, isinstance, iter, len, list, map, max,
-         min, next, ord, range, repr, reversed, round, set, sorted, str, sum, tuple, zip),
+        (abs, all, any, bool, chr, dict, divmod, enumerate, filter, float, frozenset, int, isinstance, iter, len, list, map,
+         max, min, next, ord, range, repr, reversed, round, set, sorted, str, sum, tuple, zip),
     )
 }  # fmt: skip
 
@@ -53,6 +54,7 @@ class Printed:
         self.text = ""
 
     def __call__(self, *values: Any, sep: str = " ", end: str = "\n") -> None:
+        """Print."""
         self.text = (self.text + sep.join(map(str, values)) + end)[:_MOST_PRINTED]
 
 
@@ -97,6 +99,14 @@ def _variance(values: Iterable[Any], *, sample: bool = True) -> float:
     return sum((one - middle) ** 2 for one in numbers) / (len(numbers) - sample)
 
 
+def _deviation(values: Iterable[Any]) -> float:
+    return math.sqrt(_variance(values))
+
+
+def _deviation_of_all(values: Iterable[Any]) -> float:
+    return math.sqrt(_variance(values, sample=False))
+
+
 def modules() -> dict[str, Module]:
     """Build the modules, anew for each script."""
     large = {"factorial": 5_000, "comb": 5_000, "perm": 5_000}
@@ -106,7 +116,7 @@ def modules() -> dict[str, Module]:
         "re": Module(
             "re",
             {
-                **{name: getattr(re, name) for name in "compile escape findall finditer fullmatch match search split sub".split()},
+                **{name: getattr(re, name) for name in _OF_RE},
                 **{name: getattr(re, name) for name in ("IGNORECASE", "I", "MULTILINE", "M", "DOTALL", "S")},
             },
         ),
@@ -118,8 +128,8 @@ def modules() -> dict[str, Module]:
             "statistics",
             {
                 "mean": _mean, "fmean": _mean, "median": _median, "mode": _mode, "variance": _variance,
-                "stdev": lambda values: math.sqrt(_variance(values)),
-                "pstdev": lambda values: math.sqrt(_variance(values, sample=False)),
+                "stdev": _deviation,
+                "pstdev": _deviation_of_all,
             },
         ),
         "collections": Module(

@@ -50,7 +50,7 @@ class Interpreter:
             ast.While: self._while,
             ast.Break: self._break,
             ast.Continue: self._continue,
-            ast.Pass: lambda node, scope: None,
+            ast.Pass: self._pass,
             ast.FunctionDef: self._define,
             ast.Return: self._return,
             ast.Try: self._try,
@@ -59,8 +59,8 @@ class Interpreter:
             ast.Import: self._import,
             ast.ImportFrom: self._import_from,
             ast.Delete: self._delete,
-            ast.Global: lambda node, scope: [scope.declare_global(name) for name in node.names] and None,
-            ast.Nonlocal: lambda node, scope: [scope.declare_nonlocal(name) for name in node.names] and None,
+            ast.Global: self._global,
+            ast.Nonlocal: self._nonlocal,
         }
 
     def run(self, statements: Sequence[ast.stmt], scope: Scope) -> None:
@@ -110,10 +110,13 @@ class Interpreter:
                 return
         self.run(node.orelse, scope)
 
-    def _break(self, node: ast.Break, scope: Scope) -> None:
+    def _pass(self, *_: object) -> None:
+        pass
+
+    def _break(self, *_: object) -> None:
         raise _Break
 
-    def _continue(self, node: ast.Continue, scope: Scope) -> None:
+    def _continue(self, *_: object) -> None:
         raise _Continue
 
     def _define(self, node: ast.FunctionDef, scope: Scope) -> None:
@@ -156,7 +159,7 @@ class Interpreter:
         return kinds
 
     def _raise(self, node: ast.Raise, scope: Scope) -> None:
-        what = RuntimeError("nothing to raise again") if node.exc is None else self._value(node.exc, scope)
+        what: Any = ValueError("raise needs an error here") if node.exc is None else self._value(node.exc, scope)
         error = what.error if isinstance(what, Caught) else what() if what in ERRORS.values() else what
         if not isinstance(error, Exception):
             raise TypeError("only errors can be raised")
@@ -181,6 +184,14 @@ class Interpreter:
         if name not in self._modules:
             raise ImportError(f"{name!r} cannot be imported here; {', '.join(self._modules)} can")
         return self._modules[name]
+
+    def _global(self, node: ast.Global, scope: Scope) -> None:
+        for name in node.names:
+            scope.declare_global(name)
+
+    def _nonlocal(self, node: ast.Nonlocal, scope: Scope) -> None:
+        for name in node.names:
+            scope.declare_nonlocal(name)
 
     def _delete(self, node: ast.Delete, scope: Scope) -> None:
         for target in node.targets:

@@ -33,9 +33,9 @@ def read_script(code: str) -> ast.Module:
 
     >>> type(read_script("answer = 6 * 7")).__name__
     'Module'
-    >>> read_script("answer = ().__class__")
+    >>> read_script("with x: pass")
     Traceback (most recent call last):
-    cascade_memory.evaluation.environments.sandbox.syntax.Refused: line 1: names that begin with "__" ... ('__class__')
+    cascade_memory.evaluation.environments.sandbox.syntax.Refused: line 1: With cannot be used here
     """
     if len(code) > MOST_CHARACTERS:
         raise Refused(f"the code has {len(code):,} characters; at most {MOST_CHARACTERS:,} are read")
