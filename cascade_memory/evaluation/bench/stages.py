@@ -54,7 +54,7 @@ def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
         except InvalidInput as error:
             return str(error)
         return None
-    if task not in LIMITS and not CATALOGUE[task].is_there(data):  # those games are generated
+    if task not in (*LIMITS, HOSPITAL) and not CATALOGUE[task].is_there(data):  # those are generated
         return f"no data for {task} in {data}: cascade-memory bench data says where to get it"
     needed = _ENGINES.get(task)
     if needed is not None and find_spec(needed) is None:
