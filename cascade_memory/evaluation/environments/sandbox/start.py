@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from pathlib import Path
 from types import ModuleType
 
 _HERE = "cascade_memory.evaluation.environments.sandbox"
@@ -12,12 +12,12 @@ _HERE = "cascade_memory.evaluation.environments.sandbox"
 
 def start() -> None:
     """Run the process of one script."""
-    folders = Path(__file__).resolve().parents
-    names = _HERE.split(".")
-    for depth in range(1, len(names) + 1):
+    names, folder = _HERE.split("."), os.path.dirname(os.path.abspath(__file__))
+    for depth in range(len(names), 0, -1):
         package = ModuleType(".".join(names[:depth]))
-        package.__path__ = [str(folders[len(names) - depth])]
+        package.__path__ = [folder]
         sys.modules[package.__name__] = package
+        folder = os.path.dirname(folder)
     importlib.import_module(f"{_HERE}.child").main()
 
 
