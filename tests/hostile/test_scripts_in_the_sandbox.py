@@ -121,6 +121,13 @@ REFUSED = {
     "many calls of tools": ("for n in range(10 ** 9):\n    Calendar('0 year')\nanswer = 1", "tools more than"),
     "many tables": ("for n in range(99):\n    LoadDB('patients')\nanswer = 1", "more than 60 tables"),
     "a formula with names": ("answer = Calculate('open(1)')", "only numbers and operators"),
+    "a formula that is no number": ("answer = Calculate('(-1) ** 0.5')", "no real number"),
+    "a formula with too many digits": ("answer = Calculate('9 ** 9000')", "too large"),
+    "a condition of spaces": ("answer = FilterDB(LoadDB('patients'), 'DOB=x' + ' ' * 90000 + 'y')", "has no value"),
+    "a list of spaces": ("answer = len(FilterDB(LoadDB('patients'), 'DOB in' + ' ' * 90000 + '[')) + x", "'x' is not defined"),
+    "a long value": ("answer = FilterDB(LoadDB('patients'), 'DOB=' + 'x1' * 40000)", "has no value"),
+    "a value of surrogates": ("answer = FilterDB(LoadDB('patients'), 'DOB=' + chr(55296))", "surrogates not allowed"),
+    "an answer of surrogates and control characters": ("answer = 1 / 0 if chr(55296) + chr(0) else 1", "ZeroDivisionError"),
     "a huge formula": ("answer = Calculate('9 ** 9 ** 9')", "too large"),
 }  # fmt: skip
 # These end by a limit: that on time, or that on memory, whichever comes first.
@@ -133,7 +140,7 @@ UNBOUNDED = {
     "endless sum": "answer = sum(range(10 ** 14))",
     "endless search": "answer = -1 in range(10 ** 14) or 'x' in map(str, range(10 ** 14))",
     "endless pattern": "import re\nanswer = re.match('(a+)+$', 'a' * 40 + 'b')",
-    "endless SQL": "answer = SQLInterpreter('WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT 1 FROM a) SELECT 1 FROM a')",
+    "endless SQL": "answer = SQLInterpreter('WITH RECURSIVE a(x) AS (VALUES (1) UNION ALL SELECT 1 FROM a) SELECT sum(x) FROM a')",
     "endless join in SQL": "answer = SQLInterpreter('SELECT sum(a.ROW_ID) FROM labevents a, labevents b, labevents c')",
 }
 

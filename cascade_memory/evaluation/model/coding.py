@@ -44,6 +44,7 @@ INSTRUCTION = "\n\n".join(
         "alone, in a block that begins with ```python.",
     )
 )
+_MOST_CODE = 30_000  # characters of a reply that are used; the sandbox refuses code of more than 20,000
 _REVISE = (
     "This is what the code gave:\n{}\nRevise the code. Reply with the whole code alone, in a block that begins with ```python."
 )
@@ -73,7 +74,7 @@ class CodeSolver:
                     {"role": "assistant", "content": f"```python\n{written}\n```"},
                     {"role": "user", "content": _REVISE.format(ran.text)},
                 ]
-            written = clean_text(code_in(self._asking([*asked, *debugging]), "python"))
+            written = clean_text(code_in(self._asking([*asked, *debugging]), "python"))[:_MOST_CODE]
             return written
 
         return play_rounds(write, self._records.run, question.label)

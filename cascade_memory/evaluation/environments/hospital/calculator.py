@@ -8,6 +8,8 @@ from typing import Any
 from cascade_memory.evaluation.environments.sandbox.operators import BINARY, UNARY
 from cascade_memory.evaluation.environments.sandbox.syntax import Refused, read_script
 
+_LARGEST = 10**300
+
 
 def calculated(formula: str) -> float:
     """Compute a formula.
@@ -19,9 +21,12 @@ def calculated(formula: str) -> float:
         body = read_script(formula.strip()).body
         if len(body) != 1 or not isinstance(body[0], ast.Expr):
             raise ValueError("one formula is needed")
-        return _value(body[0].value)
+        value = _value(body[0].value)
     except (SyntaxError, Refused, ArithmeticError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(str(error)) from error
+    if type(value) not in (int, float) or abs(value) > _LARGEST:
+        raise ValueError("the result is no real number, or it is too large")
+    return value
 
 
 def _value(node: ast.expr) -> Any:

@@ -9,6 +9,7 @@ from cascade_memory.evaluation.environments.hospital.answers import is_right
 from cascade_memory.evaluation.environments.hospital.records import ROUNDS
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
 from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.visible import shortened
 
 _MOST_FIELD, _MOST_TRAJECTORY = 4_000, 20_000  # characters that a case keeps; what is longer is cut, and says so
 
@@ -29,7 +30,11 @@ def play_rounds(write: Callable[[Ran | None], str], run: Callable[[str], Ran], l
     while len(steps) < ROUNDS and not (ran and ran.succeeded):
         code = write(ran)
         ran = run(code)
-        steps.append(Step(action=code.strip() or "# no code", observation=ran.text, failed=not ran.succeeded))
+        steps.append(
+            Step(
+                action=shortened(code.strip(), _MOST_TRAJECTORY) or "# no code", observation=ran.text, failed=not ran.succeeded
+            )
+        )
     right = ran is not None and ran.succeeded and is_right(ran.text, label)
     kept = capped(Trajectory(steps), max_field_chars=_MOST_FIELD, max_chars=_MOST_TRAJECTORY)
     return Attempt(right, kept, steps=len(steps))

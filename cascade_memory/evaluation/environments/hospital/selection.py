@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_COMPARISON = re.compile(r"\s*(\w+)\s*(>=|<=|==?|>|<)\s*(.*?)\s*", re.DOTALL)
-_AMONG = re.compile(r"\s*(\w+)\s+in\s+[\[(]?(.*?)[\])]?\s*", re.DOTALL | re.IGNORECASE)
+# No two repetitions in a row may match the same characters: these read untrusted text, and must be quick whatever it is.
+_COMPARISON = re.compile(r"\s*(\w+)\s*(>=|<=|==?|>|<)(.*)", re.DOTALL)
+_AMONG = re.compile(r"\s*(\w+)\s+in\s(.*)", re.DOTALL | re.IGNORECASE)
 _EXTREME = re.compile(r"\s*(max|min)\s*\(\s*(\w+)\s*\)\s*", re.IGNORECASE)
 
 
@@ -56,11 +57,11 @@ def _read(text: str) -> Condition:
     if found := _EXTREME.fullmatch(text):
         return Condition(found[2], found[1].lower())
     if found := _COMPARISON.fullmatch(text):
-        if not found[3]:
+        if not found[3].strip():
             raise ValueError(f"the condition {text!r} has no value")
-        return Condition(found[1], found[2].replace("==", "="), (_unquoted(found[3]),))
+        return Condition(found[1], found[2].replace("==", "="), (_unquoted(found[3].strip()),))
     if found := _AMONG.fullmatch(text):
-        return Condition(found[1], "in", tuple(_unquoted(one.strip()) for one in found[2].split(",")))
+        return Condition(found[1], "in", tuple(_unquoted(one.strip()) for one in found[2].strip().strip("[]()").split(",")))
     raise ValueError(
         f"the condition {text!r} cannot be read: write COLUMN=value, COLUMN<value, COLUMN in [a, b], max(COLUMN) or "
         "min(COLUMN), and || between two conditions"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from cascade_memory.evaluation.environments.sandbox.sandbox import TableHandle, 
 from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries, Row
 
 _MOST_ROWS, _MOST_VALUES, _MOST_TABLES, _MOST_CONDITIONS, _MOST_CHARACTERS = 1_000, 20_000, 60, 20, 100_000
+_MOST_COMPARED = 100  # characters of a value that are compared with those of others
 _QUOTED_OR_NOW = re.compile(r"""'[^']*'|"[^"]*"|\bcurrent_time\b""", re.IGNORECASE)
 
 
@@ -33,6 +34,7 @@ class Database:
         self._path, self._queries = path, queries
         self.columns = cache(self._columns)
         self.is_number = cache(self._is_number)
+        self.count = lru_cache(maxsize=1_000)(self._count)  # of rows; they never change
 
     def rows(self, sql: str, most: int = _MOST_VALUES) -> list[Row]:
         """Run a query; more than ``most`` rows are refused."""
@@ -43,6 +45,9 @@ class Database:
         if len(rows) > most:
             raise ToolFailed(f"there are more than {most:,} rows: choose fewer of them")
         return [tuple(one.hex() if isinstance(one, bytes) else one for one in row) for row in rows]
+
+    def _count(self, sql: str) -> int:
+        return self.rows(f"SELECT count(*) FROM ({sql})")[0][0]
 
     def _columns(self, table: str) -> tuple[str, ...]:
         return tuple(name for name in TABLES[table] if self._has(table, name))
@@ -97,7 +102,7 @@ class Tools:
         try:
             for one in read_conditions(text):
                 selection = selection.where(self._condition(one, selection))
-                if one.relation == "=" and not self._count(selection):
+                if one.relation == "=" and not self._database.count(selection.sql):
                     self._check_value(one, given)
         except (LookupError, ValueError) as error:
             raise ToolFailed(f"FilterDB: {error.args[0]}") from None
@@ -114,13 +119,11 @@ class Tools:
     def _check_value(self, one: Condition, given: Selection) -> None:
         """Name the nearest values, if the value of a condition is not in the table at all."""
         column = given.column(one.column)
-        texts = [str(row[0]) for row in self._database.rows(f'SELECT DISTINCT "{column}" FROM ({given.sql}) LIMIT 5000')]
+        rows = self._database.rows(f'SELECT DISTINCT "{column}" FROM ({given.sql}) LIMIT 2000')
+        texts = [str(row[0])[:_MOST_COMPARED] for row in rows]
         if one.values[0] not in texts:
-            near = difflib.get_close_matches(one.values[0], texts, n=5, cutoff=0.0)
+            near = difflib.get_close_matches(one.values[0][:_MOST_COMPARED], texts, n=5, cutoff=0.0)
             raise ValueError(f"{column} has no value {one.values[0]!r}; the nearest values are {', '.join(near)}")
-
-    def _count(self, selection: Selection) -> int:
-        return self._database.rows(f"SELECT count(*) FROM ({selection.sql})")[0][0]
 
     def value(self, table: object, argument: object) -> Any:
         """Return the values of a column as text, or what is computed from them."""
@@ -178,7 +181,7 @@ class Tools:
         if len(self._tables) >= _MOST_TABLES:
             raise ToolFailed(f"the code made more than {_MOST_TABLES} tables")
         self._tables.append(selection)
-        return TableHandle(len(self._tables) - 1, selection.columns, self._count(selection))
+        return TableHandle(len(self._tables) - 1, selection.columns, self._database.count(selection.sql))
 
 
 def _computed(operation: str, values: list[Any]) -> Any:

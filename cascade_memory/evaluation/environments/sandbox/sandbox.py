@@ -85,6 +85,7 @@ class Sandbox:
             return Ran(False, "the code crashed its process, most likely by using too much memory or time")
         finally:
             timer.cancel()
+            timer.join()  # from here on nobody else kills, so the process may be waited for
             _kill(process)
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
