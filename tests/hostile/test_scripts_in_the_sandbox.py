@@ -140,7 +140,8 @@ UNBOUNDED = {
     "endless sum": "answer = sum(range(10 ** 14))",
     "endless search": "answer = -1 in range(10 ** 14) or 'x' in map(str, range(10 ** 14))",
     "endless pattern": "import re\nanswer = re.match('(a+)+$', 'a' * 40 + 'b')",
-    "endless SQL": "answer = SQLInterpreter('WITH RECURSIVE a(x) AS (VALUES (1) UNION ALL SELECT 1 FROM a) SELECT sum(x) FROM a')",
+    "endless SQL": "answer = SQLInterpreter('WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT 1 FROM a) '\n"
+    "                        'SELECT sum(x) FROM a')",
     "endless join in SQL": "answer = SQLInterpreter('SELECT sum(a.ROW_ID) FROM labevents a, labevents b, labevents c')",
 }
 
