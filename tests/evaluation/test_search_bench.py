@@ -85,9 +85,9 @@ def check(rows: list[dict[str, Any]]) -> None:
 def _hashing(monkeypatch: pytest.MonkeyPatch):
     """Use the embedder without a model, which is fast."""
     monkeypatch.setattr(bench_stage, "is_installed", lambda: False)
-    search_stage.embedder_of_cases.cache_clear()
+    search_stage.embedder_in.cache_clear()
     yield
-    search_stage.embedder_of_cases.cache_clear()
+    search_stage.embedder_in.cache_clear()
 
 
 @pytest.mark.parametrize("retrieval", ["dense", "bm25", "both"])

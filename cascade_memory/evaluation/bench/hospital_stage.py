@@ -32,17 +32,17 @@ def _hospital(folders: Folders) -> Path:
 
 
 @lru_cache(maxsize=2)
-def embedded(task: str, limit: int | None, data: Path, work: Path) -> tuple[list[Question], PrecomputedEmbedder]:
-    """Load the questions and their vectors, once per process."""
+def embedded(task: str, limit: int | None, data: Path, work: Path, model: str) -> tuple[list[Question], PrecomputedEmbedder]:
+    """Load the questions and their vectors, once per process; ``model`` is the folder of the embedder."""
     of_paper = task == MIMIC
     questions = mimic_questions(mimic_files(data).questions) if of_paper else hospital_questions(work / "hospital.sqlite")
     questions = questions[:limit]
-    return questions, PrecomputedEmbedder(best_embedder(), [one.text for one in questions])
+    return questions, PrecomputedEmbedder(best_embedder(model), [one.text for one in questions])
 
 
 def questions_of(run: Run, folders: Folders) -> tuple[list[Question], PrecomputedEmbedder]:
     """Return the questions in the order of the seed, and the vectors of their texts."""
-    stream, embedder = embedded(run.task, run.limit, folders.data, folders.work)
+    stream, embedder = embedded(run.task, run.limit, folders.data, folders.work, folders.model(run, "embedder"))
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

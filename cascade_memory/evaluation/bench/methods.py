@@ -112,8 +112,8 @@ def open_memory(
 ) -> Memory | None:
     """Create a memory in RAM that learns inline; None for the method without memory.
 
-    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the text
-    by which a case is found; without it, that is the case's query.
+    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the
+    text by which a case is found; without it, that is the case's query.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from cascade_memory.domain.case_text import with_tool_calls
@@ -18,18 +18,18 @@ from cascade_memory.ports.embedder import Embedder
 
 
 @cache
-def embedder_of_cases() -> Embedder:
+def embedder_in(folder: str) -> Embedder:
     """Return the embedder, one per process. The texts that cases are found by are not known beforehand."""
-    return best_embedder()
+    return best_embedder(folder)
 
 
 @lru_cache(maxsize=2)
-def passages_of(data: Path, retrieval: Retrieval, kept_in: Path) -> LocalSearch:
+def passages_of(data: Path, retrieval: Retrieval, kept_in: Path, model: str = "") -> LocalSearch:
     """Index the passages of the data, once per process; their vectors are kept in a folder."""
     path = first_of(PASSAGES, data)
     if path is None:
         raise InvalidInput(str(lacking(data)))
-    return LocalSearch(read_passages(path), retrieval, embedder=embedder_of_cases, kept_in=kept_in)
+    return LocalSearch(read_passages(path), retrieval, embedder=partial(embedder_in, model), kept_in=kept_in)
 
 
 def search_stage(run: Run, folders: Folders) -> Stage:
@@ -39,7 +39,7 @@ def search_stage(run: Run, folders: Folders) -> Stage:
     return Stage(
         queries=[item.query for item in items],
         solver=agent,
-        embedder=embedder_of_cases(),
+        embedder=embedder_in(folders.model(run, "embedder")),
         declared={"planned": KNOWN, "search": "bm25"},
         alone=[agent.attempt(place, ()).success for place in range(len(items))],
         case_text=with_tool_calls,

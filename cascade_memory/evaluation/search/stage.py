@@ -8,7 +8,7 @@ from typing import Any
 from cascade_memory.domain.case_text import with_tool_calls
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
-from cascade_memory.evaluation.bench.search_stage import embedder_of_cases, passages_of
+from cascade_memory.evaluation.bench.search_stage import embedder_in, passages_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, in_order
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import TakesTools
@@ -20,11 +20,11 @@ from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.search.tool import PassageTool, SearchTool, schema
 
 
-def tool_of(searching: Searching, folders: Folders) -> SearchTool:
+def tool_of(searching: Searching, folders: Folders, model: str = "") -> SearchTool:
     """Connect to the search server, or index the passages."""
     if searching.server is not None:
         return MCPTool(searching.server, tool=searching.tool)
-    return PassageTool(passages_of(folders.data, searching.retrieval, folders.work))
+    return PassageTool(passages_of(folders.data, searching.retrieval, folders.work, model))
 
 
 def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, Any], run: Run, folders: Folders) -> Stage:
@@ -38,7 +38,8 @@ def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, 
             f"the model {model.name} cannot call tools: deep search needs OpenAICompatible, AnyChatModel or the like"
         )
     items = in_order(read_questions(folders.data)[: run.limit], run.task, run.seed)
-    tool = tool_of(searching, folders)
+    embedder = folders.model(run, "embedder")
+    tool = tool_of(searching, folders, embedder)
     chat = model.with_tools([schema(tool)])
     asking = asked.of(chat)
     judging, judge = None, by_labels
@@ -64,7 +65,7 @@ def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, 
     return Stage(
         queries=[item.query for item in items],
         solver=solver,
-        embedder=embedder_of_cases(),
+        embedder=embedder_in(embedder),
         declared=declared,
         case_text=with_tool_calls,
         account=account,
