@@ -22,7 +22,7 @@ HOSPITAL, MIMIC = "hospital", "mimic-iii"
 CODED = (HOSPITAL, MIMIC)  # streams that are answered by code
 
 
-def prepare_hospital(solver: str, folders: Folders) -> None:  # noqa: ARG001 - the same for all solvers
+def prepare_hospital(run: Run, folders: Folders) -> None:  # noqa: ARG001 - the same for all runs
     """Build our hospital, unless it is there."""
     build_hospital(_hospital(folders))
 

@@ -11,24 +11,37 @@ import numpy as np
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
+from cascade_memory.evaluation.environments.household.engine import MOST_BYTES
 from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games
+from cascade_memory.evaluation.environments.household.official import OfficialStream, official_games
 from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 # The number of generated games, and the number of steps that each stream allows.
 MADE, SEED, SEED_ASIDE = 264, 777, 4242
+_MOST_MEMBERS = 20_000  # of an archive of games
 LIMITS = {"alfworld-20": 20, "alfworld-30": 30}
+OFFICIAL, STEPS = "alfworld", 30  # the stream of ALFWorld's own games, for a model; and the steps that the paper allows
 
 
-def prepare_household(solver: str, folders: Folders) -> None:
-    """Generate the games and unpack those of the data, unless this is already done."""
-    if solver == ASIDE:
-        make_games(folders.work / "games-aside", count=MADE, seed=SEED_ASIDE)
+def prepare_household(run: Run, folders: Folders) -> None:
+    """Generate as many games as the run plays and unpack those of the data, unless this is already done.
+
+    For ALFWorld's own games, the texts at their beginning are read.
+    """
+    if run.task == OFFICIAL and has_official_games(folders):
+        _official(run.limit, folders)
         return
-    make_games(folders.work / "games", count=MADE, seed=SEED)
-    if CATALOGUE["alfworld"].is_there(folders.data):
+    aside = run.solver == ASIDE
+    count = MADE if run.limit is None else min(MADE, run.limit)
+    make_games(folders.work / _folder(run.solver), count=count, seed=SEED_ASIDE if aside else SEED)
+    if not aside and CATALOGUE["alfworld"].is_there(folders.data):
         _unpack(folders.data, folders.work / "games-of-the-data")
+
+
+def _folder(solver: str) -> str:
+    return "games-aside" if solver == ASIDE else "games"
 
 
 def _unpack(data: Path, target: Path) -> None:
@@ -37,7 +50,9 @@ def _unpack(data: Path, target: Path) -> None:
         return
     try:
         with tarfile.open(archive) as packed:
-            for member in packed.getmembers():
+            for number, member in enumerate(packed, start=1):
+                if member.size > MOST_BYTES or number > _MOST_MEMBERS:
+                    raise InvalidInput(f"{archive} holds more than games: {member.name!r:.200} is refused")
                 path = Path(member.name)
                 source = packed.extractfile(member) if member.isfile() and path.name == GAME else None
                 if source is not None and path.parent.name not in ("", ".", ".."):  # an archive must not write elsewhere
@@ -52,21 +67,45 @@ def _unpack(data: Path, target: Path) -> None:
 @lru_cache(maxsize=2)
 def embedded(work: Path, limit: int | None, solver: str, model: str) -> tuple[list[Game], PrecomputedEmbedder]:
     """Load the stream of games and the vectors of their tasks; both are cached for later runs."""
-    games = read_games(work / ("games-aside" if solver == ASIDE else "games"))[:MADE]
+    games = read_games(work / _folder(solver))[:MADE]
     given = work / "games-of-the-data"
     if not solver.startswith("reuse") and (given / LISTING).exists():
         games += read_games(given)
-    games = [games[i] for i in np.random.default_rng(3).permutation(len(games))[:limit]]
+    games = games[:limit]  # the first ones, so that no more need to be generated
+    games = [games[i] for i in np.random.default_rng(3).permutation(len(games))]
     return games, PrecomputedEmbedder(best_embedder(model), [game.query for game in games])
+
+
+def has_official_games(folders: Folders) -> bool:
+    """Say whether the user has ALFWorld's own games."""
+    return official_games(folders.data) is not None
+
+
+def _official(limit: int | None, folders: Folders) -> OfficialStream:
+    games = official_games(folders.data)
+    assert games is not None
+    return OfficialStream.read(games, folders.work / "alfworld-texts.jsonl", limit=limit)
+
+
+@lru_cache(maxsize=1)
+def _official_embedded(limit: int | None, folders: Folders, model: str) -> tuple[OfficialStream, PrecomputedEmbedder]:
+    stream = _official(limit, folders)
+    return stream, PrecomputedEmbedder(best_embedder(model), [game.query for game in stream.games])
 
 
 def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedder]:
     """Return the games in the order of the seed, and the vectors of their queries.
 
-    The reuse agent was developed with the games of the data folder, so it does not play those.
+    The reuse agent was developed with the games of the data folder, so it does not play those. Of ALFWorld's own games, those
+    in unseen rooms come last, as in the paper.
     """
-    stream, embedder = embedded(folders.work, run.limit, run.solver, folders.model(run, "embedder"))
-    return [stream[i] for i in order_of(len(stream), run.seed)], embedder
+    if run.task == OFFICIAL and has_official_games(folders):
+        stream, embedder = _official_embedded(run.limit, folders, folders.model(run, "embedder"))
+        seen = len(stream.games) - stream.unseen
+        order = [*order_of(seen, run.seed), *(seen + order_of(stream.unseen, run.seed))]
+        return [stream.games[i] for i in order], embedder
+    games, embedder = embedded(folders.work, run.limit, run.solver, folders.model(run, "embedder"))
+    return [games[i] for i in order_of(len(games), run.seed)], embedder
 
 
 def household_stage(run: Run, folders: Folders) -> Stage:

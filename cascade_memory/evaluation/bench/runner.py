@@ -49,8 +49,9 @@ def run(
 def _run(wanted: list[Run], rows: Rows, folders: Folders, staged: Staging, jobs: int, progress: bool | None) -> list[Row]:
     todo = rows.missing(wanted)
     about = circumstances()
-    for task, solver in dict.fromkeys((one.task, one.solver) for one in todo if one.solver != "simulated"):
-        prepare(task, solver, folders)
+    shared = {(one.task, one.solver, one.limit): one for one in todo if one.solver != "simulated"}
+    for one in shared.values():
+        prepare(one, folders)
     if jobs <= 1 or len(todo) <= 1:
         for one in progress_bar(todo, "runs", show=progress):
             rows.append({**play(one, folders, staged), **about})

@@ -10,37 +10,62 @@ import numpy as np
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask, science_tasks
+from cascade_memory.evaluation.environments.scienceworld_whole import PUBLISHED, Start, drawn_starts, published_starts
 from cascade_memory.evaluation.reuse.science_agent import ScienceAgent, Strength
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 
 
-def prepare_science(solver: str, folders: Folders) -> None:
-    """Make the stream, unless this is already done."""
-    _tasks(solver, folders.work)
+def prepare_science(run: Run, folders: Folders) -> None:
+    """Make as much of the stream as the run plays, unless this is already done."""
+    if run.solver.startswith("reuse"):
+        _solved(run.solver, run.limit, folders.work)
+    else:
+        _starts(run.limit, folders)
 
 
-def _tasks(solver: str, work: Path) -> list[ScienceTask]:
+def _solved(solver: str, limit: int | None, work: Path) -> list[ScienceTask]:
     aside = solver == ASIDE
-    return science_tasks(work / ("scienceworld-aside.jsonl" if aside else "scienceworld.jsonl"), for_development=aside)
+    file = work / ("scienceworld-aside.jsonl" if aside else "scienceworld.jsonl")
+    tasks = science_tasks(file, limit=limit, for_development=aside)
+    return tasks if limit else [tasks[i] for i in np.random.default_rng(3).permutation(len(tasks))]
 
 
 @lru_cache(maxsize=1)
 def embedded(solver: str, work: Path, limit: int | None, model: str) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
-    """Load the stream of tasks and their vectors; both are cached for later runs."""
-    tasks = _tasks(solver, work)
-    tasks = [tasks[i] for i in np.random.default_rng(3).permutation(len(tasks))[:limit]]
+    """Load the stream of tasks with known solutions and their vectors; both are cached for later runs."""
+    tasks = _solved(solver, limit, work)
     return tasks, PrecomputedEmbedder(best_embedder(model), [task.text for task in tasks])
 
 
-def experiments_of(run: Run, folders: Folders) -> tuple[list[ScienceTask], PrecomputedEmbedder]:
-    """Return the stream in the order of the seed, and the vectors of its queries."""
-    stream, embedder = embedded(run.solver, folders.work, run.limit, folders.model(run, "embedder"))
+def _starts(limit: int | None, folders: Folders) -> list[Start]:
+    published = published_starts(folders.data)
+    return drawn_starts(folders.work / "scienceworld-whole.jsonl", limit=limit) if published is None else published[:limit]
+
+
+@lru_cache(maxsize=1)
+def _whole(folders: Folders, limit: int | None, model: str) -> tuple[list[Start], PrecomputedEmbedder]:
+    starts = _starts(limit, folders)
+    return starts, PrecomputedEmbedder(best_embedder(model), [start.text for start in starts])
+
+
+def experiments_of(run: Run, folders: Folders) -> tuple[list[Start], PrecomputedEmbedder]:
+    """Return the whole stream, for a model: in the order of the seed, with the vectors of its queries.
+
+    It is the paper's own if the folder of data holds it, otherwise one that is drawn here in the same way.
+    """
+    stream, embedder = _whole(folders, run.limit, folders.model(run, "embedder"))
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 
+def is_published(folders: Folders) -> bool:
+    """Say whether a model plays the paper's own stream."""
+    return (folders.data / PUBLISHED).is_file()
+
+
 def science_stage(run: Run, folders: Folders) -> Stage:
-    """Build the stage: the stream in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
-    tasks, embedder = experiments_of(run, folders)
+    """Build the stage: the tasks with solutions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
+    stream, embedder = embedded(run.solver, folders.work, run.limit, folders.model(run, "embedder"))
+    tasks = [stream[i] for i in order_of(len(stream), run.seed)]
     alone = solved_alone(run, len(tasks))
     strength: Strength = "map" if run.solver == "reuse-map" else "full"
     agent = ScienceAgent(

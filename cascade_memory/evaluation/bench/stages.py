@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.hospital_stage import CODED, HOSPITAL, MIMIC, hospital_stage, prepare_hospital
-from cascade_memory.evaluation.bench.household_stage import LIMITS, household_stage, prepare_household
+from cascade_memory.evaluation.bench.household_stage import LIMITS, OFFICIAL, household_stage, prepare_household
 from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.bench.science_stage import prepare_science, science_stage
 from cascade_memory.evaluation.bench.search_stage import search_stage
@@ -25,9 +25,13 @@ _MADE = {
     HOSPITAL: hospital_stage,
     **dict.fromkeys(LIMITS, household_stage),
 }
-_ENGINES = {"scienceworld": "scienceworld", **dict.fromkeys(LIMITS, "alfworld")}
+_ENGINES = {"scienceworld": "scienceworld", **dict.fromkeys((*LIMITS, OFFICIAL), "alfworld")}
 WORLDS = (*_ENGINES, "2wiki", *CODED)  # streams in which an agent acts step by step
-_PREPARED = {"scienceworld": prepare_science, HOSPITAL: prepare_hospital, **dict.fromkeys(LIMITS, prepare_household)}
+_PREPARED = {
+    "scienceworld": prepare_science,
+    HOSPITAL: prepare_hospital,
+    **dict.fromkeys((*LIMITS, OFFICIAL), prepare_household),
+}
 
 
 def stage_for(run: Run, folders: Folders) -> Stage:
@@ -54,7 +58,7 @@ def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
         except InvalidInput as error:
             return str(error)
         return None
-    if task not in (*LIMITS, HOSPITAL) and not CATALOGUE[task].is_there(data):  # those are generated
+    if task not in (*LIMITS, OFFICIAL, HOSPITAL) and not CATALOGUE[task].is_there(data):  # those are generated if need be
         return f"no data for {task} in {data}: cascade-memory bench data says where to get it"
     needed = _ENGINES.get(task)
     if needed is not None and find_spec(needed) is None:
@@ -64,7 +68,7 @@ def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
     return None
 
 
-def prepare(task: str, solver: str, folders: Folders) -> None:
-    """Make once what all runs of a solver on a task share, if anything: games, or the queries of an environment."""
-    if task in _PREPARED:
-        _PREPARED[task](solver, folders)
+def prepare(run: Run, folders: Folders) -> None:
+    """Make once what a run and others of its solver on its task share, if anything: games, or the queries of an environment."""
+    if run.task in _PREPARED:
+        _PREPARED[run.task](run, folders)

@@ -12,7 +12,7 @@ from typing import Any
 
 from cascade_memory.errors import MissingExtra
 
-# The types of task that are played, and how many actions each allows (the limits of the paper's environment).
+# The types of task that the reuse agent plays, and how many actions each allows (the limits of the paper's environment).
 LIMITS = {
     "find-animal": 15,
     "find-living-thing": 15,
@@ -24,7 +24,10 @@ LIMITS = {
     "lifespan-longest-lived": 10,
     "lifespan-shortest-lived": 10,
 }
+# All types of the paper. The reuse agent needs a known solution within the limit, and these two have none.
+ALL_LIMITS = {**LIMITS, "grow-plant": 30, "lifespan-longest-lived-then-shortest-lived": 12}
 
+UNKNOWN = "No known action"  # the beginning of the world's answer to an action that it does not know
 _SMALL = "-Xmx1500m -XX:+UseSerialGC"  # by default, Java would use a quarter of the machine's memory for each worker
 
 
@@ -63,6 +66,10 @@ class ScienceWorld:
         self._world.load(kind, 0, "easy", False)
         return sorted(self._world.get_variations_train())
 
+    def variations(self, kind: str) -> int:
+        """Return how many variations a type of task has."""
+        return int(self._world.get_max_variations(kind))
+
     def load(self, place: Place) -> None:
         """Begin an experiment."""
         self._world.load(place.kind, place.variation, "easy", False)
@@ -91,12 +98,16 @@ class ScienceWorld:
         """Describe what the agent carries."""
         return str(self._world.inventory())
 
+    def say(self, action: str) -> str:
+        """Perform an action and return what the world answers: an observation, a refusal, or a question with numbered choices."""
+        return str(self._server.step(action))
+
     def act(self, action: str) -> str | None:
         """Perform an action and return the observation; None if the action is unknown. If it is ambiguous, take the first."""
-        observation = str(self._server.step(action))
-        if observation.startswith("No known action"):
+        observation = self.say(action)
+        if observation.startswith(UNKNOWN):
             return None
-        return str(self._server.step("0")) if observation.startswith("Ambiguous") else observation
+        return self.say("0") if observation.startswith("Ambiguous") else observation
 
     def possible(self) -> list[str]:
         """List all actions that are possible now."""

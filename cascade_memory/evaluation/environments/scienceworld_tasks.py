@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.evaluation.environments.kept_lines import add_line, whole_lines
 from cascade_memory.evaluation.environments.scienceworld import LIMITS, Place, ScienceWorld, room_of
 from cascade_memory.memory.progress import progress_bar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SET_ASIDE = 40  # variations of each type that are reserved for developing agents and rankers; at most a third of the type
 PER_KIND = 170  # largest number of variations of each type in the stream
@@ -44,29 +49,64 @@ def places(world: ScienceWorld, *, for_development: bool = False) -> list[Place]
     return chosen
 
 
-def science_tasks(file: Path, *, for_development: bool = False, progress: bool | None = None) -> list[ScienceTask]:
-    """Read the stream, or make it first, which takes minutes. Generated solutions differ each time, so they are stored.
+def science_tasks(
+    file: Path, *, limit: int | None = None, for_development: bool = False, progress: bool | None = None
+) -> list[ScienceTask]:
+    """Read the stream, or make it first, which takes about a second per task. With a limit, only so many tasks are made.
 
-    A variation is left out if its solution does not solve it when it is played again.
+    Generated solutions differ each time, so they are stored. A variation is left out if its solution does not solve it when it is
+    played again. Without a limit, the tasks are in the order of ``places``; with one, they are drawn from all of them.
     """
-    found = _read(file)
-    world = None
-    try:
-        if not file.with_suffix(".complete").exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            world = ScienceWorld()
-            with file.open("a", encoding="utf-8") as lines:
-                for place in progress_bar(places(world, for_development=for_development), "ScienceWorld", show=progress):
-                    if place not in found:
-                        found[place] = _made(world, place)
-                        lines.write(json.dumps(_plain(place, found[place])) + "\n")
-                        lines.flush()
-                os.fsync(lines.fileno())
-            file.with_suffix(".complete").touch()
-    finally:
-        if world is not None:
-            world.close()
-    return [task for task in found.values() if task is not None]
+    with _Making(file, for_development=for_development) as making:
+        every = making.places()
+        drawn = every if limit is None else [every[i] for i in np.random.default_rng(3).permutation(len(every))]
+        solved = (task for place in drawn if (task := making.task(place)) is not None)
+        total = len(every) if limit is None else min(limit, len(every))
+        return list(progress_bar(islice(solved, limit), "ScienceWorld", show=progress, total=total))
+
+
+class _Making:
+    """The tasks in a file; those that it lacks are made and written to it. The world is started only if it is needed."""
+
+    def __init__(self, file: Path, *, for_development: bool) -> None:
+        self._file, self._for_development = file, for_development
+        self._found = {Place(row["kind"], row["variation"]): _task(row) for row in whole_lines(file)}
+        self._world: ScienceWorld | None = None
+
+    def places(self) -> list[Place]:
+        """List the variations of the stream, solved or not, always in the same order."""
+        listing = self._file.with_suffix(".places.json")
+        if listing.exists():
+            return [Place(kind, variation) for kind, variation in json.loads(listing.read_text())]
+        if self._file.with_suffix(".complete").exists():  # from before there were listings
+            return list(self._found)
+        found = places(self._started(), for_development=self._for_development)
+        listing.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = listing.with_suffix(".new")
+        unfinished.write_text(json.dumps([[place.kind, place.variation] for place in found]))
+        unfinished.replace(listing)
+        return found
+
+    def task(self, place: Place) -> ScienceTask | None:
+        """Return a task; None if no solution is known."""
+        if place not in self._found:
+            self._found[place] = _made(self._started(), place)
+            add_line(self._file, _plain(place, self._found[place]))
+        return self._found[place]
+
+    def _started(self) -> ScienceWorld:
+        if self._world is None:
+            self._world = ScienceWorld()
+        return self._world
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the world, if it was started."""
+        if self._world is not None:
+            self._world.close()
 
 
 def _made(world: ScienceWorld, place: Place) -> ScienceTask | None:
@@ -109,19 +149,7 @@ def _plain(place: Place, task: ScienceTask | None) -> dict[str, object]:
     return line if task is None else {**line, "text": task.text, "solution": task.solution.to_json()}
 
 
-def _read(file: Path) -> dict[Place, ScienceTask | None]:
-    """Read the tasks in the file; a line that was cut off is ignored, so that its task is made again."""
-    if not file.exists():
-        return {}
-    raw = file.read_bytes()
-    whole = raw[: raw.rfind(b"\n") + 1]
-    if len(whole) < len(raw):
-        with file.open("r+b") as lines:
-            lines.truncate(len(whole))
-    found: dict[Place, ScienceTask | None] = {}
-    for line in whole.decode().split("\n"):
-        if line:
-            row = json.loads(line)
-            place = Place(row["kind"], row["variation"])
-            found[place] = ScienceTask(place, row["text"], Trajectory.from_json(row["solution"])) if "text" in row else None
-    return found
+def _task(row: Mapping[str, Any]) -> ScienceTask | None:
+    """Return the task of a line; None if the line says that no solution is known."""
+    place = Place(row["kind"], row["variation"])
+    return ScienceTask(place, row["text"], Trajectory.from_json(row["solution"])) if "text" in row else None

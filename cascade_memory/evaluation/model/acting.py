@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -17,7 +17,12 @@ from cascade_memory.visible import shortened
 
 _THINKS = 'Before each action, think: answer with a line "Thought: ..." and a line "Action: ...".'
 _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
-_ACTION = re.compile(r"^\W*action\W*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_MAY_THINK = (
+    'Answer with one line, "Action: ...", and nothing else. You may also think, where it is needed: the action "think: ..." with '
+    "your thought changes nothing in the world, is answered with OK, and counts as an action."
+)
+_THINK = re.compile(r"think\W*:\s*(.*)", re.IGNORECASE | re.DOTALL)
+_ACTION = re.compile(r"^\W*action\W*[:\]]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 _MOST_OF_A_THOUGHT = 10_000  # characters; thirty thoughts of this length still fit into a stored solution
@@ -58,28 +63,71 @@ class Scene(Protocol):
         ...
 
 
+@runtime_checkable
+class World(Protocol):
+    """What a scene may know further: which actions are possible, and how a model thinks in it."""
+
+    room_for_thoughts: int  # how many more steps there are for a model that thinks, since each thought is a step
+    example: str  # a solved task with thoughts, shown to a model that thinks when there is no case
+    refused: bool  # whether the last action was none of the world, and did nothing
+
+    def possible(self) -> Sequence[str]:
+        """List the actions to choose from; nothing if they are not shown."""
+        ...
+
+
 class ActingSolver:
     """Lets a model act until the task has ended or the steps are used up. A case stores the trajectory.
 
-    With ``thinks``, the model is asked for a thought before each action (ReAct). An unknown action counts as a step too.
+    With ``thinks``, the model is asked for a thought before each action (ReAct); in a ``World``, a thought is an action of its own.
+    A refused action counts as a step too, but it is not stored.
     """
 
     def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True) -> None:
         self._scene, self._asking = scene, asking
-        self._instruction = f"{scene.instruction} {_THINKS if thinks else _ACTS}"
+        self._world = scene if isinstance(scene, World) else None
+        self._thinks = thinks
+        how = _ACTS if not thinks else _THINKS if self._world is None else _MAY_THINK
+        self._instruction = f"{scene.instruction}{' ' if self._world is None else chr(10)}{how}"
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task at this place of the stream."""
-        scene = self._scene
-        messages: list[Message] = prompt(self._instruction, scene.begin(place), cases)
+        scene, world = self._scene, self._world
+        messages = prompt(self._instruction, self._with_example(scene.begin(place), cases), cases)
+        limit = scene.limit(place) + (world.room_for_thoughts if world is not None and self._thinks else 0)
         steps: list[Step] = []
-        while not scene.over and len(steps) < scene.limit(place):
-            reply = self._asking(messages)
-            thought, action = thought_and_action(reply)
-            observation = scene.act(action)
-            steps.append(Step(action=action, observation=observation, thought=thought))
-            messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": observation}]
-        return Attempt(scene.solved, Trajectory(steps) if steps else None, steps=len(steps))
+        taken = 0
+        while not scene.over and taken < limit:
+            taken += 1
+            reply = self._asking(self._with_choice(messages))
+            step, refused = self._step(*thought_and_action(reply))
+            if not refused:
+                steps.append(step)
+            messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": step.observation}]
+        return Attempt(scene.solved, Trajectory(steps) if steps else None, steps=taken)
+
+    def _step(self, thought: str, action: str) -> tuple[Step, bool]:
+        """Perform an action; return it with its observation, and whether it was refused."""
+        if self._world is None:
+            return Step(action=action, observation=self._scene.act(action), thought=thought), False
+        if self._thinks and (alone := _THINK.fullmatch(action)):
+            return Step(thought=alone[1] or "...", observation="OK."), False
+        observation = self._scene.act(action)
+        return Step(action=action, observation=observation, thought=thought), self._world.refused
+
+    def _with_example(self, task: str, cases: Sequence[RecalledCase]) -> str:
+        if self._world is None or not self._thinks or cases:
+            return task
+        return f"An example of a solved task:\n\n{self._world.example}\nThe task to do now:\n\n{task}"
+
+    def _with_choice(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Add the possible actions to the last message; those of earlier steps are not shown again."""
+        listed = self._world.possible() if self._world is not None else ()
+        if not listed:
+            return messages
+        last = messages[-1]
+        content = f"{last['content']}\n\nPossible actions now:\n" + "\n".join(listed)
+        return [*messages[:-1], {"role": last["role"], "content": content}]
 
 
 def thought_and_action(reply: str) -> tuple[str, str]:

@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.hospital_stage import CODED, questions_of, records_of
-from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
+from cascade_memory.evaluation.bench.household_stage import LIMITS, OFFICIAL, STEPS, games_of, has_official_games
 from cascade_memory.evaluation.bench.plan import CONDITIONS, Run
-from cascade_memory.evaluation.bench.science_stage import experiments_of
+from cascade_memory.evaluation.bench.science_stage import experiments_of, is_published
 from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
@@ -87,6 +87,7 @@ class Model:
         if run.task in CODED:
             return self._coding(run, folders)
         scene, queries, kinds, embedder = scene_for(run, folders)
+        differs = str(getattr(scene, "differs", ""))  # from the paper's stream, in words
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(
             queries=queries,
@@ -94,7 +95,7 @@ class Model:
             embedder=embedder,
             declared=self.declared,
             kinds=kinds,
-            account=asking.account,
+            account=lambda: {**asking.account(), **({"differs": differs} if differs else {})},
             close=scene.close,
         )
 
@@ -124,15 +125,22 @@ Scenery: TypeAlias = tuple[Scene, list[str], list[str], Embedder]  # and the que
 
 def _science(run: Run, folders: Folders) -> Scenery:
     tasks, embedder = experiments_of(run, folders)
-    return ScienceScene(tasks), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
+    differs = "" if is_published(folders) else "drawn here from the same variations: not the paper's draw"
+    return ScienceScene(tasks, differs), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
 
 
 def _household(run: Run, folders: Folders) -> Scenery:
     games, embedder = games_of(run, folders)
-    return HouseholdScene(games, LIMITS[run.task]), [game.query for game in games], [game.kind for game in games], embedder
+    official = run.task == OFFICIAL and has_official_games(folders)
+    differs = "" if official else "generated games, not ALFWorld's own: scores do not compare with the paper's"
+    scene = HouseholdScene(games, LIMITS.get(run.task, STEPS), differs)
+    return scene, [game.query for game in games], [game.kind for game in games], embedder
 
 
-_SCENES: Mapping[str, Callable[[Run, Folders], Scenery]] = {"scienceworld": _science, **dict.fromkeys(LIMITS, _household)}
+_SCENES: Mapping[str, Callable[[Run, Folders], Scenery]] = {
+    "scienceworld": _science,
+    **dict.fromkeys((*LIMITS, OFFICIAL), _household),
+}
 
 
 def scene_for(run: Run, folders: Folders) -> Scenery:

@@ -11,10 +11,11 @@ from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.environments.household.rooms import World
+from cascade_memory.evaluation.environments.household.trusted import guard
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Environments of closed engines, to be used again. Each has its own copy of the planner's library, which holds one game and
 # must not be unloaded: a process that unloads it repeatedly crashes when it ends.
 IDLE: list[Any] = []
+_RULES = ("pddl_domain", "grammar", "pddl_problem")  # what the engine reads of a game
+MOST_BYTES = 20_000_000  # of a game; ALFWorld's own have less than a tenth of this
 
 
 def is_installed() -> bool:
@@ -50,12 +53,14 @@ class Engine:
         """Begin a game; return the first text: the room and the task."""
         if self._loaded != game:
             self._loaded = None
+            # Given the path, the engine would open the file and never close it.
+            rules = _checked(game)
             try:
-                self._env.load(
-                    json.loads(game.read_text())
-                )  # given the path, the engine would open the file and never close it
-            except (OSError, ValueError, KeyError) as error:
-                raise InvalidInput(f"{game} is not a game of ALFWorld: {error!r}") from error
+                self._env.load(rules)
+            except InvalidInput:
+                raise
+            except Exception as error:  # the engine and its planner raise anything on a damaged game
+                raise InvalidInput(f"{game} is not a game of ALFWorld: {error!r:.300}") from error
             self._loaded = game
         self._state = self._env.reset()
         return str(self._state.feedback).split("\n\n", 1)[-1].strip()  # without the engine's welcome text
@@ -120,11 +125,42 @@ class Engine:
         self.close()
 
 
+def is_solvable(game: Path) -> bool:
+    """Say whether a game can be won, as far as its file says."""
+    return _content(game).get("solvable", True) is not False
+
+
+def _checked(game: Path) -> dict[str, Any]:
+    """Return what the engine needs of a game."""
+    found = _content(game)
+    if lacking := [name for name in _RULES if not isinstance(found.get(name), str)]:
+        raise InvalidInput(f"{game} is not a game of ALFWorld: it needs {lacking[0]!r}, a text")
+    return {name: found[name] for name in _RULES}
+
+
+def _content(game: Path) -> dict[str, Any]:
+    try:
+        if game.stat().st_size > MOST_BYTES:
+            raise InvalidInput(f"{game} is not a game of ALFWorld: it has more than {MOST_BYTES:,} bytes")
+        found = json.loads(game.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{game} is not a game of ALFWorld: {error!r:.300}") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{game} is not a game of ALFWorld: it must be a JSON object")
+    return cast("dict[str, Any]", found)
+
+
 def _environment() -> Any:
+    _guard()
     _hasten()
     asked = _module("textworld").EnvInfos(won=True, facts=True)
     planner = _module("textworld.envs").PddlEnv(asked)
     return _module("alfworld.agents.environment.alfred_tw_env").AlfredDemangler(planner, shuffle=False)
+
+
+@cache  # once in a process
+def _guard() -> None:
+    guard(_module("textworld.envs.pddl.textgen"))
 
 
 @cache  # once in a process

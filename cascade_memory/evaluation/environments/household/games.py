@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.environments.household.pddl import problem
 from cascade_memory.evaluation.environments.household.rooms import LAMP, PLACES, Scene, draw_scene
-from cascade_memory.evaluation.tasks.task import read_items
+from cascade_memory.evaluation.tasks.task import Item, read_items
 from cascade_memory.memory.progress import progress_bar
 
 LISTING, GAME = "games.jsonl", "game.tw-pddl"
@@ -33,10 +33,18 @@ class Game:
 
 def read_games(folder: Path) -> list[Game]:
     """Read the games that a folder lists."""
-    return [
-        Game(item.query, folder / str(item.fields["game_file"]), tuple(item.label), str(item.fields["task_type"]))
-        for item in read_items(folder / LISTING)
-    ]
+    return [_listed_game(folder, item) for item in read_items(folder / LISTING)]
+
+
+def _listed_game(folder: Path, item: Item) -> Game:
+    name, actions = str(item.fields.get("game_file", "")), item.label
+    path = PurePath(name)
+    if path.is_absolute() or ".." in path.parts or path.name != GAME:
+        raise InvalidInput(f"{folder / LISTING} names {name!r}, which is not the path of a game in this folder")
+    if not isinstance(actions, list):
+        raise InvalidInput(f"{folder / LISTING}: the label of {name!r} must be a list of actions")
+    solution = tuple(map(str, cast("list[object]", actions)))
+    return Game(item.query, folder / name, solution, str(item.fields.get("task_type", "other")))
 
 
 def make_games(folder: Path, *, count: int, seed: int, progress: bool | None = None) -> int:

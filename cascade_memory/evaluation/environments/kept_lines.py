@@ -1,0 +1,37 @@
+"""Results in a file of JSON lines, one by one, so that a run that was killed goes on from there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def whole_lines(file: Path) -> list[dict[str, Any]]:
+    """Read the lines of a file; a last one that was cut off is removed from it. Without a file, there are none."""
+    if not file.exists():
+        return []
+    raw = file.read_bytes()
+    whole = raw[: raw.rfind(b"\n") + 1]
+    if len(whole) < len(raw):
+        with file.open("r+b") as lines:
+            lines.truncate(len(whole))
+    return [json.loads(line) for line in whole.decode().split("\n") if line]
+
+
+def add_line(file: Path, line: Mapping[str, Any]) -> None:
+    """Add a line; it is on disk when this returns.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     add_line(Path(folder) / "made.jsonl", {"place": 1})
+    ...     whole_lines(Path(folder) / "made.jsonl")
+    [{'place': 1}]
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
+        lines.flush()
+        os.fsync(lines.fileno())
