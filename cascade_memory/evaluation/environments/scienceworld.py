@@ -99,7 +99,7 @@ class ScienceWorld:
         return str(self._world.inventory())
 
     def say(self, action: str) -> str:
-        """Perform an action and return what the world answers: an observation, a refusal, or a question with numbered choices."""
+        """Perform an action and return the answer: an observation, a refusal, or a question with numbered choices."""
         return str(self._server.step(action))
 
     def act(self, action: str) -> str | None:

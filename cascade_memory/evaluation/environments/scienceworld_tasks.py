@@ -54,8 +54,8 @@ def science_tasks(
 ) -> list[ScienceTask]:
     """Read the stream, or make it first, which takes about a second per task. With a limit, only so many tasks are made.
 
-    Generated solutions differ each time, so they are stored. A variation is left out if its solution does not solve it when it is
-    played again. Without a limit, the tasks are in the order of ``places``; with one, they are drawn from all of them.
+    Generated solutions differ each time, so they are stored. A variation is left out if its solution does not solve it when it
+    is played again. Without a limit, the tasks are in the order of ``places``; with one, they are drawn from all of them.
     """
     with _Making(file, for_development=for_development) as making:
         every = making.places()

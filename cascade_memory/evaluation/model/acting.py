@@ -18,8 +18,8 @@ from cascade_memory.visible import shortened
 _THINKS = 'Before each action, think: answer with a line "Thought: ..." and a line "Action: ...".'
 _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
 _MAY_THINK = (
-    'Answer with one line, "Action: ...", and nothing else. You may also think, where it is needed: the action "think: ..." with '
-    "your thought changes nothing in the world, is answered with OK, and counts as an action."
+    'Answer with one line, "Action: ...", and nothing else. You may also think, where it is needed: the action "think: ..." '
+    "with your thought changes nothing in the world, is answered with OK, and counts as an action."
 )
 _THINK = re.compile(r"think\W*:\s*(.*)", re.IGNORECASE | re.DOTALL)
 _ACTION = re.compile(r"^\W*action\W*[:\]]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
@@ -79,8 +79,8 @@ class World(Protocol):
 class ActingSolver:
     """Lets a model act until the task has ended or the steps are used up. A case stores the trajectory.
 
-    With ``thinks``, the model is asked for a thought before each action (ReAct); in a ``World``, a thought is an action of its own.
-    A refused action counts as a step too, but it is not stored.
+    With ``thinks``, the model is asked for a thought before each action (ReAct); in a ``World``, a thought is an action of its
+    own. A refused action counts as a step too, but it is not stored.
     """
 
     def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True) -> None:

@@ -8,7 +8,7 @@ and a sofa 1.
 
 Your task is to: put some watch on sofa.
 Steps that solved it:
-Action: think: First I have to find a watch. The drawers, the shelf and the armchair are good places to look. The shelf is quickly seen.
+Action: think: First I have to find a watch. It may be on the shelf, in a drawer or on the armchair.
 OK.
 Action: go to shelf 1
 On the shelf 1, you see a book 1, and a vase 2.

@@ -18,8 +18,8 @@ class ScienceScene:
 
     instruction = (
         "You do scientific experiments in a world of text, with one action at a time. Its rooms: kitchen, foundry, workshop, "
-        "bathroom, outside, living room, bedroom, greenhouse, art studio, hallway. You can teleport from any room to any other. "
-        "All containers are already open: take things out of them directly. The task is followed by what you see at the beginning. "
+        "bathroom, outside, living room, bedroom, greenhouse, art studio, hallway. You can teleport to any room in one step. "
+        "All containers are already open: take things out of them directly. The task is followed by what you see at first. "
         "Find what you need for the experiment.\n"
         "Actions, where THING is anything that you see or carry:\n"
         "- look around: describes the room\n"
@@ -56,8 +56,8 @@ class ScienceScene:
         if not same_text(text_of(self._world), task.text):
             about = f"{task.place.kind}, variation {task.place.variation}"
             raise InvalidInput(
-                f"{about}, begins with another text here than in the stream: install the version of scienceworld with which the "
-                "stream was made (the paper's: 1.2)"
+                f"{about}, begins with another text here than in the stream: install the version of scienceworld with which "
+                "the stream was made (the paper's: 1.2.3)"
             )
         return task.text
 
@@ -114,8 +114,8 @@ class HouseholdScene:
         game = self._games[place]
         if not same_text(self._engine.start(game.file), game.query):
             raise InvalidInput(
-                f"{game.file} begins with another text than the stream says: get the games of the version with which the stream "
-                "was made (alfworld-download)"
+                f"{game.file} begins with another text than the stream says: get the games of the version with which the "
+                "stream was made (the paper's: alfworld 0.4.2, alfworld-download)"
             )
         return game.query
 

@@ -40,9 +40,7 @@ def guard(texts: Any) -> None:
     """Make the engine's module of texts refuse every other expression at the moment when it would be evaluated."""
     symbol = getattr(texts, "EvalSymbol", None)
     if symbol is None or not hasattr(symbol, "derive"):
-        raise InvalidInput(
-            "this version of textworld evaluates texts in another way, which is not known to be safe: install 1.6 or 1.7"
-        )
+        raise InvalidInput("how this version of textworld evaluates texts is not known to be safe: install textworld 1.7")
     derive = symbol.derive
 
     def checked(self: Any, context: Any = None) -> Any:
