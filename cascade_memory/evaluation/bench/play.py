@@ -29,8 +29,9 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
 
     ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
     task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
-    and whether the task would have been solved without a case. They are empty if this is unknown. ``success`` is the truth,
-    even if the rewards are false. ``steps`` lists how many steps each task took, unless each took one.
+    and whether the task would have been solved without a case. They are empty if this is unknown: ``fitting`` and ``covered``
+    need right solutions that recur. ``success`` is the truth, even if the rewards are false. ``steps`` lists how many steps each
+    task took, unless each took one.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
@@ -46,7 +47,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         steps, spent = _steps(stage, memory, wrong, helped or partial(_played, stage, memory, rewards))
         if memory is not None:
             _check_nothing_failed(memory, run.method)
-        success, right = [step.attempt.success for step in steps], stage.solutions
+        success, right = [step.attempt.success for step in steps], stage.solutions if stage.recurring else None
         return {
             **asdict(run),
             "declared": dict(stage.declared),

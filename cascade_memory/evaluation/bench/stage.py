@@ -51,7 +51,8 @@ class Stage:
     solver: Solver
     embedder: Embedder
     declared: Mapping[str, Any]  # the parameters of the solver, for the row
-    solutions: Sequence[str] | None = None  # the right solutions, if they are texts that recur
+    solutions: Sequence[str] | None = None  # the right solutions, if they are texts
+    recurring: bool = True  # whether these are labels that recur; if not, equal texts do not say whether a case helps
     truths: Sequence[str] | None = None  # the right solutions if they do not recur; wrong cases are made from either
     alone: Sequence[bool] | None = None  # which tasks the solver solves without memory
     case_text: CaseText | None = None  # the text by which a case is found, if not by its query alone

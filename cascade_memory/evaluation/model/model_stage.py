@@ -22,6 +22,7 @@ from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
+from cascade_memory.evaluation.tasks.recurring import recurs
 from cascade_memory.evaluation.tasks.task import Task
 from cascade_memory.ports.embedder import Embedder
 
@@ -74,6 +75,7 @@ class Model:
             embedder=embedder,
             declared=self.declared,
             solutions=[item.solution for item in items],
+            recurring=recurs(task),
             account=lambda: {**asking.account(), **({} if judging is None else _of_the_judge(judging))},
         )
 

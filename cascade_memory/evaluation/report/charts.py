@@ -54,16 +54,19 @@ def steps(section: Section) -> Chart | None:
 
 
 def missed(section: Section) -> Chart | None:
-    """Plot both parts of the regret for the tasks in which they are known."""
+    """Plot the regret of each task, and both parts of it where they are known."""
     parts = (("coverage gap", _gap), ("retrieval regret", _retrieval))
     panels: list[Panel] = []
+    about_parts = ""
     for task in section.tasks:
-        if not any(regret.split(row) is not None for row in section.of_task(task)):
+        if not any(regret.total(row) is not None for row in section.of_task(task)):
             continue
-        for name, curve in parts:
+        known = any(regret.split(row) is not None for row in section.of_task(task))
+        about_parts = f" {regret.SPLIT}" if known else about_parts
+        for name, curve in (("regret", regret.total), *(parts if known else ())):
             about = _ends_in_words(section, task, curve, name)
             panels.append(Panel(f"{task}: {name}", about, partial(_draw_missed, section, task, curve)))
-    caption = f"Summed over the tasks so far. {regret.DEFINITION} Bands: 95 % intervals over three seeds or more."
+    caption = f"Summed over the tasks so far. {regret.DEFINITION}{about_parts} Bands: 95 % intervals over three seeds or more."
     return Chart("regret", "What was missed", caption, panels, legend(section.methods)) if panels else None
 
 
@@ -112,7 +115,8 @@ def _draw_steps(section: Section, task: str, axes: Any) -> None:
 
 def _draw_missed(section: Section, task: str, curve: Curve, axes: Any) -> None:
     shown = [*_draw_curves(axes, section, task, curve)]
-    both = [np.max(mean) for name in (_gap, _retrieval) for _, (_, mean, _) in _curves(section, task, name).items()]
+    same = (_gap, _retrieval) if curve is not regret.total else (curve,)
+    both = [np.max(mean) for one in same for _, (_, mean, _) in _curves(section, task, one).items()]
     if shown:
         axes.set_ylim(min(0.0, *map(np.min, shown)), 1.05 * max(1.0, *both))  # the same for both parts of a task
     axes.set(xlabel="tasks", ylabel="missed so far")

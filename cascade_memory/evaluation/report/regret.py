@@ -1,4 +1,4 @@
-"""The regret so far, split into a part that no choice of case could avoid and a part due to the choice."""
+"""The regret so far; and where it can be known, its part that no choice of case could avoid and the part due to the choice."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from numpy.typing import NDArray
 
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.section import bits, declared
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+from cascade_memory.evaluation.tasks.recurring import LABELLED
 
-DEFINITION = (
-    "A task's loss is the solver's success rate with the right solution (1 where none is declared), minus 1 if the task was "
-    "solved. The coverage gap is the sum of the losses of those tasks for which the memory had no case with the right "
-    "solution. The retrieval regret is the sum over those for which it had one and did not show it. Tasks that a human "
-    "answered have no loss."
+DEFINITION = "Regret counts the tasks that were not solved, as in the paper. Tasks that a human answered do not count."
+SPLIT = (
+    "Where right solutions recur as labels, it is also split. A task's loss is the solver's success rate with the right solution "
+    "(1 where none is declared), minus 1 if the task was solved. The coverage gap is the sum of the losses of those tasks for "
+    "which the memory had no case with the right solution. The retrieval regret is the sum over those for which it had one and "
+    "did not show it. For SQL, lists and worlds there is no split: whether a case would have helped, only an attempt could tell."
 )
 
 
@@ -23,6 +26,8 @@ def split(row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     >>> print(gap, retrieval)
     [0.9 0.9 0.9] [0.  0.9 0.9]
     """
+    if not _has_labels(row):
+        return None
     success, covered, fitting = (bits(row, name) for name in ("success", "covered", "fitting"))
     if success is None or covered is None or fitting is None:
         return None
@@ -30,3 +35,20 @@ def split(row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     if (asked := bits(row, "asked")) is not None:
         loss = np.where(asked, 0.0, loss)
     return np.cumsum(np.where(covered, 0.0, loss)), np.cumsum(np.where(covered & ~fitting, loss, 0.0))
+
+
+def total(row: Row) -> NDArray[np.float64] | None:
+    """Count the tasks that were not solved so far, without those that a human answered; None if the row does not say it.
+
+    >>> print(total({"n": 4, "success": "0100", "asked": "1000"}))
+    [0. 0. 1. 2.]
+    """
+    success, asked = bits(row, "success"), bits(row, "asked")
+    if success is None:
+        return None
+    return np.cumsum(~success if asked is None else ~success & ~asked).astype(np.float64)
+
+
+def _has_labels(row: Row) -> bool:
+    """Say whether equal solutions mean that a case helps: always for the simulated solver, which is made so."""
+    return row.get("solver", "simulated") == "simulated" or row.get("task") not in CATALOGUE or row["task"] in LABELLED

@@ -94,15 +94,19 @@ def beside_the_paper(section: Section) -> Table | None:
 
 
 def missed(section: Section) -> Table | None:
-    """Tabulate both parts of the regret at the end of the streams."""
+    """Tabulate the regret at the end of the streams, and both parts of it where they are known."""
     lines: list[list[str]] = []
     for task in section.tasks:
         for method in section.methods:
-            parts = [both for row in section.of(task, method) if (both := regret.split(row)) is not None]
-            if parts:
-                ends = [[float(part[-1]) for part in side] for side in zip(*parts, strict=True)]
-                lines.append([task, method, *map(mean_text, ends)])
-    head = ["task", "method", "coverage gap", "retrieval regret"]
+            rows = section.of(task, method)
+            whole = [float(total[-1]) for row in rows if (total := regret.total(row)) is not None]
+            parts = [both for row in rows if (both := regret.split(row)) is not None]
+            if whole:
+                ends = [[float(part[-1]) for part in side] for side in zip(*parts, strict=True)] if parts else []
+                lines.append([task, method, mean_text(whole), *(map(mean_text, ends) if ends else ("", ""))])
+    head = ["task", "method", "regret", "coverage gap", "retrieval regret"]
+    if not any(line[3] for line in lines):
+        head, lines = head[:3], [line[:3] for line in lines]
     return Table(f"{section.title}: missed by the end of the stream, in tasks", head, lines, words={1}) if lines else None
 
 

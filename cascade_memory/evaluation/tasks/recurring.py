@@ -1,0 +1,20 @@
+"""Tasks whose right solutions are labels that recur: for these, a case with the right solution can be told by its text."""
+
+from __future__ import annotations
+
+from cascade_memory.evaluation.judging.labels import exact
+from cascade_memory.evaluation.tasks.task import Task
+
+# In the other tasks, two equal solutions are rare or a coincidence: a query of SQL answers one question, a list names the
+# medications of one patient, and a case helps if it can be adapted, which only an attempt would show.
+LABELLED = frozenset({"ddxplus", "mimic-iv-msr", "mimic-iv-tlp", "banking77", "rca", "lfd"})
+
+
+def recurs(task: Task) -> bool:
+    """Say whether the right solutions of a task are labels that recur: in the catalogue by name, elsewhere by an exact judge.
+
+    >>> from cascade_memory.evaluation.tasks.catalogue import task_named
+    >>> recurs(task_named("banking77")), recurs(task_named("spider"))
+    (True, False)
+    """
+    return task.name in LABELLED or getattr(task, "judge", None) is exact
