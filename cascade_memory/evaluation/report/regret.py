@@ -12,10 +12,10 @@ from cascade_memory.evaluation.tasks.recurring import LABELLED
 
 DEFINITION = "Regret counts the tasks that were not solved, as in the paper. Tasks that a human answered do not count."
 SPLIT = (
-    "Where right solutions recur as labels, it is also split. A task's loss is the solver's success rate with the right solution "
-    "(1 where none is declared), minus 1 if the task was solved. The coverage gap is the sum of the losses of those tasks for "
-    "which the memory had no case with the right solution. The retrieval regret is the sum over those for which it had one and "
-    "did not show it. For SQL, lists and worlds there is no split: whether a case would have helped, only an attempt could tell."
+    "Where right solutions recur as labels, regret is also split. A task's loss is the solver's success rate with the right "
+    "solution (1 where none is declared), minus 1 if the task was solved. The coverage gap is the sum of the losses of those "
+    "tasks for which the memory had no case with the right solution. The retrieval regret is the sum over those for which it "
+    "had one and did not show it. SQL, lists and worlds have no split: only an attempt would tell whether a case helps."
 )
 
 
