@@ -88,7 +88,6 @@ def test_experiments_are_reused_in_the_real_world(tmp_path, monkeypatch):
     assert {task.place.kind for task in tasks} == set(kinds)
     with file.open("a") as lines:
         lines.write('{"kind": "find-an')  # a kill in the middle of a line
-    file.with_suffix(".complete").unlink()
     assert science_tasks(file, for_development=True, progress=False) == tasks
     agent = agent_for(tasks, tmp_path)
     try:

@@ -159,11 +159,7 @@ def test_a_game_that_holds_code_is_refused_and_runs_none(tmp_path: Path):
     game = alfworld_games(tmp_path, seen=1, unseen=0)[0].file
     content = json.loads(game.read_text())
     trap = tmp_path / "hacked"
-    code = (
-        f"open(chr(47).join({list(trap.parts[1:])}), chr(119))".replace("[", "(")
-        .replace("]", ")")
-        .replace("join((", "join(('',")
-    )
+    code = f"open('{trap}', 'w')"
     broken = {
         "code": {**content, "grammar": content["grammar"].replace('"rhs": "Your task is', f'"rhs": "{{{code}}}Your task is')},
         "no rules": {"pddl_problem": content["pddl_problem"]},
@@ -328,7 +324,7 @@ def test_published_experiments_of_every_type_are_played(tmp_path: Path, capsys: 
 
 
 @with_science
-def test_a_drawn_stream_has_every_type_and_only_what_is_played_is_prepared(tmp_path: Path):
+def test_a_drawn_stream_has_every_type_and_only_what_is_played_is_prepared(tmp_path: Path, monkeypatch: Any):
     run, folders = Run("scienceworld", "NP-CBR", 0, 2, "some-model"), Folders(tmp_path, tmp_path / "work")
     prepare_science(run, folders)
     texts = tmp_path / "work" / "scienceworld-whole.jsonl"
@@ -338,11 +334,8 @@ def test_a_drawn_stream_has_every_type_and_only_what_is_played_is_prepared(tmp_p
     played = experiments_of(run, folders)[0]
     assert all(start.text.startswith("Your task is to") for start in played)
     assert {(start.place.kind, start.place.variation) for start in played} == set(map(tuple, drawn[:2]))
-    scienceworld_whole.ScienceWorld = None  # type: ignore[misc, assignment]
-    try:
-        assert len(drawn_starts(texts, limit=2)) == 2  # nothing is read again
-    finally:
-        importlib.reload(scienceworld_whole)
+    monkeypatch.setattr(scienceworld_whole, "ScienceWorld", None)
+    assert len(drawn_starts(texts, limit=2)) == 2  # nothing is read again
 
 
 @with_science
