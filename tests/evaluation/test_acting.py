@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,17 +11,12 @@ import pytest
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory
-from cascade_memory.evaluation.bench import household_stage, science_stage
+from cascade_memory.evaluation.bench import household_stage
 from cascade_memory.evaluation.bench.measure import measure
-from cascade_memory.evaluation.environments import scienceworld_tasks
-from cascade_memory.evaluation.environments.scienceworld import LIMITS
 from cascade_memory.evaluation.model import Asking, Model
 from cascade_memory.evaluation.model.acting import ActingSolver, thought_and_action
 from cascade_memory.evaluation.model.chat import Message, Reply
 
-with_science = pytest.mark.skipif(
-    importlib.util.find_spec("scienceworld") is None or shutil.which("java") is None, reason="needs scienceworld and Java"
-)
 with_games = pytest.mark.skipif(importlib.util.find_spec("alfworld") is None, reason="needs alfworld")
 
 
@@ -70,6 +64,8 @@ class Door:
         ("I would open it.\nopen door", "", "open door"),
         ("", "", "look"),
         ("Action: ...", "", "look"),
+        ("[Action] go to desk 1", "", "go to desk 1"),
+        ("Action: think: where is it?", "", "think: where is it?"),
     ],
 )
 def test_replies_become_actions(reply, thought, action):
@@ -93,35 +89,67 @@ def test_it_acts_until_it_is_over_or_out_of_steps(thinks):
     assert (never.attempt(0, ()).success, never.attempt(0, ()).steps) == (False, 3)
 
 
-def test_cases_are_shown_as_fenced_data():
+class Hall(Door):
+    """The door again, in a world that lists what is possible and in which a model may think."""
+
+    room_for_thoughts = 2
+    example = "Task: There is a gate.\nAction: open gate\n"
+    refused = False
+
+    def possible(self) -> Sequence[str]:
+        return ["open door", "knock"]
+
+    def act(self, action: str) -> str:
+        self.refused = action not in self.possible()
+        return "No." if self.refused else super().act(action)
+
+
+def shown(place: int = 9) -> RecalledCase:
     numbers = dict.fromkeys(("similarity", "utility", "uncertainty", "score"), 0.0)
     walk = ActingSolver(Door(), Asking(Scripted(lambda messages: "Action: open door"))).attempt(0, ()).answer
+    return RecalledCase(id="c", query=f"There is door {place}.", solution=walk, metadata={}, **numbers)
+
+
+def test_in_a_world_thoughts_are_steps_and_what_is_refused_is_not_stored():
+    said = ["Action: think: I try the door.", "Action: dance", "[Action] knock", "Action: open door"]
+    chat = Scripted(lambda messages: said[len(messages) // 2 - 1])
+    attempt = ActingSolver(Hall(), Asking(chat)).attempt(0, ())
+    assert (attempt.success, attempt.steps) == (True, 4)
+    assert isinstance(attempt.answer, Trajectory)
+    assert [(step.thought, step.action, step.observation) for step in attempt.answer.steps] == [
+        ("I try the door.", "", "OK."),
+        ("", "knock", "Nothing happens."),
+        ("", "open door", "It opens."),
+    ]
+    endless = ActingSolver(Hall(), Asking(Scripted(lambda messages: "Action: think: ...")))
+    assert endless.attempt(0, ()).steps == 3 + Hall.room_for_thoughts
+    acts = Scripted(lambda messages: "Action: think: ...")
+    attempt = ActingSolver(Hall(), Asking(acts), thinks=False).attempt(0, ())
+    assert (attempt.steps, attempt.answer) == (3, None)  # without thoughts, that is no action
+    assert acts.asked[1][-1]["content"].startswith("No.")
+
+
+def test_in_a_world_the_choice_is_shown_once_and_an_example_only_without_cases():
+    chat = Scripted(lambda messages: "Action: knock")
+    ActingSolver(Hall(), Asking(chat)).attempt(0, ())
+    for messages in chat.asked:
+        assert messages[-1]["content"].endswith("Possible actions now:\nopen door\nknock")
+        assert sum("Possible actions" in one["content"] for one in messages) == 1
+    assert "There is a gate." in chat.asked[0][1]["content"]
+    for solver, cases in (
+        (ActingSolver(Hall(), Asking(chat)), [shown()]),
+        (ActingSolver(Hall(), Asking(chat), thinks=False), []),
+    ):
+        chat.asked.clear()
+        solver.attempt(0, cases)
+        assert "There is a gate." not in chat.asked[0][1]["content"]
+
+
+def test_cases_are_shown_as_fenced_data():
     chat = Scripted(lambda messages: "Action: open door" if "> open door" in messages[1]["content"] else "Action: knock")
-    case = RecalledCase(id="c", query="There is door 9.", solution=walk, metadata={}, **numbers)
-    assert ActingSolver(Door(), Asking(chat)).attempt(0, [case]).success
+    assert ActingSolver(Door(), Asking(chat)).attempt(0, [shown()]).success
     assert "data recorded from earlier tasks" in chat.asked[0][1]["content"]
     assert not ActingSolver(Door(), Asking(chat)).attempt(0, ()).success
-
-
-@with_science
-def test_in_scienceworld_from_the_first_request_to_the_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(scienceworld_tasks, "LIMITS", {"lifespan-longest-lived": LIMITS["lifespan-longest-lived"]})
-    monkeypatch.setattr(scienceworld_tasks, "PER_KIND", 4)
-    science_stage.embedded.cache_clear()
-    plan = ["teleport to outside", "look around", "jump over the moon"]
-    chat = Scripted(lambda messages: f"Thought: next\nAction: {plan[(len(messages) // 2 - 1) % 3]}")
-    try:
-        (row,) = measure(
-            ["scienceworld"], data=tmp_path, solver=Model(chat=chat), out=tmp_path / "rows.jsonl", methods=["NP-CBR"], seeds=1,
-            limit=2, progress=False,
-        )  # fmt: skip
-    finally:
-        science_stage.embedded.cache_clear()
-    assert (row["solver"], row["n"], row["rate"], row["steps_per_task"]) == ("scripted", 2, 0.0, 10.0)
-    assert (row["requests"], row["tokens"]) == (20, 240)
-    said = [messages[-1]["content"] for messages in chat.asked]
-    assert any("This outside location is called the outside" in text for text in said)
-    assert any(text == "That is no action that can be done here." for text in said)
 
 
 @with_games
@@ -131,7 +159,7 @@ def test_in_a_household_game_the_known_solution_wins(tmp_path: Path, monkeypatch
     solutions: dict[str, Sequence[str]] = {}
 
     def say(messages: Sequence[Message]) -> str:
-        actions = solutions[messages[1]["content"].split("--- memory")[-1]]
+        actions = solutions[messages[1]["content"].split("\n\nPossible actions now:")[0]]
         return f"Action: {actions[len(messages) // 2 - 1]}"
 
     try:

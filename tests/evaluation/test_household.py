@@ -222,7 +222,7 @@ def test_the_agent_wins_by_a_case_that_fits_within_the_limit_and_plays_nothing_t
 def test_the_stage_plays_made_games_and_a_model_those_of_the_data_as_well(folder, data, monkeypatch):
     monkeypatch.setattr("cascade_memory.evaluation.bench.household_stage.MADE", 8)
     folders = Folders(data, folder.parent)
-    prepare_household("reuse", folders)
+    prepare_household(Run("alfworld-30", "zero-shot", 0, 40, "reuse"), folders)
     stages = [household_stage(Run(f"alfworld-{limit}", "zero-shot", 0, 40, "reuse"), folders) for limit in (20, 30)]
     try:
         assert stages[0].queries == stages[1].queries

@@ -171,7 +171,7 @@ def test_a_game_that_holds_code_is_refused_and_runs_none(tmp_path: Path):
         for name, changed in broken.items():
             file = tmp_path / f"{name}.tw-pddl"
             file.write_text(json.dumps(changed))
-            with pytest.raises(InvalidInput, match=r"not a game of ALFWorld|holds code"):
+            with pytest.raises(InvalidInput, match="holds code" if name == "code" else "not a game of ALFWorld"):
                 engine.start(file)
         for raw in (b"\xff\xfe", b"[]", b"[" * 100_000):
             (tmp_path / "raw.tw-pddl").write_bytes(raw)
