@@ -65,6 +65,7 @@ class Door:
         ("", "", "look"),
         ("Action: ...", "", "look"),
         ("[Action] go to desk 1", "", "go to desk 1"),
+        ("> go to desk 1", "", "go to desk 1"),
         ("Action: think: where is it?", "", "think: where is it?"),
     ],
 )
@@ -111,13 +112,13 @@ def shown(place: int = 9) -> RecalledCase:
 
 
 def test_in_a_world_thoughts_are_steps_and_what_is_refused_is_not_stored():
-    said = ["Action: think: I try the door.", "Action: dance", "[Action] knock", "Action: open door"]
+    said = ["Action: think: I try the door", "Action: dance", "[Action] knock", "Action: open door"]
     chat = Scripted(lambda messages: said[len(messages) // 2 - 1])
     attempt = ActingSolver(Hall(), Asking(chat)).attempt(0, ())
     assert (attempt.success, attempt.steps) == (True, 4)
     assert isinstance(attempt.answer, Trajectory)
     assert [(step.thought, step.action, step.observation) for step in attempt.answer.steps] == [
-        ("I try the door.", "", "OK."),
+        ("I try the door", "", "OK."),
         ("", "knock", "Nothing happens."),
         ("", "open door", "It opens."),
     ]

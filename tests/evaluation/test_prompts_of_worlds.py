@@ -1,4 +1,4 @@
-"""What a model is shown in the worlds, kept as texts that a person can read: with and without thoughts, with and without a case."""
+"""What a model is shown in the worlds, kept as texts that a person can read: with and without thoughts and a case."""
 
 from __future__ import annotations
 

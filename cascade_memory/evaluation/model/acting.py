@@ -21,10 +21,12 @@ _MAY_THINK = (
     'Answer with one line, "Action: ...", and nothing else. You may also think, where it is needed: the action "think: ..." '
     "with your thought changes nothing in the world, is answered with OK, and counts as an action."
 )
+_AS_STORED = 'In solved cases, actions stand after ">", and thoughts in brackets.'
 _THINK = re.compile(r"think\W*:\s*(.*)", re.IGNORECASE | re.DOTALL)
 _ACTION = re.compile(r"^\W*action\W*[:\]]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
+_MOST_OF_AN_ACTION = 200  # characters
 _MOST_OF_A_THOUGHT = 10_000  # characters; thirty thoughts of this length still fit into a stored solution
 
 
@@ -88,7 +90,8 @@ class ActingSolver:
         self._world = scene if isinstance(scene, World) else None
         self._thinks = thinks
         how = _ACTS if not thinks else _THINKS if self._world is None else _MAY_THINK
-        self._instruction = f"{scene.instruction}{' ' if self._world is None else chr(10)}{how}"
+        parts = [scene.instruction, how] if self._world is None else [f"{scene.instruction}\n{_AS_STORED}", how]
+        self._instruction = " ".join(parts)
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task at this place of the stream."""
@@ -142,4 +145,5 @@ def thought_and_action(reply: str) -> tuple[str, str]:
     thought, action = _THOUGHT.search(reply), _ACTION.search(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     chosen = action[1] if action else next(reversed(lines), "look")
-    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", chosen.strip(" .`*\"'")[:200] or "look"
+    most = _MOST_OF_A_THOUGHT if _THINK.match(chosen) else _MOST_OF_AN_ACTION
+    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", chosen.strip(" .>`*\"'")[:most] or "look"

@@ -194,7 +194,8 @@ CATALOGUE = {
             max_steps=30,
             source="https://github.com/alfworld/alfworld",
             licence="MIT",
-            stand_in="generated games; scores do not compare with the paper's",
+            stand_in="generated games, whose scores do not compare with the paper's, unless the folder of data has ALFWorld's "
+            "own: alfworld/json_2.1.1 (or ALFWORLD_DATA says where), and alfworld/alfworld.jsonl names those of the paper",
         ),
         Entry(
             name="scienceworld",
@@ -204,6 +205,8 @@ CATALOGUE = {
             max_steps=30,
             source="https://github.com/allenai/ScienceWorld (pip install scienceworld; needs Java)",
             licence="Apache-2.0",
+            stand_in="drawn from the same variations, unless the folder of data has scienceworld/scienceworld.jsonl; the reuse "
+            "agent plays nine of the eleven types",
         ),
         Entry(
             name="2wiki",
