@@ -102,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
     print_success(f"model {solver.name}" if real else "SIMULATED solver", rows)
     if real:
         print(_spent(rows))
+    for task, differs in {row["task"]: row["differs"] for row in rows if row.get("differs")}.items():
+        print(f"{task} is not the paper's: {differs}")
     print(f"rows: {options.out}")
     report_if_possible(options.out, options.report)
     return 0

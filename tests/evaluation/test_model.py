@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import time
@@ -14,7 +15,7 @@ from faulty_server import KEY, SLOW, serving
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.measure import measure
-from cascade_memory.evaluation.judging.labels import exact
+from cascade_memory.evaluation.judging.labels import exact, jaccard
 from cascade_memory.evaluation.judging.model_judge import ModelJudge
 from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices, trying
 from cascade_memory.evaluation.tasks.task import FileTask, Item
@@ -82,6 +83,15 @@ def test_a_row_of_a_model(desk: Path):
         assert fitting <= shown
         assert fitting <= covered
     assert set(server.keys) == {f"Bearer {KEY}"}
+
+
+def test_only_labels_say_what_was_covered(desk: Path):
+    listed = dataclasses.replace(TASK, judge=jaccard)
+    with serving(say) as server:
+        solver = Model(chat=client(server.url, timeout=60))
+        (row,) = measure(listed, data=desk, solver=solver, out=desk / "r.jsonl", seeds=1, methods=["NP-CBR"], progress=False)
+    assert (row["covered"], row["fitting"]) == ("", "")
+    assert "1" in row["success"]
 
 
 def test_what_is_shown_is_fenced_and_failures_say_so(desk: Path):

@@ -38,6 +38,16 @@ class KeepsLog(Protocol):
         ...
 
 
+@runtime_checkable
+class Differs(Protocol):
+    """A scene that can be the paper's own or another one."""
+
+    @property
+    def differs(self) -> str:
+        """How its tasks differ from the paper's, in words; an empty text if they are the same."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A chat model that solves the tasks. Its requests are logged in the folder beside the rows, and answered once."""
@@ -89,7 +99,7 @@ class Model:
         if run.task in CODED:
             return self._coding(run, folders)
         scene, queries, kinds, embedder = scene_for(run, folders)
-        differs = str(getattr(scene, "differs", ""))  # from the paper's stream, in words
+        differs = {"differs": scene.differs} if isinstance(scene, Differs) else {}
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(
             queries=queries,
@@ -97,7 +107,7 @@ class Model:
             embedder=embedder,
             declared=self.declared,
             kinds=kinds,
-            account=lambda: {**asking.account(), **({"differs": differs} if differs else {})},
+            account=lambda: {**asking.account(), **differs},
             close=scene.close,
         )
 
@@ -134,7 +144,7 @@ def _science(run: Run, folders: Folders) -> Scenery:
 def _household(run: Run, folders: Folders) -> Scenery:
     games, embedder = games_of(run, folders)
     official = run.task == OFFICIAL and has_official_games(folders)
-    differs = "" if official else "generated games, not ALFWorld's own: scores do not compare with the paper's"
+    differs = "" if official else "generated games, not ALFWorld's own, so that scores do not compare with the paper's"
     scene = HouseholdScene(games, LIMITS.get(run.task, STEPS), differs)
     return scene, [game.query for game in games], [game.kind for game in games], embedder
 
