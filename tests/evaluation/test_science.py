@@ -73,6 +73,40 @@ def test_outcomes_are_kept_by_what_they_depend_on(tmp_path):
     assert second.known(["place", "", "case"]) is None
 
 
+class Listing:
+    """Stands in for the world where only the choice of variations is looked at."""
+
+    def training_variations(self, kind: str) -> list[int]:
+        return list(range(LIMITS[kind]))
+
+    def close(self) -> None: ...
+
+
+def test_without_a_limit_the_stream_is_in_the_order_of_its_variations_and_a_limit_makes_no_more(tmp_path, monkeypatch):
+    made: list[Place] = []
+
+    def make(world: object, place: Place) -> ScienceTask | None:
+        made.append(place)
+        return None if place.variation % 3 == 0 else ScienceTask(place, str(place), Trajectory([Step("look")]))
+
+    monkeypatch.setattr(scienceworld_tasks, "ScienceWorld", Listing)
+    monkeypatch.setattr(scienceworld_tasks, "_made", make)
+    file = tmp_path / "tasks.jsonl"
+    some = science_tasks(file, limit=5, progress=False)
+    assert len(some) == 5
+    assert len(made) == len(set(made)) < 20
+    whole = science_tasks(file, progress=False)
+    every = places(Listing())
+    assert len(made) == len(set(made)) == len(every)  # nothing is made twice
+    assert [task.place for task in whole] == [place for place in every if place.variation % 3]
+    assert science_tasks(file, limit=5, progress=False) == some
+    assert science_tasks(file, limit=10, progress=False)[:5] == some
+    file.with_suffix(".places.json").unlink()
+    file.with_suffix(".complete").touch()  # as an earlier version left it
+    monkeypatch.setattr(scienceworld_tasks, "ScienceWorld", None)
+    assert {task.place for task in science_tasks(file, progress=False)} == {task.place for task in whole}
+
+
 def shown(task: ScienceTask, solution: Trajectory | None = None) -> RecalledCase:
     numbers = dict.fromkeys(("similarity", "utility", "uncertainty", "score"), 0.0)
     return RecalledCase(id="case", query=task.text, solution=solution or task.solution, metadata={}, **numbers)

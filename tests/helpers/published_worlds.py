@@ -12,9 +12,11 @@ from cascade_memory.evaluation.environments.scienceworld import Place, ScienceWo
 from cascade_memory.evaluation.environments.scienceworld_whole import text_of
 
 
-def alfworld_games(data: Path, *, seen: int, unseen: int) -> list[Game]:
-    """Generate games, and put them where ALFWorld's own would be; no stream names them. Return them, unseen last."""
-    made = data / "made"
+def alfworld_games(data: Path, made: Path, *, seen: int, unseen: int) -> list[Game]:
+    """Put games where ALFWorld's own would be; no stream names them. Return them, unseen last.
+
+    Those that the folder ``made`` lacks are generated there first.
+    """
     make_games(made, count=seen + unseen, seed=7, progress=False)
     games: list[Game] = []
     for number, game in enumerate(read_games(made)[: seen + unseen]):
@@ -24,7 +26,6 @@ def alfworld_games(data: Path, *, seen: int, unseen: int) -> list[Game]:
         shutil.copy(game.file, folder / GAME)
         (folder / "traj_data.json").write_text(json.dumps({"task_type": game.kind, "task_id": f"trial_T{number}"}))
         games.append(Game(game.query, folder / GAME, game.solution, game.kind))
-    shutil.rmtree(made)
     return games
 
 
