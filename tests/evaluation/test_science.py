@@ -90,7 +90,7 @@ def test_without_a_limit_the_stream_is_in_the_order_of_its_variations_and_a_limi
         return None if place.variation % 3 == 0 else ScienceTask(place, str(place), Trajectory([Step("look")]))
 
     monkeypatch.setattr(scienceworld_tasks, "ScienceWorld", Listing)
-    monkeypatch.setattr(scienceworld_tasks, "_made", make)
+    monkeypatch.setattr(scienceworld_tasks, "solved_task", make)
     file = tmp_path / "tasks.jsonl"
     some = science_tasks(file, limit=5, progress=False)
     assert len(some) == 5

@@ -40,7 +40,7 @@ with_science = pytest.mark.skipif(
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
-    cached = (household_stage.embedded, household_stage._official_embedded, science_stage.embedded, science_stage._whole)
+    cached = (household_stage.embedded, household_stage.official_embedded, science_stage.embedded, science_stage.whole_stream)
     for one in cached:
         one.cache_clear()
     yield
@@ -195,7 +195,7 @@ def test_an_archive_or_a_listing_that_is_no_set_of_games_is_refused(tmp_path: Pa
     with tarfile.open(tmp_path / "alfworld_gen_seed100.tar.gz", "w:gz") as packed:
         packed.add(big, f"a/{GAME}")
     with pytest.raises(InvalidInput, match="more than games"):
-        household_stage._unpack(tmp_path, tmp_path / "out")
+        household_stage.unpack(tmp_path, tmp_path / "out")
     for row in ({"game_file": f"../{GAME}"}, {"game_file": "/x"}, {}, {"game_file": f"a/{GAME}", "label": "walk"}):
         (tmp_path / "games.jsonl").write_text(json.dumps({"task": "room", "label": ["look"], "task_type": "x", **row}))
         with pytest.raises(InvalidInput, match=r"not the path|list of actions"):
@@ -275,8 +275,8 @@ def test_a_limit_keeps_the_share_of_unseen_games_and_reads_no_other_text(tmp_pat
     for game in games:
         game.file.write_text(json.dumps({**content, "solvable": False}))
     texts.unlink()
-    household_stage._official_embedded.cache_clear()
-    assert household_stage._official(None, folders).games == []
+    household_stage.official_embedded.cache_clear()
+    assert household_stage.official_stream(None, folders).games == []
 
 
 @with_games

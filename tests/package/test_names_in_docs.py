@@ -41,7 +41,10 @@ ELSEWHERE = {
     "MCP's clients": "get_tools langchain-mcp-adapters claude_desktop_config.json .cursor/mcp.json .vscode/mcp.json",
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",
     "vLLM: what a request may ask of it": "chat_template_kwargs enable_thinking",
-    "another program": "cp",
+    "another program": "cp alfworld-download",
+    "the published files of the paper's benchmark; their names are put together": (
+        "alfworld/alfworld.jsonl scienceworld/scienceworld.jsonl"
+    ),
     "files that a benchmark or a trained encoder writes; their names are put together there": (
         "bench.jsonl bench.work/ bench.work/requests results/bench-report/index.html snapshots/encoder-*.safetensors"
     ),

@@ -31,20 +31,21 @@ def prepare_household(run: Run, folders: Folders) -> None:
     For ALFWorld's own games, the texts at their beginning are read.
     """
     if run.task == OFFICIAL and has_official_games(folders):
-        _official(run.limit, folders)
+        official_stream(run.limit, folders)
         return
     aside = run.solver == ASIDE
     count = MADE if run.limit is None else min(MADE, run.limit)
     make_games(folders.work / _folder(run.solver), count=count, seed=SEED_ASIDE if aside else SEED)
     if not aside and CATALOGUE["alfworld"].is_there(folders.data):
-        _unpack(folders.data, folders.work / "games-of-the-data")
+        unpack(folders.data, folders.work / "games-of-the-data")
 
 
 def _folder(solver: str) -> str:
     return "games-aside" if solver == ASIDE else "games"
 
 
-def _unpack(data: Path, target: Path) -> None:
+def unpack(data: Path, target: Path) -> None:
+    """Unpack the games of the data, unless this is already done; an archive that holds more than games is refused."""
     listing, archive = (data / file for file in CATALOGUE["alfworld"].files)
     if (target / LISTING).exists():
         return
@@ -81,15 +82,17 @@ def has_official_games(folders: Folders) -> bool:
     return official_games(folders.data) is not None
 
 
-def _official(limit: int | None, folders: Folders) -> OfficialStream:
+def official_stream(limit: int | None, folders: Folders) -> OfficialStream:
+    """Read as many of ALFWorld's own games as are played."""
     games = official_games(folders.data)
     assert games is not None
     return OfficialStream.read(games, folders.work / "alfworld-texts.jsonl", limit=limit)
 
 
 @lru_cache(maxsize=1)
-def _official_embedded(limit: int | None, folders: Folders, model: str) -> tuple[OfficialStream, PrecomputedEmbedder]:
-    stream = _official(limit, folders)
+def official_embedded(limit: int | None, folders: Folders, model: str) -> tuple[OfficialStream, PrecomputedEmbedder]:
+    """Load ALFWorld's own games and the vectors of their tasks; both are cached for later runs."""
+    stream = official_stream(limit, folders)
     return stream, PrecomputedEmbedder(best_embedder(model), [game.query for game in stream.games])
 
 
@@ -100,7 +103,7 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
     in unseen rooms come last, as in the paper.
     """
     if run.task == OFFICIAL and has_official_games(folders):
-        stream, embedder = _official_embedded(run.limit, folders, folders.model(run, "embedder"))
+        stream, embedder = official_embedded(run.limit, folders, folders.model(run, "embedder"))
         seen = len(stream.games) - stream.unseen
         order = [*order_of(seen, run.seed), *(seen + order_of(stream.unseen, run.seed))]
         return [stream.games[i] for i in order], embedder

@@ -43,7 +43,8 @@ def _starts(limit: int | None, folders: Folders) -> list[Start]:
 
 
 @lru_cache(maxsize=1)
-def _whole(folders: Folders, limit: int | None, model: str) -> tuple[list[Start], PrecomputedEmbedder]:
+def whole_stream(folders: Folders, limit: int | None, model: str) -> tuple[list[Start], PrecomputedEmbedder]:
+    """Load the whole stream and its vectors; both are cached for later runs."""
     starts = _starts(limit, folders)
     return starts, PrecomputedEmbedder(best_embedder(model), [start.text for start in starts])
 
@@ -53,7 +54,7 @@ def experiments_of(run: Run, folders: Folders) -> tuple[list[Start], Precomputed
 
     It is the paper's own if the folder of data holds it, otherwise one that is drawn here in the same way.
     """
-    stream, embedder = _whole(folders, run.limit, folders.model(run, "embedder"))
+    stream, embedder = whole_stream(folders, run.limit, folders.model(run, "embedder"))
     return [stream[i] for i in order_of(len(stream), run.seed)], embedder
 
 

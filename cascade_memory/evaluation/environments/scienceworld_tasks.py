@@ -90,7 +90,7 @@ class _Making:
     def task(self, place: Place) -> ScienceTask | None:
         """Return a task; None if no solution is known."""
         if place not in self._found:
-            self._found[place] = _made(self._started(), place)
+            self._found[place] = solved_task(self._started(), place)
             add_line(self._file, _plain(place, self._found[place]))
         return self._found[place]
 
@@ -109,7 +109,8 @@ class _Making:
             self._world.close()
 
 
-def _made(world: ScienceWorld, place: Place) -> ScienceTask | None:
+def solved_task(world: ScienceWorld, place: Place) -> ScienceTask | None:
+    """Make a task with the world's own solution, shortened; None if that does not solve it within the limit."""
     actions = world.load_with_solution(place)
     task = " ".join(world.description().split())  # as one paragraph
     text = f"{task}\n\n{world.look().strip()}\n\n{world.inventory().strip()}"
