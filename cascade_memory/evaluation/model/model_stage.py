@@ -137,7 +137,7 @@ Scenery: TypeAlias = tuple[Scene, list[str], list[str], Embedder]  # and the que
 
 def _science(run: Run, folders: Folders) -> Scenery:
     tasks, embedder = experiments_of(run, folders)
-    differs = "" if is_published(folders) else "drawn here from the same variations: not the paper's draw"
+    differs = "" if is_published(folders) else "other tasks, drawn from the same variations"
     return ScienceScene(tasks, differs), [task.text for task in tasks], [task.place.kind for task in tasks], embedder
 
 
