@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.bench import household_stage
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.model import Asking, Model
@@ -144,6 +145,17 @@ def test_in_a_world_the_choice_is_shown_once_and_an_example_only_without_cases()
         chat.asked.clear()
         solver.attempt(0, cases)
         assert "There is a gate." not in chat.asked[0][1]["content"]
+
+
+def test_in_a_world_a_case_is_shown_whole():
+    steps = [Step(action=f"step {n}", observation="There is much to see here. " * 20) for n in range(30)]
+    case = dataclasses.replace(shown(), solution=Trajectory(steps))
+    chat = Scripted(lambda messages: "Action: open door")
+    ActingSolver(Hall(), Asking(chat)).attempt(0, [case])
+    assert all(f"> step {n}\n" in chat.asked[0][1]["content"] for n in range(30))
+    failed = dataclasses.replace(case, metadata={"solved": False})
+    ActingSolver(Hall(), Asking(chat)).attempt(0, [failed])
+    assert any(word in chat.asked[-1][1]["content"] for word in ("wrong", "failed"))
 
 
 def test_cases_are_shown_as_fenced_data():

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.validation import clean_text
@@ -27,6 +28,7 @@ _ACTION = re.compile(r"^\W*action\W*[:\]]\s*(.+)$", re.IGNORECASE | re.MULTILINE
 _THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 _MOST_OF_AN_ACTION = 200  # characters
+_MOST_OF_A_CASE = 60_000  # characters: 35 steps with long descriptions of rooms
 _MOST_OF_A_THOUGHT = 10_000  # characters; thirty thoughts of this length still fit into a stored solution
 
 
@@ -96,7 +98,7 @@ class ActingSolver:
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task at this place of the stream."""
         scene, world = self._scene, self._world
-        messages = prompt(self._instruction, self._with_example(scene.begin(place), cases), cases)
+        messages = self._first(scene.begin(place), cases)
         limit = scene.limit(place) + (world.room_for_thoughts if world is not None and self._thinks else 0)
         steps: list[Step] = []
         taken = 0
@@ -118,10 +120,14 @@ class ActingSolver:
         observation = self._scene.act(action)
         return Step(action=action, observation=observation, thought=thought), self._world.refused
 
-    def _with_example(self, task: str, cases: Sequence[RecalledCase]) -> str:
-        if self._world is None or not self._thinks or cases:
-            return task
-        return f"An example of a solved task:\n\n{self._world.example}\nThe task to do now:\n\n{task}"
+    def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
+        """Build the first messages. In a world, a case is shown whole: its trajectory is long, and each step may matter."""
+        if self._world is None or any(case.metadata.get("solved") is False for case in cases):
+            return prompt(self._instruction, task, cases)
+        if self._thinks and not cases:
+            task = f"An example of a solved task:\n\n{self._world.example}\nThe task to do now:\n\n{task}"
+        shown = render(cases, max_case_chars=_MOST_OF_A_CASE, max_total_chars=2 * _MOST_OF_A_CASE)
+        return [{"role": "system", "content": self._instruction}, {"role": "user", "content": f"{shown}{task}"}]
 
     def _with_choice(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Add the possible actions to the last message; those of earlier steps are not shown again."""
