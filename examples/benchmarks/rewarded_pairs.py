@@ -69,8 +69,9 @@ class Unbounded(SuccessProcess):
 def outcomes_of(stream: str, seed: int, limit: int | None, folders: Folders) -> list[Feedback]:
     """Play a stream in the untrained order; return what was shown, and how it ended."""
     name, solver = REUSED[stream]
-    prepare(name, solver, folders)
-    stage = stage_for(Run(name, "CASCADE untrained", seed, limit, solver), folders)
+    run = Run(name, "CASCADE untrained", seed, limit, solver)
+    prepare(run, folders)
+    stage = stage_for(run, folders)
     policy = Untrained()
     ranker = Ranker(name="untrained", encoder=LightEncoder, policy=lambda: policy, features=FEATURES)
     try:
