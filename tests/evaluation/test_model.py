@@ -314,7 +314,7 @@ def test_the_command(desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch
         (["--model", "m"], "--model needs --base-url"),
         (["--base-url", "http://h"], "--base-url can only be used with --model"),
         (["--alone", "0.5"], "--alone can only be used with --stream"),
-        (["--model", "m", "--base-url", "http://h", "--task", "alfworld", "--data", "."], "no task 'alfworld'"),
+        (["--model", "m", "--base-url", "http://h", "--task", "chess", "--data", "."], "no task 'chess'"),
         (["--model", "m", "--base-url", "http://h", "--task", "rca", "--data", "."], "no data for rca"),
     ]:
         assert main(["bench", "run", *wrong]) == 2
