@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
+
+from cascade_memory.evaluation.judging.literals import literal_at, read_literal
 
 _BRACE = re.compile(r"(\\+(?:f?boxed|fbox)\s*\{)|\\[{}]|\{|\}")  # an opening box; escaped braces, which are text; plain braces
 _BARE_BOX = re.compile(r"\\+f?boxed[^\S\n]+([^\s{}$]+)")  # a box without braces
@@ -62,16 +64,38 @@ def code_in(reply: str, language: str) -> str:
 
 
 def json_in(reply: str) -> Any:
-    r"""Return the JSON answer in a reply: in a box, in a code block, or the last JSON that can be parsed.
+    r"""Return the data in a reply: in a box, in a code block, or the last that can be read. It is JSON, or quoted as in Python.
 
     >>> json_in('The charges are {"Li": ["theft"]}, I believe.'), json_in(r"\boxed{[1, 2]}"), json_in("none")
     ({'Li': ['theft']}, [1, 2], None)
+    >>> json_in("{'Li': ['theft']}")
+    {'Li': ['theft']}
     """
     for text in (boxed(reply), code_in(reply, "json")):
-        found = _read(text) if text is not None else None
+        found = read_literal(text) if text is not None else None
         if found is not None:
             return found
-    return _last_json(reply[-_MOST_CHARS:])
+    return _last_data(reply[-_MOST_CHARS:])
+
+
+def objects_in(reply: str) -> list[Mapping[str, Any]] | None:
+    r"""Return the objects in a reply, in their order: one in each line, or all in one list; None if there are none.
+
+    >>> objects_in("{'entity': 'Yuan', 'label': 'negative'}\n{'entity': 'Euro', 'label': 'neutral'}")
+    [{'entity': 'Yuan', 'label': 'negative'}, {'entity': 'Euro', 'label': 'neutral'}]
+    >>> objects_in('[{"entity": "Yuan"}]'), objects_in("The Yuan falls.")
+    ([{'entity': 'Yuan'}], None)
+    """
+    lines = [line.strip().rstrip(",") for line in code_in(reply, "json").split("\n") if line.strip()]
+    found: Any = [read_literal(line) for line in lines] if len(lines) <= _MOST_LINES else None
+    if not _are_objects(found):
+        found = json_in(reply)
+        found = [found] if isinstance(found, Mapping) else found
+    return cast("list[Mapping[str, Any]]", found) if _are_objects(found) else None
+
+
+def _are_objects(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(one, Mapping) for one in cast("list[Any]", found))
 
 
 def _bare(text: str) -> str:
@@ -94,25 +118,19 @@ def _is_whole(text: str) -> bool:
     return depth == 0
 
 
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+_MOST_STARTS = 64  # brackets at which data may begin: a reply that consists of brackets must not take forever
+_MOST_LINES = 1_000
 
 
-_MOST_STARTS = 64  # brackets at which JSON may begin: a reply that consists of brackets must not take forever
-
-
-def _last_json(text: str) -> Any:
-    decoder, found, at = json.JSONDecoder(), None, 0
+def _last_data(text: str) -> Any:
+    found, at = None, 0
     for _ in range(_MOST_STARTS):
         starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
         if not starts:
             break
-        at = min(starts)
-        try:
-            found, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at += 1
+        read = literal_at(text, min(starts))
+        if read is None:
+            at = min(starts) + 1
+        else:
+            found, at = read
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from cascade_memory.evaluation.judging.answers import answer_in, json_in
+from cascade_memory.evaluation.judging.answers import answer_in, json_in, objects_in
+from cascade_memory.evaluation.judging.literals import read_literal
 
 _SPACE = re.compile(r"[\s_]+")
 _BETWEEN = re.compile(r"[,;\n、，；]")
@@ -23,13 +25,24 @@ def normal(text: object) -> str:
     return _SPACE.sub(" ", plain).strip(" .。\"'`*“”‘’").casefold()
 
 
-def exact(reply: str, label: str) -> float:
+def exact(reply: str, label: object) -> float:
     r"""Reward a reply that gives exactly the right label.
 
     >>> exact(r"It is \boxed{Card arrival}", "card_arrival"), exact(r"\boxed{card arrival, lost card}", "card arrival")
     (1.0, 0.0)
     """
     return float(bool(normal(label)) and normal(answer_in(reply)) == normal(label))
+
+
+def one_of(reply: str, label: str | Sequence[str]) -> float:
+    r"""Reward a reply that gives exactly one of the right labels; a label may be one text, a list, or a list written as a text.
+
+    >>> one_of(r"\boxed{cardiology}", ["Cardiology", "Internal Medicine"]), one_of(r"\boxed{urology}", "['Cardiology']")
+    (1.0, 0.0)
+    """
+    listed = read_literal(label) if isinstance(label, str) and label.lstrip().startswith("[") else label
+    right = cast("list[object]", listed) if isinstance(listed, list) else [label]
+    return max((exact(reply, one) for one in right), default=0.0)
 
 
 def jaccard(reply: str, label: str | Iterable[str], *, above: float = 0.2) -> float:
@@ -50,6 +63,8 @@ def jaccard(reply: str, label: str | Iterable[str], *, above: float = 0.2) -> fl
 def every_defendant(reply: str, label: Mapping[str, Any]) -> float:
     """Reward a reply with the right charges or penalties for every defendant, and with no other defendant.
 
+    The order of several charges does not matter, but each must be said as often as in the label.
+
     >>> every_defendant('{"Chen": ["robbery"], "Liu": "theft"}', {"Chen": "robbery", "Liu": ["theft"]})
     1.0
     """
@@ -66,31 +81,30 @@ def every_defendant(reply: str, label: Mapping[str, Any]) -> float:
 def every_entity(reply: str, label: Sequence[Mapping[str, str]]) -> float:
     """Reward a reply with the right sentiment for every entity, and with no other entity.
 
-    >>> every_entity('[{"entity": "Yuan", "label": "negative"}]', [{"entity": "yuan", "label": "negative"}])
+    An entity that the label names twice must be given twice, and one that it names once must be given once. The order does
+    not matter.
+
+    >>> every_entity("{'entity': 'Yuan', 'label': 'negative'}", [{"entity": "yuan", "label": "negative"}])
     1.0
     >>> every_entity('{"Yuan": "negative", "Dollar": "positive"}', [{"entity": "yuan", "label": "negative"}])
     0.0
     """
-    given = _pairs(json_in(reply))
-    wanted = {(normal(one["entity"]), normal(one["label"])) for one in label}
-    return float(bool(wanted) and given is not None and len(given) == len(set(given)) and set(given) == wanted)
+    given = _pairs(objects_in(reply))
+    wanted = Counter((normal(one["entity"]), normal(one["label"])) for one in label)
+    return float(bool(wanted) and given is not None and Counter(given) == wanted)
 
 
-def _pairs(given: Any) -> list[tuple[str, str]] | None:
-    if isinstance(given, Mapping):
-        found = cast("Mapping[Any, Any]", given)
-        if set(found) <= {"entity", "label", "sentiment"}:
-            return _pairs([found])
-        return [(normal(entity), normal(sentiment)) for entity, sentiment in found.items()]
-    if not isinstance(given, list):
+def _pairs(given: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, str]] | None:
+    if given is None:
         return None
+    if len(given) == 1 and not set(given[0]) <= {"entity", "label", "sentiment"}:  # {"Yuan": "negative", "Euro": "neutral"}
+        return [(normal(entity), normal(sentiment)) for entity, sentiment in given[0].items()]
     pairs: list[tuple[str, str]] = []
-    for one in cast("list[Any]", given):
-        fields = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {}
-        sentiment = fields.get("label", fields.get("sentiment"))
-        if "entity" not in fields or sentiment is None:
+    for one in given:
+        sentiment = one.get("label", one.get("sentiment"))
+        if "entity" not in one or sentiment is None:
             return None
-        pairs.append((normal(fields["entity"]), normal(sentiment)))
+        pairs.append((normal(one["entity"]), normal(sentiment)))
     return pairs
 
 
@@ -101,6 +115,6 @@ def _items(reply: str) -> set[str]:
     return {normal(one.strip().lstrip("-*•").strip()) for one in _BETWEEN.split(answer_in(reply))} - {""}
 
 
-def _values(value: Any) -> frozenset[str]:
+def _values(value: Any) -> list[str]:
     many = cast("list[Any]", value) if isinstance(value, list) else [value]
-    return frozenset(normal(one) for one in many)
+    return sorted(normal(one) for one in many)
