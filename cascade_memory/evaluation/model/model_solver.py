@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.trajectory import Trajectory, solution_text
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import answer_in
@@ -28,38 +28,72 @@ class FindsAnswers(Protocol):
         ...
 
 
-class ModelSolver:
-    """Asks a model with the task's instruction, the cases as fenced data, and the task; the task judges the reply.
+@runtime_checkable
+class AsksQuestions(Protocol):
+    """A task that words its own questions. For other tasks, the bare query is the question."""
 
-    A reward of 1 is a success. A case stores only the answer, if it can be found in the reply.
+    def question(self, item: Item) -> str:
+        """Write the task and the form of the answer."""
+        ...
+
+
+@runtime_checkable
+class ShowsExamples(Protocol):
+    """A task that shows the solutions of cases in the form in which a model must answer."""
+
+    def example(self, solution: str) -> str:
+        """Write a stored solution in that form."""
+        ...
+
+
+class ModelSolver:
+    """Asks a model with what the task tells, the cases as fenced data, and the task; the task judges the reply.
+
+    A reward of 1 is a success. A case stores only the answer, if it can be found in the reply; if the task reveals the truth
+    after a success, the case stores the truth.
     """
 
     def __init__(self, task: Task, items: Sequence[Item], asking: Asking) -> None:
         self._task, self._items, self._asking = task, items, asking
         self._answer = task.answer if isinstance(task, FindsAnswers) else answer_in
+        self._reveals = bool(getattr(task, "reveals_truth", False))
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task at this place of the stream."""
         item = self._items[place]
-        reply = self._asking(prompt(self._task.instruction, item.query, cases))
+        reply = self._asking(messages_for(self._task, item, cases))
         reward = self._task.reward(reply, item)
         if not 0.0 <= reward <= 1.0:
             raise InvalidInput(f"the task {self._task.name!r} rewards a reply with {reward!r}: it must be between 0 and 1")
         right = normal(item.solution)
         fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
-        answer = clean_text(self._answer(reply)).strip()  # removes characters that the memory refuses
+        revealed = self._reveals and reward >= 1.0
+        answer = clean_text(item.solution if revealed else self._answer(reply)).strip()  # without what the memory refuses
         return Attempt(reward >= 1.0, answer or None, fitting)
 
 
+def messages_for(task: Task, item: Item, cases: Sequence[RecalledCase]) -> list[Message]:
+    """Build the messages for a task, with or without cases: the model is told the same about the task and its options.
+
+    >>> class Sums:
+    ...     name, instruction, max_steps = "sums", "Add.", 1
+    >>> messages_for(Sums(), Item("1 + 1", "2", context="Add, modulo 7."), ())[0]
+    {'role': 'system', 'content': 'Add, modulo 7.'}
+    """
+    if isinstance(task, ShowsExamples):
+        cases = [case if isinstance(case.solution, Trajectory) else _shown(case, task) for case in cases]
+    question = task.question(item) if isinstance(task, AsksQuestions) else item.query
+    return prompt(item.context or task.instruction, question, cases)
+
+
 def prompt(instruction: str, query: str, cases: Sequence[RecalledCase]) -> list[Message]:
-    """Build the messages for a model. A failed case (shown in in-context reinforcement learning) is marked as wrong.
+    """Build the messages for a model. A case that failed (in-context reinforcement learning) is shown as a wrong answer.
 
     >>> prompt("Add.", "1 + 1", ())
     [{'role': 'system', 'content': 'Add.'}, {'role': 'user', 'content': '1 + 1'}]
     """
-    shown = [_marked(case) if case.metadata.get("solved") is False else case for case in cases]
-    return [{"role": "system", "content": instruction}, {"role": "user", "content": f"{render(shown)}{query}"}]
+    return [{"role": "system", "content": instruction}, {"role": "user", "content": f"{render(cases)}{query}"}]
 
 
-def _marked(case: RecalledCase) -> RecalledCase:
-    return replace(case, solution=f"{solution_text(case.solution)}\n(This solution was wrong.)")
+def _shown(case: RecalledCase, task: ShowsExamples) -> RecalledCase:
+    return replace(case, solution=task.example(solution_text(case.solution)))

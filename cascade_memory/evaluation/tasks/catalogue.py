@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.judging.labels import every_defendant, every_entity, exact, jaccard
+from cascade_memory.evaluation.judging.labels import every_defendant, every_entity, exact, jaccard, one_of
 from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
+from cascade_memory.evaluation.tasks.dtlbench import DTLBENCH, Published
+from cascade_memory.evaluation.tasks.label_task import LabelTask, Source
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
-from cascade_memory.evaluation.tasks.task import FileTask, Task
-
-_BOX = r"Think first, then give {what} in \boxed{{}}."
+from cascade_memory.evaluation.tasks.task import Task
+from cascade_memory.evaluation.tasks.template import Template
+from cascade_memory.evaluation.tasks.wordings import finance, legal, medical, operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,26 +33,40 @@ class Entry:
     stand_in: str = ""  # how the data here differs from the paper's
     there: Callable[[Path], bool] | None = None  # whether a folder holds the files, if they may have other names
 
+    @property
+    def published(self) -> Published | None:
+        """How DTLBench publishes the task; None if it is not of the paper."""
+        return DTLBENCH.get(self.name)
+
     def is_there(self, data: Path) -> bool:
-        """Say whether a folder holds the files of the task."""
+        """Say whether a folder holds the files of the task; for what is asked and answered, DTLBench's will do as well."""
         if self.there is not None:
             return self.there(data)
+        if self.make is not None and self.published is not None and self.published.is_there(data):
+            return True
         return all((data / file).is_file() for file in self.files)
 
 
-def _labels(judge: Callable[[str, Any], float], about: str, what: str) -> Callable[[Entry], Task]:
-    instruction = f"{about} {_BOX.format(what=what)}"
-    return lambda entry: FileTask(name=entry.name, file=entry.files[0], judge=judge, instruction=instruction)
-
-
-def _sql(about: str) -> Callable[[Entry], Task]:
-    instruction = f"{about} Answer with one SQLite query in a code block that begins with ```sql."
-
+def _labels(
+    judge: Callable[[str, Any], float],
+    template: Template,
+    stand_in: Template | None = None,
+    *,
+    answers: str = "text",
+    reveals_truth: bool = False,
+) -> Callable[[Entry], Task]:
     def make(entry: Entry) -> Task:
-        file, databases = entry.files
-        return SQLTask(name=entry.name, file=file, databases=databases, instruction=instruction)
+        published = () if entry.published is None else (Source(entry.published.files[0], template),)
+        sources = (*published, Source(entry.files[0], stand_in or template))
+        return LabelTask(name=entry.name, sources=sources, judge=judge, answers=answers, reveals_truth=reveals_truth)
 
     return make
+
+
+def _sql(entry: Entry) -> Task:
+    file, databases = entry.files
+    published = None if entry.published is None else (entry.published.files[0], entry.published.files[1])
+    return SQLTask(name=entry.name, file=file, databases=databases, published=published)
 
 
 _CREDENTIALED = "PhysioNet Credentialed Health Data License: an account, a course and a signed agreement are asked for"
@@ -66,7 +82,7 @@ CATALOGUE = {
             source="https://github.com/mila-iqia/ddxplus",
             licence="CC BY 4.0",
             stand_in="the wording of the profiles is not StreamBench's",
-            make=_labels(exact, "Diagnose the patient.", "the one diagnosis"),
+            make=_labels(exact, medical.DIAGNOSIS),
         ),
         Entry(
             name="mimic-iv-mr",
@@ -75,11 +91,7 @@ CATALOGUE = {
             files=("mimic_iv_mr.jsonl",),
             source="https://physionet.org/content/mimiciv/",
             licence=_CREDENTIALED,
-            make=_labels(
-                jaccard,
-                "Recommend medications for the patient.",
-                "a JSON list of their names",
-            ),
+            make=_labels(jaccard, medical.MEDICATION, answers="data", reveals_truth=True),
         ),
         Entry(
             name="mimic-iv-msr",
@@ -88,7 +100,7 @@ CATALOGUE = {
             files=("mimic_iv_msr.jsonl",),
             source="https://physionet.org/content/mimiciv/",
             licence=_CREDENTIALED,
-            make=_labels(exact, "Refer the patient to a specialty.", "the one specialty"),
+            make=_labels(one_of, medical.SPECIALTY),
         ),
         Entry(
             name="mimic-iv-tlp",
@@ -97,7 +109,7 @@ CATALOGUE = {
             files=("mimic_iv_tlp.jsonl",),
             source="https://physionet.org/content/mimic-iv-ed/",
             licence=_CREDENTIALED,
-            make=_labels(exact, "Assign the triage level, 1 to 5.", "the number"),
+            make=_labels(exact, medical.TRIAGE),
         ),
         Entry(
             name="mud",
@@ -106,11 +118,7 @@ CATALOGUE = {
             files=("mud.jsonl",),
             source="the MUD dataset, from China Judgments Online (https://wenshu.court.gov.cn)",
             licence="see the dataset's own terms",
-            make=_labels(
-                every_defendant,
-                "Say for every defendant in the facts what the charges are.",
-                "a JSON object from each name to a list of charges",
-            ),
+            make=_labels(every_defendant, legal.CHARGES, answers="data"),
         ),
         Entry(
             name="cmdl",
@@ -119,11 +127,7 @@ CATALOGUE = {
             files=("cmdl.jsonl",),
             source="CMDL-big, test split, from China Judgments Online (https://wenshu.court.gov.cn)",
             licence="see the dataset's own terms",
-            make=_labels(
-                every_defendant,
-                "Say for every defendant in the facts what the penalty is.",
-                "a JSON object from each name to the penalty",
-            ),
+            make=_labels(every_defendant, legal.PENALTIES, answers="data"),
         ),
         Entry(
             name="banking77",
@@ -132,7 +136,7 @@ CATALOGUE = {
             files=("banking77.jsonl",),
             source="https://github.com/PolyAI-LDN/task-specific-datasets",
             licence="CC BY 4.0",
-            make=_labels(exact, "Say which intent the customer's message has.", "the one intent"),
+            make=_labels(exact, finance.INTENT),
         ),
         Entry(
             name="sentifin",
@@ -141,11 +145,7 @@ CATALOGUE = {
             files=("sentifin.jsonl",),
             source="https://github.com/pyRis/SEntFiN",
             licence="MIT",
-            make=_labels(
-                every_entity,
-                "Find every financial entity of the headline, and the sentiment about it: positive, negative or neutral.",
-                'a JSON list of objects with "entity" and "label"',
-            ),
+            make=_labels(every_entity, finance.SENTIMENT, answers="objects"),
         ),
         Entry(
             name="rca",
@@ -155,7 +155,7 @@ CATALOGUE = {
             source="https://github.com/LeaperOvO/KnowLog",
             licence="MIT",
             stand_in="the label is the module that sent the message, not one of the paper's six types of alarm",
-            make=_labels(exact, "Say which module sent the message.", "the one module"),
+            make=_labels(exact, operations.ALERT, operations.MODULE),
         ),
         Entry(
             name="lfd",
@@ -165,7 +165,7 @@ CATALOGUE = {
             source="https://github.com/logpai/loghub",
             licence="for research, with notice",
             stand_in="BGL in the order of its time stamps, 93 % of it normal; not the Tianchi logs",
-            make=_labels(exact, "Say which fault the log line tells of, or normal.", "the one fault"),
+            make=_labels(exact, operations.FAULT, operations.CATEGORY),
         ),
         Entry(
             name="spider",
@@ -175,7 +175,7 @@ CATALOGUE = {
             source="https://yale-lily.github.io/spider",
             licence="CC BY-SA 4.0",
             stand_in="the development split; a query that returns nothing is right where the right one does",
-            make=_sql("Answer the question about the database."),
+            make=_sql,
         ),
         Entry(
             name="bird",
@@ -184,7 +184,7 @@ CATALOGUE = {
             files=("bird_dev.jsonl", "bird_dev_dbs.tar.gz"),
             source="https://bird-bench.github.io",
             licence="CC BY-SA 4.0",
-            make=_sql("Answer the question, with the knowledge given."),
+            make=_sql,
         ),
         Entry(
             name="alfworld",

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import glob
+import re
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import code_in
 from cascade_memory.evaluation.judging.sql import ReadOnlyQueries, schema_of, sql_execution
 from cascade_memory.evaluation.tasks.task import Item, read_items
+from cascade_memory.evaluation.tasks.wordings.coding import QUERY
+
+_NAME = re.compile(r"[\w. -]+")  # of a database: it becomes part of a path
 
 
 class SQLTask:
     """Questions about SQLite databases; a reply is right if its query returns what the right one returns.
 
-    Each question begins with the ``CREATE TABLE`` statements of its database.
+    The memory embeds and stores the question, with the evidence if there is any. A model also sees the ``CREATE TABLE``
+    statements of the database, which would leave no room for the question in an embedder's 256 tokens.
+
+    ``published`` names a file of questions and a folder of databases in the layout of DTLBench; ``file`` and ``databases`` name
+    a file and an archive, which are read if the others are not there.
     """
 
     max_steps = 1
 
-    def __init__(self, *, name: str, file: str, databases: str, instruction: str, seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        file: str,
+        databases: str,
+        published: tuple[str, str] | None = None,
+        instruction: str = QUERY.about,
+        seconds: float = 10.0,
+    ) -> None:
         self.name, self.instruction = name, instruction
-        self._file, self._archive = file, databases
+        self._file, self._archive, self._published = file, databases, published
         self._queries = ReadOnlyQueries(seconds=seconds)
         self._where: dict[str, Path] = {}
 
@@ -32,16 +52,35 @@ class SQLTask:
         return tempfile.TemporaryDirectory(prefix="cascade-memory-sql-")
 
     def items(self, data: Path) -> list[Item]:
-        """Read the questions, and unpack the databases."""
-        self._unpack(data / self._archive)
-        schemas = {name: schema_of(path, self._queries) for name, path in self._where.items()}
+        """Read the questions, and find or unpack the databases."""
+        if self._published is not None and all((data / one).exists() for one in self._published):
+            file, source = self._published
+            rows = read_items(data / file, ("query", "SQL", "label"))
+            self._find({str(row.fields.get("db_id", "")) for row in rows}, data / source)
+        else:
+            file, source = self._file, self._archive
+            rows = read_items(data / file)
+            self._unpack(data / source)
+        told = {name: self._told(path) for name, path in self._where.items()}
         items: list[Item] = []
-        for item in read_items(data / self._file):
+        for item in rows:
             database = str(item.fields.get("db_id", ""))
-            if database not in schemas:
-                raise InvalidInput(f"{self._file} asks about the database {database!r}, which {self._archive} does not contain")
-            items.append(Item(f"{schemas[database]}\n\n{item.query}", item.label, {**item.fields, "question": item.query}))
+            if database not in told:
+                raise InvalidInput(f"{file} asks about the database {database!r}, which {source} does not contain")
+            items.append(Item(_asked(item), item.label, {**item.fields, "question": item.query}, told[database]))
         return items
+
+    def _told(self, database: Path) -> str:
+        return f"{self.instruction}\n\nThe schema of the database:\n{schema_of(database, self._queries)}"
+
+    def _find(self, names: Iterable[str], source: Path) -> None:
+        """Find each database in the folder, or in one that an archive with the databases brought along."""
+        for name in names:
+            safe = glob.escape(name) if _NAME.fullmatch(name) and name.strip(".") else ""
+            places = chain.from_iterable(source.glob(f"{above}{safe}/{safe}.sqlite") for above in ("", "*/", "*/*/") if safe)
+            found = next(places, None)
+            if found is not None:
+                self._where[name] = found
 
     def _unpack(self, archive: Path) -> None:
         target = Path(self._folder.name)
@@ -64,6 +103,14 @@ class SQLTask:
         """Return the database of a question."""
         return self._where[str(item.fields["db_id"])]
 
+    def question(self, item: Item) -> str:
+        """Write the question and the form of the answer."""
+        return QUERY.question(item.query)
+
+    def example(self, solution: str) -> str:
+        """Write the query of a case in the form in which a model must answer."""
+        return QUERY.example(solution)
+
     def answer(self, reply: str) -> str:
         """Return the query in a reply, which a case stores."""
         return code_in(reply, "sql")
@@ -72,3 +119,8 @@ class SQLTask:
         """Stop the process that runs queries, and remove the databases."""
         self._queries.close()
         self._folder.cleanup()
+
+
+def _asked(item: Item) -> str:
+    evidence = item.fields.get("evidence")
+    return f"{item.query}\nKnowledge: {evidence}" if isinstance(evidence, str) and evidence.strip() else item.query

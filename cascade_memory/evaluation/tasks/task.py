@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -13,11 +13,16 @@ from cascade_memory.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One task: its text, its label, and the other fields of its line."""
+    """One task: its text, its label, and the other fields of its line.
+
+    Only ``query`` is embedded and stored. ``context`` is what a model is told besides, such as the options to choose from or
+    the schema of a database.
+    """
 
     query: str
     label: Any
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    context: str = ""
 
     @property
     def solution(self) -> str:
@@ -31,6 +36,13 @@ class Item:
 
 class Task(Protocol):
     """What the benchmark needs to know about a stream of tasks. Any object with these attributes will do.
+
+    A task may also have:
+
+    * ``answer(reply)``: the part of a reply that a case stores; without it, the content of a box or the whole reply;
+    * ``question(item)``: the text that a model gets after the cases; without it, ``item.query``;
+    * ``example(solution)``: how the solution of a case is shown; without it, as it is stored;
+    * ``reveals_truth = True``: after a success the right answer is shown to everybody, and the case stores it.
 
     >>> class Sums:
     ...     name, instruction, max_steps = "sums", "Add the numbers.", 1
@@ -91,27 +103,33 @@ class FileTask:
         return self.judge(reply, item.label)
 
 
-def read_items(path: Path) -> list[Item]:
-    """Read a file of tasks in the format of DTLBench: one JSON object per line with ``task``, ``label`` and other fields."""
+def read_items(path: Path, label: Sequence[str] = ("label",)) -> list[Item]:
+    """Read a file of tasks in the format of DTLBench: one JSON object per line with ``task``, ``label`` and other fields.
+
+    Some files have the right answer in a field of another name: the first of the names in ``label`` that a line has is read.
+    """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {path}: {error}") from error
-    items = [_item(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
+    items = [_item(line, f"{path}, line {number}", label) for number, line in enumerate(lines, start=1) if line.strip()]
     if not items:
         raise InvalidInput(f"{path} holds no tasks")
     return items
 
 
-def _item(line: str, place: str) -> Item:
+def _item(line: str, place: str, label: Sequence[str]) -> Item:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{place} is not JSON: {error}") from error
     if not isinstance(row, dict):
         raise InvalidInput(f"{place} is not a JSON object")
     fields = cast("dict[str, Any]", row)
     query = fields.pop("task", None)
-    if not isinstance(query, str) or not query.strip() or fields.get("label") is None:
-        raise InvalidInput(f'{place} needs "task", a non-empty text, and "label", which must not be null')
-    return Item(query, fields.pop("label"), fields)
+    right = next((fields[name] for name in label if fields.get(name) is not None), None)
+    if not isinstance(query, str) or not query.strip() or right is None:
+        named = " or ".join(f'"{name}"' for name in label)
+        raise InvalidInput(f'{place} needs "task", a non-empty text, and {named}, which must not be null')
+    fields.pop("label", None)
+    return Item(query, right, fields)
