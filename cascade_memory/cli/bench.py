@@ -7,44 +7,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cascade_memory.cli import bench_own, bench_report, bench_setup
-from cascade_memory.cli.bench_data import folder_of_data
+from cascade_memory.cli.bench_data import data, folder_of_data
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import MISLED, REUSED, SUITES, Suite
+from cascade_memory.evaluation.bench.plan import FILE, MISLED, REUSED, SUITES, Suite
 
-if TYPE_CHECKING:
-    from cascade_memory.evaluation.tasks.catalogue import Entry
-
-
-def data(options: argparse.Namespace) -> int:
-    """List for each task whether its data is present; for a single task, say where the data comes from."""
-    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
-
-    folder = folder_of_data(options.data)
-    if options.task:
-        entry = CATALOGUE.get(options.task)
-        if entry is None:
-            raise InvalidInput(f"there is no task {options.task!r}; there are {', '.join(CATALOGUE)}")
-        chosen = [entry]
-    else:
-        chosen = list(CATALOGUE.values())
-    if options.json:
-        print(json.dumps([{**_described(one), "there": one.is_there(folder)} for one in chosen], ensure_ascii=False))
-    elif options.task:
-        for name, value in _described(chosen[0]).items():
-            print(f"{name:10} {value or 'no'}")
-        print(f"{'there':10} {'yes' if chosen[0].is_there(folder) else 'no'}, in {folder}")
-    else:
-        for heading, of_paper in (("tasks of the CASCADE paper", True), ("other tasks", False)):
-            listed = [one for one in chosen if bool(one.paper_name) is of_paper]
-            rows = [[one.name, one.title, "yes" if one.is_there(folder) else "no", one.licence] for one in listed]
-            if rows:
-                print_table(f"{heading}, in {folder}", ["task", "about", "there", "licence"], rows)
-    return 0
+__all__ = ["data", "games", "replay", "run", "tune"]
 
 
 def games(options: argparse.Namespace) -> int:
@@ -85,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
         methods=options.methods or suite.methods,
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=suite.limit if options.limit is None else options.limit,
+        order=FILE if options.order == FILE else "",
     )
     setup = bench_setup.setup_of(options)
     kept, runs = Rows(options.out), [setup.of(one) for one in suite.runs()]
@@ -163,15 +136,3 @@ def replay(options: argparse.Namespace) -> int:
 def tune(options: argparse.Namespace) -> int:
     """Choose the parameters of a method on the first tasks of a stream."""
     return bench_report.tune(options, folder_of_data(options.data))
-
-
-def _described(entry: Entry) -> dict[str, str]:
-    lines = {
-        "task": entry.name,
-        "about": entry.title,
-        "in paper": entry.paper_name,
-        "source": entry.source,
-        "licence": entry.licence,
-        "files": ", ".join(entry.files) or "none",
-    }
-    return {**lines, "differs": entry.stand_in} if entry.stand_in else lines

@@ -1,11 +1,18 @@
-"""Finds the folder with the data of the benchmark."""
+"""``cascade-memory bench data``: which data of the tasks is there, where the rest comes from, and what to run with it."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.tasks.catalogue import Entry
 
 
 def folder_of_data(given: Path | None) -> Path:
@@ -14,3 +21,64 @@ def folder_of_data(given: Path | None) -> Path:
     if folder is None:
         raise InvalidInput("name the folder with the data: --data DIR, or the environment variable CASCADE_DATA")
     return folder
+
+
+def data(options: argparse.Namespace) -> int:
+    """List whether the data of each task is present; say of each, or of a single one, where it comes from and what to run."""
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+    folder = folder_of_data(options.data)
+    if options.task and options.task not in CATALOGUE:
+        raise InvalidInput(f"there is no task {options.task!r}; there are {', '.join(CATALOGUE)}")
+    chosen = [CATALOGUE[options.task]] if options.task else list(CATALOGUE.values())
+    if options.json:
+        print(json.dumps([_described(one, folder) for one in chosen], ensure_ascii=False))
+        return 0
+    if options.task:
+        _print_details(chosen[0], folder)
+        return 0
+    for heading, of_paper in (("tasks of the CASCADE paper", True), ("other tasks", False)):
+        listed = [one for one in chosen if bool(one.paper_name) is of_paper]
+        rows = [[one.name, one.title, "yes" if one.is_there(folder) else "no", one.licence] for one in listed]
+        if rows:
+            print_table(f"{heading}, in {folder}", ["task", "about", "there", "licence"], rows)
+        for one in listed:
+            print()
+            _print_details(one, folder)
+    return 0
+
+
+def _print_details(entry: Entry, folder: Path) -> None:
+    for name, value in _described(entry, folder).items():
+        if isinstance(value, dict):
+            value = "; ".join(f"{field}: {meaning}" for field, meaning in value.items())
+        shown = (
+            {True: f"yes, in {folder}", False: f"no, not in {folder}"}.get(value, value) if isinstance(value, bool) else value
+        )
+        print(f"{name:10} {shown or 'no'}")
+
+
+def _described(entry: Entry, folder: Path) -> dict[str, Any]:
+    published = entry.published
+    lines: dict[str, Any] = {"task": entry.name, "about": entry.title, "in paper": entry.paper_name}
+    if published is not None:
+        lines |= {
+            "DTLBench": published.place,
+            "files": ", ".join(published.files),
+            "format": published.layout,
+            "fields": dict(published.fields),
+            "tasks": published.samples,
+            "order": published.order,
+            "besides": published.resources,
+        }
+    lines |= {
+        "original": entry.source,
+        "licence": entry.licence,
+        "or files": ", ".join(entry.files) or "none needed",
+        "differs": f"with those files, {entry.stand_in}" if entry.stand_in else "",
+        "steps": entry.max_steps,
+        "run": "" if published is None else published.run.format(name=entry.name),
+        "there": entry.is_there(folder),
+    }
+    kept = ("task", "about", "in paper", "there")
+    return {name: value for name, value in lines.items() if value not in ("", None) or name in kept}

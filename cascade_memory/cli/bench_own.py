@@ -91,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=limit if options.limit is None else options.limit,
         rewards=options.rewards or suite.rewards,
+        order=options.order,
         setup=setup_of(options),
         jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
         progress=False if options.json else None,

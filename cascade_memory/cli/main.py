@@ -15,7 +15,7 @@ from cascade_memory.cli import bench_own, bench_report, bench_setup, commands, d
 from cascade_memory.cli.opening import URL, add_place
 from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
-from cascade_memory.evaluation.bench.plan import SUITES
+from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
 from cascade_memory.visible import visible
 
 
@@ -153,8 +153,7 @@ def _bench(verbs: _Verbs) -> None:
     run.add_argument("--suite", choices=list(SUITES), default="quick", help="quick takes minutes, the others hours")
     run.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks of the suite")
     run.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods, of any suite")
-    run.add_argument("--seeds", type=_positive, help="how many orders of each stream")
-    run.add_argument("--limit", type=_positive, help="only the first tasks of each stream")
+    _add_extent(run)
     hard = run.add_argument_group("under harder conditions (if you give several values, each is played)")
     about = "how rewards arrive: clean, late=100 (tasks), missing=0.5, flipped=0.2 (shares); these numbers are the defaults"
     hard.add_argument("--rewards", nargs="+", metavar="HOW", help=about)
@@ -202,6 +201,14 @@ def _tune(verbs: _Verbs) -> argparse.ArgumentParser:
     tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
     tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="the file for the rows")
     return tune
+
+
+def _add_extent(run: argparse.ArgumentParser) -> None:
+    """Add the options that say how much of each stream is played, and in which order."""
+    run.add_argument("--seeds", type=_positive, help="how many times each stream is played")
+    run.add_argument("--limit", type=_positive, help="only the first tasks of each stream")
+    about = "shuffled (default): another order for each seed; file: the stream's own order for every seed, as in the paper"
+    run.add_argument("--order", choices=[SHUFFLED, FILE], default=SHUFFLED, help=about)
 
 
 class _Verbs(Protocol):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.model.model_solver import messages_for
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.tasks.task import FileTask, Item, read_items
@@ -21,7 +22,7 @@ FIXTURES = {
     "mimic-iv-mr": (["aspirin", "insulin"], r'\boxed{["insulin", "heparin"]}'),
     "mimic-iv-msr": ("Cardiology", r"\boxed{cardiology}"),
     "mimic-iv-tlp": ("3", r"\boxed{3}"),
-    "mud": ({"Defendant A": ["fraud"]}, r'\boxed{{"Defendant A": "fraud"}}'),
+    "mud": ({"Defendant A": "fraud"}, "```json\n{'Defendant A': 'Fraud'}\n```"),
     "cmdl": ({"Chu": "6 months"}, r'\boxed{{"Chu": "6 months"}}'),
     "banking77": ("card arrival", r"\boxed{card_arrival}"),
     "sentifin": ([{"entity": "Yuan", "label": "negative"}], r'\boxed{[{"entity": "Yuan", "label": "negative"}]}'),
@@ -46,7 +47,9 @@ def test_a_task_of_the_paper_is_read_asked_and_judged(name, tmp_path):
     assert task.reward(right, item) == 1.0
     for wrong in ("", "no idea", r"\boxed{}"):
         assert task.reward(wrong, item) == 0.0
-    assert "\\boxed{}" in task.instruction
+    (told, asked) = (message["content"] for message in messages_for(task, item, ()))
+    assert told == item.context
+    assert "what is it?" in asked
     assert task.max_steps == 1
 
 
@@ -71,8 +74,10 @@ def test_a_question_about_a_database(name, tmp_path):
     task = task_named(name)
     assert isinstance(task, SQLTask)
     (item,) = task.items(tmp_path)
-    assert item.query.startswith("CREATE TABLE singer")
-    assert item.query.endswith("Who sings?")
+    assert item.query == "Who sings?"
+    (told, asked) = (message["content"] for message in messages_for(task, item, ()))
+    assert "CREATE TABLE singer" in told
+    assert "Who sings?" in asked
     assert task.reward("```sql\nSELECT max(name) FROM singer\n```", item) == 1.0
     assert task.reward("```sql\nDELETE FROM singer\n```", item) == 0.0
     task.close()

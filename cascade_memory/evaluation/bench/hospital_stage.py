@@ -43,7 +43,7 @@ def embedded(task: str, limit: int | None, data: Path, work: Path, model: str) -
 def questions_of(run: Run, folders: Folders) -> tuple[list[Question], PrecomputedEmbedder]:
     """Return the questions in the order of the seed, and the vectors of their texts."""
     stream, embedder = embedded(run.task, run.limit, folders.data, folders.work, folders.model(run, "embedder"))
-    return [stream[i] for i in order_of(len(stream), run.seed)], embedder
+    return [stream[i] for i in order_of(len(stream), run.seed, run.order)], embedder
 
 
 def records_of(run: Run, folders: Folders) -> Records:

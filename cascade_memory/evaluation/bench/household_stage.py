@@ -105,10 +105,10 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
     if run.task == OFFICIAL and has_official_games(folders):
         stream, embedder = official_embedded(run.limit, folders, folders.model(run, "embedder"))
         seen = len(stream.games) - stream.unseen
-        order = [*order_of(seen, run.seed), *(seen + order_of(stream.unseen, run.seed))]
+        order = [*order_of(seen, run.seed, run.order), *(seen + order_of(stream.unseen, run.seed, run.order))]
         return [stream.games[i] for i in order], embedder
     games, embedder = embedded(folders.work, run.limit, run.solver, folders.model(run, "embedder"))
-    return [games[i] for i in order_of(len(games), run.seed)], embedder
+    return [games[i] for i in order_of(len(games), run.seed, run.order)], embedder
 
 
 def household_stage(run: Run, folders: Folders) -> Stage:

@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.conditions import CLEAN, rewards_named
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import KNOWN, QUICK
-from cascade_memory.evaluation.bench.plan import Run, Suite
+from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, Run, Suite
 from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
 from cascade_memory.evaluation.bench.setup import Setup
@@ -76,7 +76,7 @@ class _Staging:
         return replace(stage, declared=self.declared)
 
 
-def measure(
+def measure(  # noqa: PLR0913 - each of the options says something else
     task: Task | str | Sequence[str],
     *,
     data: Path | str,
@@ -87,10 +87,11 @@ def measure(
     limit: int | None = None,
     rewards: Sequence[str] = (CLEAN,),
     setup: Setup | None = None,
+    order: str = SHUFFLED,
     jobs: int = 1,
     progress: bool | None = None,
 ) -> list[Row]:
-    """Play a task, or tasks of the catalogue by name, with every method in ``seeds`` orders; return a row for each.
+    """Play a task, or tasks of the catalogue by name, with every method and ``seeds`` seeds; return a row for each.
 
     Args:
         task: An object with ``name``, ``instruction``, ``max_steps``, ``items`` and ``reward``; or names of the catalogue.
@@ -98,11 +99,12 @@ def measure(
         solver: The solver of the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``.
         out: The file for the rows. A run that has a row there is not played again.
         methods: The methods to compare.
-        seeds: The number of orders in which the stream is played.
+        seeds: How many times the stream is played, each time with another seed.
         limit: Play only this many tasks from the beginning of the stream.
         rewards: How rewards arrive: "clean", or, for example, "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each of the
             given ways is played.
         setup: A reranker, an embedder, k, alpha and a learning rate for the methods: ``Setup(ranker="./reranker", k=4)``.
+        order: "shuffled": each seed plays the stream in another order; "file": each plays it in its own order, as in the paper.
         jobs: The number of parallel processes; with more than one, the task and the solver must be picklable.
         progress: Whether to show a progress bar; by default only in a terminal.
     """
@@ -117,11 +119,14 @@ def measure(
     if unknown:
         raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join(known)}")
     suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit, rewards=[rewards_named(one) for one in rewards])
+    if order not in (FILE, SHUFFLED):
+        raise InvalidInput(f"the order must be {FILE!r} or {SHUFFLED!r}, not {order!r}")
+    suite = replace(suite, order=FILE if order == FILE else "")
     if seeds < 1 or (limit is not None and limit < 1):
         raise InvalidInput(f"seeds and limit must be at least 1, not {seeds} and {limit}")
     out, data = Path(out), Path(data)
     setup = setup or Setup()
-    wanted = (Run(one.task, one.method, one.seed, limit, solver.name, rewards=one.rewards) for one in suite.runs())
+    wanted = (replace(one, solver=solver.name) for one in suite.runs())
     runs = [setup.of(one) for one in wanted]
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
     rows = Rows(out)

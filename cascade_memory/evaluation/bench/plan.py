@@ -48,8 +48,10 @@ class Run:
     wrong_cases: str = ""  # "start=0.05" or "along=0.05", a share of the tasks or a number of cases; "": none
     misled: float | None = None  # the probability that a wrong case spoils a success; None: MISLED
     models: str = ""  # the reranker and the embedder, as JSON: their names with a digest; "": light features, default embedder
+    order: str = ""  # FILE: the stream's own order, whatever the seed; "": shuffled by the seed
 
 
+FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be played
 CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder than usual
 
 
@@ -64,6 +66,7 @@ class Suite:
     rewards: Sequence[str] = ("",)
     wrong_cases: Sequence[str] = ("",)
     misled: Sequence[float | None] = (None,)
+    order: str = ""
 
     def runs(self) -> Iterator[Run]:
         """Yield the runs seed by seed: if they are stopped early, some seeds have all methods.
@@ -74,7 +77,7 @@ class Suite:
         every = product(range(self.seeds), self.tasks, self.methods, self.rewards, self.wrong_cases, self.misled)
         for seed, task, method, rewards, wrong_cases, misled in every:
             name, solver = REUSED.get(task, (task, "simulated"))
-            yield Run(name, method, seed, self.limit, solver, "", rewards, wrong_cases, misled)
+            yield Run(name, method, seed, self.limit, solver, "", rewards, wrong_cases, misled, order=self.order)
 
 
 _SHUFFLED = ("banking77", "ddxplus", "rca", "sentifin")  # streams of texts in any order

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.plan import SHUFFLED, Run
 
 Row = dict[str, Any]
-_ORDER = ("task", "seed", "limit", "solver")  # runs that agree in these must have the same tasks in the same order
+_ORDER = ("task", "seed", "limit", "solver", "order")  # runs that agree in these must have the same tasks in the same order
 _SOLVED_BY = ("task", "solver", "misled")  # runs that agree in these must have solvers with the same parameters
 _BEGINS = b'{"task": '
 
@@ -36,9 +36,20 @@ class Rows:
             raise InvalidInput(f"cannot keep rows in {path}: {error}. Name another file") from error
 
     def missing(self, runs: list[Run]) -> list[Run]:
-        """Return the runs that have no row yet."""
+        """Return the runs that have no row yet; rows of the same tasks in another order are refused."""
+        for run in runs:
+            self._check_order(run)
         done = {_key(row) for row in self.rows}
         return [run for run in runs if _key(asdict(run)) not in done]
+
+    def _check_order(self, run: Run) -> None:
+        """Refuse to mix the order of the file with shuffled orders: the tables show one figure for a task."""
+        for row in self.rows:
+            if (row["task"], row.get("solver")) == (run.task, run.solver) and (row.get("order") or "") != run.order:
+                raise InvalidInput(
+                    f"{self.path} has rows of {run.task} in another order (--order {row.get('order') or SHUFFLED}): "
+                    "name another file"
+                )
 
     def of(self, runs: list[Run]) -> list[Row]:
         """Return the rows of these runs, in their order."""
@@ -89,7 +100,7 @@ def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tu
 
 
 def _streams_differ(one: Row, other: Row) -> bool:
-    same_order = all(one.get(name) == other.get(name) for name in _ORDER)
+    same_order = all((one.get(name) or None) == (other.get(name) or None) for name in _ORDER)
     return same_order and any(one[name] != other[name] for name in ("n", "stream") if name in one and name in other)
 
 

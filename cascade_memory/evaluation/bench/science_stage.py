@@ -55,7 +55,7 @@ def experiments_of(run: Run, folders: Folders) -> tuple[list[Start], Precomputed
     It is the paper's own if the folder of data holds it, otherwise one that is drawn here in the same way.
     """
     stream, embedder = whole_stream(folders, run.limit, folders.model(run, "embedder"))
-    return [stream[i] for i in order_of(len(stream), run.seed)], embedder
+    return [stream[i] for i in order_of(len(stream), run.seed, run.order)], embedder
 
 
 def is_published(folders: Folders) -> bool:
@@ -66,7 +66,7 @@ def is_published(folders: Folders) -> bool:
 def science_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: the tasks with solutions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
     stream, embedder = embedded(run.solver, folders.work, run.limit, folders.model(run, "embedder"))
-    tasks = [stream[i] for i in order_of(len(stream), run.seed)]
+    tasks = [stream[i] for i in order_of(len(stream), run.seed, run.order)]
     alone = solved_alone(run, len(tasks))
     strength: Strength = "map" if run.solver == "reuse-map" else "full"
     agent = ScienceAgent(

@@ -34,7 +34,7 @@ def passages_of(data: Path, retrieval: Retrieval, kept_in: Path, model: str = ""
 
 def search_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: the questions in the order of the seed, and the agent."""
-    items = in_order(read_questions(folders.data)[: run.limit], run.task, run.seed)
+    items = in_order(read_questions(folders.data)[: run.limit], run)
     agent = SearchAgent(items, passages_of(folders.data, "bm25", folders.work), seed=run.seed)
     return Stage(
         queries=[item.query for item in items],

@@ -37,7 +37,7 @@ def sql_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: the questions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
     model = folders.model(run, "embedder")
     task, stream, embedder = embedded(run.task, run.solver == ASIDE, run.limit, folders.data, model)
-    items = [stream[i] for i in order_of(len(stream), run.seed)]
+    items = [stream[i] for i in order_of(len(stream), run.seed, run.order)]
     alone = solved_alone(run, len(items))
     strength: Strength = "map" if run.solver == "reuse-map" else "full"
     agent = SQLAgent(task, items, alone=alone, strength=strength)

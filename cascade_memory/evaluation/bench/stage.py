@@ -17,7 +17,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
 from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, MATCHED, MISLED, Run
+from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, FILE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.solver import SimulatedSolver, Solver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import task_named
@@ -65,9 +65,13 @@ class Stage:
 Staging: TypeAlias = Callable[[Run, Folders], Stage]
 
 
-def order_of(n: int, seed: int) -> NDArray[np.int64]:
-    """Return the order in which a stream is played with this seed."""
-    return np.random.default_rng([seed, 7]).permutation(n)
+def order_of(n: int, seed: int, order: str = "") -> NDArray[np.int64]:
+    """Return the order in which a stream is played with this seed: shuffled, or the stream's own.
+
+    >>> order_of(3, seed=1).tolist(), order_of(3, seed=1, order="file").tolist()
+    ([1, 2, 0], [0, 1, 2])
+    """
+    return np.arange(n) if order == FILE else np.random.default_rng([seed, 7]).permutation(n)
 
 
 def best_embedder(folder: str = "") -> Embedder:
@@ -90,9 +94,9 @@ def catalogued(name: str) -> Task:
     return task_named(name)
 
 
-def in_order(items: Sequence[Item], task: str, seed: int) -> list[Item]:
-    """Return a stream in the order of a seed: shuffled, except for a log file, which keeps its order in time."""
-    return list(items) if task == "lfd" else [items[i] for i in order_of(len(items), seed)]
+def in_order(items: Sequence[Item], run: Run) -> list[Item]:
+    """Return a stream in the order of a run; a log file always keeps its order in time."""
+    return list(items) if run.task == "lfd" else [items[i] for i in order_of(len(items), run.seed, run.order)]
 
 
 def solved_alone(run: Run, n: int) -> list[bool]:
@@ -143,7 +147,7 @@ class Simulated:
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
         """Build the stage: the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data, folders.model(run, "embedder"))
-        items = in_order(stream, run.task, run.seed)
+        items = in_order(stream, run)
         labels = [item.solution for item in items]
         solver = SimulatedSolver(labels, zero_shot=self.alone, misled=self.misled, matched=self.matched, seed=run.seed)
         return Stage(

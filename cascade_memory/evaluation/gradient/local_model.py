@@ -80,7 +80,7 @@ class LocalModel:
             )
         lm = self._lm
         stream, embedder = embedded(task, run.limit, folders.data)
-        items = in_order(stream, run.task, run.seed)
+        items = in_order(stream, run)
         told = json.dumps([asdict(run), dict(self.declared), task.instruction, [[one.query, one.solution] for one in items]])
         about = hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
         file = CheckpointFile(folders.work / "gradient" / log_name(run).with_suffix(".safetensors"), about)

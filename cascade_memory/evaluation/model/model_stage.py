@@ -74,7 +74,7 @@ class Model:
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
         """Build the stage: the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data, folders.model(run, "embedder"))
-        items = in_order(stream, run.task, run.seed)
+        items = in_order(stream, run)
         log = folders.work / "requests" / log_name(run)
         asking = Asking(self.chat, log=log, prices=self.prices)
         judge = getattr(task, "judge", None)
@@ -167,7 +167,7 @@ def log_name(run: Run) -> Path:
     'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B--f8264d.jsonl'
     """
     named = asdict(run)
-    # Conditions and models are part of the name only if there are any: logs from before they existed are still found.
-    fields = [value for name, value in named.items() if name not in (*CONDITIONS, "models") or value not in ("", None)]
+    # Conditions, models and an order are part of the name only if there are any, so that older logs are still found.
+    fields = [value for name, value in named.items() if name not in (*CONDITIONS, "models", "order") or value not in ("", None)]
     name = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
     return Path(f"{name}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")

@@ -37,7 +37,7 @@ def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, 
         raise InvalidInput(
             f"the model {model.name} cannot call tools: deep search needs OpenAICompatible, AnyChatModel or the like"
         )
-    items = in_order(read_questions(folders.data)[: run.limit], run.task, run.seed)
+    items = in_order(read_questions(folders.data)[: run.limit], run)
     embedder = folders.model(run, "embedder")
     tool = tool_of(searching, folders, embedder)
     chat = model.with_tools([schema(tool)])
