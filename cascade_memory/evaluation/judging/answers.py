@@ -81,14 +81,16 @@ def json_in(reply: str) -> Any:
 def objects_in(reply: str) -> list[Mapping[str, Any]] | None:
     r"""Return the objects in a reply, in their order: one in each line, or all in one list; None if there are none.
 
+    Lines that do not begin with a brace are passed over.
+
     >>> objects_in("{'entity': 'Yuan', 'label': 'negative'}\n{'entity': 'Euro', 'label': 'neutral'}")
     [{'entity': 'Yuan', 'label': 'negative'}, {'entity': 'Euro', 'label': 'neutral'}]
     >>> objects_in('[{"entity": "Yuan"}]'), objects_in("The Yuan falls.")
     ([{'entity': 'Yuan'}], None)
     """
-    lines = [line.strip().rstrip(",") for line in code_in(reply, "json").split("\n") if line.strip()]
+    lines = [line.strip().rstrip(",") for line in code_in(reply, "json").split("\n") if line.lstrip().startswith("{")]
     found: Any = [read_literal(line) for line in lines] if len(lines) <= _MOST_LINES else None
-    if not _are_objects(found):
+    if not lines or not _are_objects(found):
         found = json_in(reply)
         found = [found] if isinstance(found, Mapping) else found
     return cast("list[Mapping[str, Any]]", found) if _are_objects(found) else None

@@ -63,7 +63,18 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+def _number(text: str) -> int | float:
+    number = float(text) if set(text) & set(".eE") else int(text)
+    if not math.isfinite(number):
+        raise ValueError("not finite")
+    return number
+
+
+def _refused(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_number, parse_constant=_refused)
 
 
 def _after_space(text: str, at: int) -> int:
@@ -115,13 +126,6 @@ def _separated(text: str, at: int, closing: str) -> int:
     if text[at : at + 1] != closing:
         raise ValueError("no comma")
     return at
-
-
-def _number(text: str) -> int | float:
-    number = float(text) if set(text) & set(".eE") else int(text)
-    if not math.isfinite(number):
-        raise ValueError("not finite")
-    return number
 
 
 def _unescaped(text: str) -> str:
