@@ -19,7 +19,7 @@ from shown_prompts import SHOWN, case_of, shown
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.measure import measure
-from cascade_memory.evaluation.bench.stage import best_embedder
+from cascade_memory.evaluation.bench.stage import best_embedder, catalogued
 from cascade_memory.evaluation.judging.literals import read_literal
 from cascade_memory.evaluation.model import Asking, Model, OpenAICompatible
 from cascade_memory.evaluation.model.chat import Reply
@@ -221,6 +221,14 @@ def test_a_database_is_found_by_a_plain_name_only(name, folder, tmp_path):
     task.close()
 
 
+@pytest.fixture
+def closed_afterwards() -> Iterator[None]:
+    """A benchmark keeps the databases of its tasks open until its process ends; this one goes on."""
+    yield
+    for name in SQL:
+        catalogued(name).close()  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def knows_everything(folder: Path) -> dict[str, str]:
     """Return the right reply to each task, by its text."""
     found: dict[str, str] = {}
@@ -233,7 +241,7 @@ def knows_everything(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_every_task_is_played_by_one_command_in_the_order_of_its_file(folder, tmp_path, monkeypatch, capsys):
+def test_every_task_is_played_by_one_command_in_the_order_of_its_file(folder, tmp_path, monkeypatch, capsys, closed_afterwards):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     replies = knows_everything(folder)
 
