@@ -1,6 +1,6 @@
 """In ALFWorld and ScienceWorld the world itself judges: the known solution earns the reward, and no claim does.
 
-The other two tasks in which an agent acts, deep search and health records, are judged by what they answer, in tests of their own.
+The other two tasks in which an agent acts, deep search and health records, are judged by their answers, in tests of their own.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
         task.instruction,
         task.max_steps,
         f"{named.__module__}.{named.__qualname__}",
-        [[item.query, item.label] for item in items],
+        [[item.query, item.label, *([item.context] if item.context else [])] for item in items],
     ]
     return hashlib.blake2b(json.dumps(facts, default=repr).encode(), digest_size=8).hexdigest()
 

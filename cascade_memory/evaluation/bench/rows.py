@@ -101,7 +101,7 @@ def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tu
 
 def _streams_differ(one: Row, other: Row) -> bool:
     same_order = all((one.get(name) or None) == (other.get(name) or None) for name in _ORDER)
-    return same_order and any(one[name] != other[name] for name in ("n", "stream") if name in one and name in other)
+    return same_order and any(one[name] != other[name] for name in ("n", "stream", "wording") if name in one and name in other)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -19,11 +20,11 @@ from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
 from cascade_memory.evaluation.model.chat import Chat
 from cascade_memory.evaluation.model.coding import CodeSolver
-from cascade_memory.evaluation.model.model_solver import ModelSolver
+from cascade_memory.evaluation.model.model_solver import ModelSolver, messages_for
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.tasks.recurring import recurs
-from cascade_memory.evaluation.tasks.task import Task
+from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports.embedder import Embedder
 
 _UNFIT = re.compile(r"[^\w.=+-]+")
@@ -86,7 +87,7 @@ class Model:
             declared=self.declared,
             solutions=[item.solution for item in items],
             recurring=recurs(task),
-            account=lambda: {**asking.account(), **({} if judging is None else _of_the_judge(judging))},
+            account=lambda: {**asking.account(), **_of_the_judge(judging), **_wording(task, items)},
         )
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
@@ -128,8 +129,14 @@ class Model:
         )
 
 
-def _of_the_judge(judging: Asking) -> dict[str, Any]:
-    return {f"judge_{name}": value for name, value in judging.account().items()}
+def _wording(task: Task, items: Sequence[Item]) -> dict[str, Any]:
+    """Hash what a model is told about the first task, so that rows of differently worded prompts are not mixed."""
+    told = [messages_for(task, item, ()) for item in items[:1]]
+    return {"wording": hashlib.blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()}
+
+
+def _of_the_judge(judging: Asking | None) -> dict[str, Any]:
+    return {} if judging is None else {f"judge_{name}": value for name, value in judging.account().items()}
 
 
 Scenery: TypeAlias = tuple[Scene, list[str], list[str], Embedder]  # and the queries and kinds of its tasks, in order
