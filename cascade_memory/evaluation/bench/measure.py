@@ -76,7 +76,7 @@ class _Staging:
         return replace(stage, declared=self.declared)
 
 
-def measure(  # noqa: PLR0913 - each of the options says something else
+def measure(
     task: Task | str | Sequence[str],
     *,
     data: Path | str,

@@ -30,8 +30,8 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
     ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
     task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
     and whether the task would have been solved without a case. They are empty if this is unknown: ``fitting`` and ``covered``
-    need right solutions that recur. ``success`` is the truth, even if the rewards are false. ``steps`` lists how many steps each
-    task took, unless each took one.
+    need right solutions that recur. ``success`` is the truth, even if the rewards are false. ``steps`` lists how many steps
+    each task took, unless each took one.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
