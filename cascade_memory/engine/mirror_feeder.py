@@ -216,7 +216,10 @@ class MirrorFeeder:
                 self._feed_all()
                 return
             except Exception as error:  # noqa: BLE001 - an earlier process may have left it damaged: once more, from scratch
-                self._failed(error)
+                self._is_relieved()
+                if self.owner:
+                    self._failed(error)
+            self._check_owner()  # one that was away for longer than its lease takes it again, if no other one has
             try:
                 self._feed_all()
             except Exception as error:
@@ -229,6 +232,8 @@ class MirrorFeeder:
     def _feed_all(self) -> None:
         while not self.ready() or self.feed_once(_HURRIED_BATCH):
             time.sleep(0.02 if self._projection.is_building else 0)
+        if not self.owner:
+            raise StoreError("this process was away for so long that it had to give up feeding Chroma")
 
     def count(self, namespace: str) -> int:
         """Return how many cases of a namespace the mirror holds."""

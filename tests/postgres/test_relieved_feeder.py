@@ -56,3 +56,25 @@ def test_a_case_that_was_forgotten_during_the_pause_is_not_put_into_chroma(
         other.close()
         assert paused
         assert {case for collection in chroma.collections.values() for case in collection.vectors} == {kept}
+
+
+def test_a_sync_that_loses_its_lease_takes_it_again_and_feeds_everything(
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+):
+    url = new_database()
+    put, times = mirror_projection.put, []
+
+    def slow(mirror: Any, rows: Sequence[Any]) -> None:
+        times.append(len(rows))
+        if len(times) == 1:  # this process was away for longer than its lease lasts, and nobody has taken over
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(_OVER)
+        put(mirror, rows)
+
+    with imitated() as chroma, CascadeMemory(url, embedder="hashing", chroma=chroma.url) as memory:
+        monkeypatch.setattr(mirror_projection, "put", slow)
+        kept = memory.add([(f"task {number}", f"solution {number}") for number in range(5)])
+        memory.sync()
+        assert len(times) > 1
+        assert _feeder(memory).owner
+        assert {case for collection in chroma.collections.values() for case in collection.vectors} == {*kept}
