@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.cli import bench_own, bench_report, bench_setup
+from cascade_memory.cli import bench_own, bench_paper, bench_report, bench_setup
 from cascade_memory.cli.bench_data import data, folder_of_data
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
@@ -30,6 +30,9 @@ def games(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a suite, or the chosen part of it, and print the results."""
+    if options.suite == bench_paper.NAME:
+        bench_own.check(options)
+        return bench_paper.run(options, bench_own.solver_of)
     if bench_own.is_asked_for(options):
         return bench_own.run(options)
     # Not imported at the top: it would slow down every command, also a server on stdio, which clients start anew each time.

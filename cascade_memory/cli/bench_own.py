@@ -16,7 +16,7 @@ from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import SUITES
+from cascade_memory.evaluation.bench.plan import SHUFFLED, SUITES
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
@@ -55,6 +55,12 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command uses a real model or the user's own stream."""
+    check(options)
+    return bool(options.model or options.stream or options.gradient)
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuse options that have no effect, or that exclude one another."""
     bench_search.check(options)
     needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "prices", "act_only"), ("model",))
     needs |= dict.fromkeys(("sampling", "judge"), ("model", "gradient"))
@@ -65,11 +71,12 @@ def is_asked_for(options: argparse.Namespace) -> bool:
     for one in ("wrong_cases", "misled"):
         if getattr(options, one) and (options.model or options.stream or options.gradient):
             raise InvalidInput(f"--{one.replace('_', '-')} cannot be used with --model or --stream, nor with --gradient")
-    if options.model and options.gradient:
+    if options.model and options.gradient and options.suite != "paper":
         raise InvalidInput("--model is a model behind a server, and --gradient one in this process: choose one of them")
     if options.stream and options.stream.resolve() == options.out.resolve():
         raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")
-    return bool(options.model or options.stream or options.gradient)
+    if options.dry_run and options.suite != "paper":
+        raise InvalidInput("--dry-run can only be used with --suite paper")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     from cascade_memory.evaluation.bench.measure import measure
 
     suite = SUITES[options.suite]
-    solver = _solver(options)
+    solver = solver_of(options)
     if options.stream:
         task, data, limit = _own_task(options), options.stream.parent, None
     else:
@@ -91,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=limit if options.limit is None else options.limit,
         rewards=options.rewards or suite.rewards,
-        order=options.order,
+        order=options.order or SHUFFLED,
         setup=setup_of(options),
         jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
         progress=False if options.json else None,
@@ -160,7 +167,8 @@ def _judge(name: str) -> Callable[[str, Any], float]:
     return cast("Callable[[str, Any], float]", found)
 
 
-def _solver(options: argparse.Namespace) -> Attempts:
+def solver_of(options: argparse.Namespace) -> Attempts:
+    """Return who solves the tasks."""
     if options.gradient:
         from cascade_memory.evaluation.gradient import LocalModel, Sampling, Training
         from cascade_memory.evaluation.gradient.settings import settings_from

@@ -46,13 +46,13 @@ def print_success(who: str, rows: list[dict[str, Any]]) -> None:
     """Print a table of one solver's rows for each of the conditions under which they were played."""
     from cascade_memory.evaluation.bench.conditions import by_conditions
     from cascade_memory.evaluation.bench.setup import told_apart
-    from cascade_memory.evaluation.bench.summary import table
+    from cascade_memory.evaluation.bench.summary import base_of, table
 
     for under, its in by_conditions(told_apart(rows)).items():
         seeds = len({row["seed"] for row in its})
         title = f"{who}{f'; {under}' if under else ''}; {seeds} {'order' if seeds == 1 else 'orders'}; success in percent"
         tasks = list(dict.fromkeys(row["task"] for row in its))
-        print_table(f"{title}; last: more than NP-CBR, 95 % interval", ["method", *tasks, "gain"], table(its))
+        print_table(f"{title}; last: more than {base_of(its)}, 95 % interval", ["method", *tasks, "gain"], table(its))
 
 
 def tune(options: argparse.Namespace, data: Path) -> int:

@@ -31,7 +31,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> None:
     """Refuse options that would have no effect."""
-    only = options.tasks == [TASK] and options.model and not options.stream
+    only = (options.tasks == [TASK] or options.suite == "paper") and options.model and not options.stream
     for one in _OPTIONS:
         if getattr(options, one) is not None and not only:
             raise InvalidInput(f"--{one.replace('_', '-')} can only be used with --model and --tasks {TASK}")

@@ -176,7 +176,7 @@ def _bench(verbs: _Verbs) -> None:
     )
     report.add_argument("rows", type=Path, help="the file that bench run wrote")
     report.add_argument("--out", type=Path, metavar="DIR", help="the folder for the page (default: beside the rows)")
-    about = "compare also with these methods, besides zero-shot, NP-CBR and random"
+    about = "compare also with these methods, besides zero-shot, similarity, NP-CBR and random"
     report.add_argument("--against", nargs="+", default=(), metavar="METHOD", help=about)
     report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune to show as well")
     tune = _tune(inner)
@@ -207,8 +207,9 @@ def _add_extent(run: argparse.ArgumentParser) -> None:
     """Add the options that say how much of each stream is played, and in which order."""
     run.add_argument("--seeds", type=_positive, help="how many times each stream is played")
     run.add_argument("--limit", type=_positive, help="only the first tasks of each stream")
-    about = "shuffled (default): another order for each seed; file: the stream's own order for every seed, as in the paper"
-    run.add_argument("--order", choices=[SHUFFLED, FILE], default=SHUFFLED, help=about)
+    about = "shuffled: another order for each seed (default); file: the stream's own for every seed (default of --suite paper)"
+    run.add_argument("--order", choices=[SHUFFLED, FILE], help=about)
+    run.add_argument("--dry-run", action="store_true", help="with --suite paper: say what it would take, and play nothing")
 
 
 class _Verbs(Protocol):

@@ -39,7 +39,7 @@ def play(folder: Path) -> tuple[Path, Path]:
     lines = [json.dumps({"task": task.query, "label": task.solution}) for task in tickets(60, 0)]
     for file in ("banking77.jsonl", "rca_huawei_module.jsonl"):
         (folder / file).write_text("\n".join(lines))
-    methods = ("zero-shot", "random", "NP-CBR", "LinLogUCB", "CASCADE, always a case", "CASCADE")
+    methods = ("zero-shot", "random", "similarity", "LinLogUCB", "CASCADE, always a case", "CASCADE")
     rows, tuning = folder / "rows.jsonl", folder / "tuning.jsonl"
     runs = [Run(task, method, seed) for task in ("banking77", "rca") for method in methods for seed in range(3)]
     run(runs, folder, rows, progress=False)

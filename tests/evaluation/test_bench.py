@@ -67,7 +67,7 @@ def test_every_method_plays_and_plays_the_same_again(method, streams, tmp_path):
 
 
 def test_rows_of_another_stream_are_refused(tmp_path):
-    row = {"task": "alfworld-30", "seed": 0, "limit": None, "solver": "reuse", "method": "NP-CBR", "n": 300, "stream": "a"}
+    row = {"task": "alfworld-30", "seed": 0, "limit": None, "solver": "reuse", "method": "similarity", "n": 300, "stream": "a"}
     rows = Rows(tmp_path / "rows.jsonl")
     rows.append(row)
     rows.append({**row, "seed": 1, "n": 264, "stream": "b"})  # another order is another row of tasks
@@ -95,7 +95,7 @@ def test_tasks_that_are_not_of_the_paper_are_listed_by_themselves(streams, capsy
 
 
 def test_rows_whose_solver_was_declared_otherwise_are_refused(tmp_path):
-    row = {"task": "rca", "seed": 0, "limit": None, "solver": "simulated", "method": "NP-CBR", "n": 300, "misled": None}
+    row = {"task": "rca", "seed": 0, "limit": None, "solver": "simulated", "method": "similarity", "n": 300, "misled": None}
     rows = Rows(tmp_path / "rows.jsonl")
     rows.append({**row, "declared": {"alone": 0.454, "matched": 0.97, "stops": [1, 2], "stream": "a"}})
     again = {**row, "method": "CASCADE"}
@@ -111,7 +111,7 @@ def test_rows_whose_solver_was_declared_otherwise_are_refused(tmp_path):
 
 def test_rows_of_another_declared_share_are_not_taken_for_these(streams, tmp_path, capsys, monkeypatch):
     where = ["--data", str(streams), "--out", str(tmp_path / "rows.jsonl"), "--jobs", "1", "--limit", "20", "--json"]
-    play = ["bench", "run", "--tasks", "rca", "--seeds", "1", *where, "--methods", "NP-CBR"]
+    play = ["bench", "run", "--tasks", "rca", "--seeds", "1", *where, "--methods", "similarity"]
     assert main(play) == main(play) == 0
     before = (tmp_path / "rows.jsonl").read_bytes()
     monkeypatch.setitem(ALONE, "rca", 0.6)
@@ -130,7 +130,7 @@ def test_memory_pays_where_solutions_recur(streams, tmp_path):
 
 @pytest.mark.long
 def test_after_a_kill_it_goes_on_and_ends_with_the_same_rows(streams, tmp_path):
-    arguments = ["--tasks", "banking77", "rca", "--methods", "zero-shot", "NP-CBR", "CASCADE"]
+    arguments = ["--tasks", "banking77", "rca", "--methods", "zero-shot", "similarity", "CASCADE"]
     arguments += ["--seeds", "2", "--limit", "40", "--jobs", "2", "--data", str(streams)]
     command = [sys.executable, "-m", "cascade_memory", "bench", "run", "--json", *arguments, "--out"]
     whole = json.loads(subprocess.run([*command, str(tmp_path / "whole.jsonl")], capture_output=True, check=True).stdout)
@@ -214,10 +214,10 @@ def test_where_no_rows_can_be_kept_it_is_said(out, streams, tmp_path, capsys):
 def test_the_table_pairs_seeds_and_waits_for_both(streams):
     rows = [
         {"task": "rca", "method": method, "seed": seed, "rate": rate}
-        for method, rates in {"NP-CBR": (0.5, 0.6), "CASCADE": (0.6, 0.8)}.items()
+        for method, rates in {"similarity": (0.5, 0.6), "CASCADE": (0.6, 0.8)}.items()
         for seed, rate in enumerate(rates)
     ]
-    assert table(rows) == [["NP-CBR", "55.0", ""], ["CASCADE", "70.0", "+15.0 ± 63.5"]]
+    assert table(rows) == [["similarity", "55.0", ""], ["CASCADE", "70.0", "+15.0 ± 63.5"]]
     assert table(rows[:3])[1][2] == "+10.0"  # one seed, no interval
     assert table(rows[2:3])[0][2] == ""  # nothing to compare with
     assert interval([1.0])[0] == 1.0
@@ -257,7 +257,7 @@ def test_streams_say_what_they_lack(streams, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(stages.shutil, "which", lambda name: None)
     assert "needs Java" in (lacking("scienceworld", streams) or "")
     where = ["--data", str(streams), "--out", str(tmp_path / "rows.jsonl"), "--jobs", "1", "--seeds", "1", "--limit", "20"]
-    assert main(["bench", "run", "--suite", "local", "--tasks", "rca", "scienceworld", "--methods", "NP-CBR", *where]) == 0
+    assert main(["bench", "run", "--suite", "local", "--tasks", "rca", "scienceworld", "--methods", "similarity", *where]) == 0
     assert "not played: scienceworld needs Java" in capsys.readouterr().out
 
 
@@ -312,7 +312,7 @@ def test_numbers_are_positive(wrong, streams, capsys):
 
 def test_rows_of_another_embedder_are_not_taken_for_these(streams, tmp_path, capsys):
     rows = tmp_path / "rows.jsonl"
-    (row,) = run([Run("rca", "NP-CBR", 0, 20)], streams, rows, progress=False)
+    (row,) = run([Run("rca", "similarity", 0, 20)], streams, rows, progress=False)
     rows.write_text(json.dumps({**row, "embedder": "another"}) + "\n")
     where = ["--data", str(streams), "--out", str(rows), "--jobs", "1", "--limit", "20"]
     assert main(["bench", "run", "--tasks", "rca", *where]) == 2

@@ -33,7 +33,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def played(streams: Path, tmp_path: Path, **conditions: Any) -> dict[str, Any]:
-    method = conditions.pop("method", "NP-CBR")
+    method = conditions.pop("method", "similarity")
     (row,) = run([Run("rca", method, 0, **conditions)], streams, tmp_path / "rows.jsonl", progress=False)
     return row
 
@@ -165,7 +165,7 @@ def test_wrong_cases_that_mean_nothing_are_refused(wrong):
 def test_the_command_plays_conditions_side_by_side_and_goes_on_where_it_was_stopped(streams, tmp_path, capsys):
     rows = tmp_path / "rows.jsonl"
     where = ["--data", str(streams), "--out", str(rows), "--jobs", "1", "--seeds", "1", "--limit", "30"]
-    few = ["bench", "run", "--suite", "rewards", "--tasks", "rca", "--methods", "zero-shot", "NP-CBR"]
+    few = ["bench", "run", "--suite", "rewards", "--tasks", "rca", "--methods", "zero-shot", "similarity"]
     assert main([*few, "--rewards", "clean", "late=5", *where]) == 0
     printed = capsys.readouterr().out
     assert "rewards 5 tasks late" in " ".join(printed.split())
@@ -176,7 +176,7 @@ def test_the_command_plays_conditions_side_by_side_and_goes_on_where_it_was_stop
     assert len(rows.read_text().splitlines()) == 6  # what was there was not played again
     pages = (tmp_path / "rows-report" / "index.html").read_text()
     assert "50 % of the rewards missing" in pages
-    assert main(["bench", "report", str(rows), "--against", "NP-CBR", "zero-shot"]) == 0
+    assert main(["bench", "report", str(rows), "--against", "similarity", "zero-shot"]) == 0
     assert main(["bench", "report", str(rows), "--against", "magic"]) == 2
     assert "no row has the method 'magic'" in capsys.readouterr().err
     assert main([*few, "--rewards", "sometimes", *where]) == 2
@@ -199,7 +199,7 @@ def test_the_command_says_what_does_not_go_together(streams, tmp_path, capsys):
 def test_a_stream_of_ones_own_takes_hard_rewards(streams, tmp_path, capsys):
     stream = streams / "banking77.jsonl"
     rows = tmp_path / "own.jsonl"
-    own = ["--stream", str(streams / "own.jsonl"), "--alone", "0.4", "--seeds", "1", "--methods", "NP-CBR", "--jobs", "1"]
+    own = ["--stream", str(streams / "own.jsonl"), "--alone", "0.4", "--seeds", "1", "--methods", "similarity", "--jobs", "1"]
     (streams / "own.jsonl").write_text(stream.read_text())
     assert main(["bench", "run", *own, "--rewards", "clean", "missing=0.9", "--out", str(rows)]) == 0
     found = {row["rewards"]: row["cases"] for row in map(json.loads, rows.read_text().splitlines())}

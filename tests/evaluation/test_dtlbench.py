@@ -250,7 +250,7 @@ def test_every_task_is_played_by_one_command_in_the_order_of_its_file(folder, tm
 
     with serving(say) as server:
         where = ["--model", "tiny", "--base-url", server.url, "--data", str(folder), "--out", str(tmp_path / "rows.jsonl")]
-        what = ["--tasks", *ASKED, "--methods", "zero-shot", "NP-CBR", "--seeds", "2", "--order", "file", "--jobs", "1"]
+        what = ["--tasks", *ASKED, "--methods", "zero-shot", "similarity", "--seeds", "2", "--order", "file", "--jobs", "1"]
         assert main(["bench", "run", *what, *where, "--json"]) == 0
         rows = json.loads(capsys.readouterr().out)
         assert len(rows) == 12 * 2 * 2

@@ -78,7 +78,7 @@ def test_the_same_run_is_played_the_same_again_and_leaves_no_trace_in_the_model(
 
 
 def test_the_same_weights_play_with_a_memory(model, signs):
-    untrained, similar = rows_of(model, signs, methods=["zero-shot", "NP-CBR"])
+    untrained, similar = rows_of(model, signs, methods=["zero-shot", "similarity"])
     assert untrained["shown"] == "0" * 40
     assert similar["cases"] == similar["success"].count("1")
     assert similar["declared"] == untrained["declared"]

@@ -43,7 +43,7 @@ class Sums:
 
 
 def sums(tmp_path: Path, task: Any = None, **options: Any) -> list[dict[str, Any]]:
-    wanted: dict[str, Any] = {"solver": Simulated(alone=0.5), "seeds": 1, "methods": ["zero-shot", "NP-CBR"], **options}
+    wanted: dict[str, Any] = {"solver": Simulated(alone=0.5), "seeds": 1, "methods": ["zero-shot", "similarity"], **options}
     return measure(task or Sums(), data=tmp_path, out=tmp_path / "rows.jsonl", progress=False, **wanted)
 
 
@@ -51,7 +51,7 @@ def test_a_class_is_played_and_not_played_again(tmp_path: Path):
     rows = sums(tmp_path)
     assert [(row["task"], row["method"], row["n"], row["solver"]) for row in rows] == [
         ("sums", "zero-shot", 36, "simulated"),
-        ("sums", "NP-CBR", 36, "simulated"),
+        ("sums", "similarity", 36, "simulated"),
     ]
     assert {name: rows[0]["declared"][name] for name in ("alone", "matched", "misled")} == {
         "alone": 0.5,
@@ -73,7 +73,7 @@ def test_rows_of_other_methods_with_another_solver_are_refused_before_anything_i
     sums(tmp_path, methods=["zero-shot"])
     before = (tmp_path / "rows.jsonl").read_bytes()
     with pytest.raises(InvalidInput, match=r"had alone = 0.5, and now it is 0.6.*name another file"):
-        sums(tmp_path, methods=["NP-CBR"], solver=Simulated(alone=0.6))
+        sums(tmp_path, methods=["similarity"], solver=Simulated(alone=0.6))
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
@@ -132,7 +132,7 @@ def test_any_callable_may_judge(mine: Path):
 def test_the_command_on_a_file(mine: Path, capsys: pytest.CaptureFixture[str]):
     (mine / "mine.jsonl").write_text("\ufeff" + (mine / "mine.jsonl").read_text())  # as some editors write
     (mine / "my_judge.py").write_text("def half(reply, label):\n    return float(label[:3] in reply)\n")
-    common = ["bench", "run", "--stream", "mine.jsonl", "--methods", "zero-shot", "NP-CBR", "--seeds", "1", "--jobs", "1"]
+    common = ["bench", "run", "--stream", "mine.jsonl", "--methods", "zero-shot", "similarity", "--seeds", "1", "--jobs", "1"]
     assert main([*common, "--alone", "0.5", "--out", "rows.jsonl", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["task"], row["n"], row["declared"]["alone"]) for row in rows] == [("mine", 40, 0.5)] * 2

@@ -49,7 +49,7 @@ def say(prompt: str) -> str:
 
 
 def rows_of(desk: Path, chat: Any, out: str = "rows.jsonl", **options: Any) -> list[dict[str, Any]]:
-    methods = ["zero-shot", "NP-CBR", "ICRL"]
+    methods = ["zero-shot", "similarity", "ICRL"]
     solver = Model(chat=chat, prices=Prices(prompt=1.0, completion=10.0))
     wanted: dict[str, Any] = {"data": desk, "solver": solver, "out": desk / out, "seeds": 1, "methods": methods, **options}
     return measure(TASK, progress=False, **wanted)
@@ -89,7 +89,9 @@ def test_only_labels_say_what_was_covered(desk: Path):
     listed = dataclasses.replace(TASK, judge=jaccard)
     with serving(say) as server:
         solver = Model(chat=client(server.url, timeout=60))
-        (row,) = measure(listed, data=desk, solver=solver, out=desk / "r.jsonl", seeds=1, methods=["NP-CBR"], progress=False)
+        (row,) = measure(
+            listed, data=desk, solver=solver, out=desk / "r.jsonl", seeds=1, methods=["similarity"], progress=False
+        )
     assert (row["covered"], row["fitting"]) == ("", "")
     assert "1" in row["success"]
 
@@ -119,7 +121,7 @@ def test_a_reward_out_of_bounds_is_an_error(desk: Path):
     generous = FileTask(name="desk", file="desk.jsonl", judge=seven)
     with serving(say) as server, pytest.raises(InvalidInput, match="rewards a reply with 7"):
         measure(
-            generous, data=desk, solver=Model(chat=client(server.url)), out=desk / "rows.jsonl", methods=["NP-CBR"], seeds=1
+            generous, data=desk, solver=Model(chat=client(server.url)), out=desk / "rows.jsonl", methods=["similarity"], seeds=1
         )
 
 
@@ -257,7 +259,7 @@ def test_a_server_that_goes_down_stops_the_run_which_then_goes_on(desk: Path, un
             rows_of(desk, client(server.url))
         kept = (desk / "rows.jsonl").read_text().splitlines()
         assert [json.loads(line)["method"] for line in kept] == ["zero-shot"]
-        (half,) = (path for path in (desk / "rows.work").rglob("*.jsonl") if "NP-CBR" in path.name)
+        (half,) = (path for path in (desk / "rows.work").rglob("*.jsonl") if "similarity" in path.name)
         with half.open("a") as file:
             file.write('{"key": "cut o')  # killed while it wrote
         server.fault = lambda n: None
@@ -296,7 +298,7 @@ def test_the_command(desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     with serving(say, lambda n: "unknown" if n > 12 else None) as server:
         where = ["--model", "scripted", "--base-url", server.url, "--out", "rows.jsonl"]
         more = ["--sampling", '{"top_k": 20, "presence_penalty": null}', "--prices", "0.5", "2", "--seeds", "1"]
-        chosen = ["--task", "banking77", "--methods", "zero-shot", "NP-CBR", "--data", str(desk), "--limit", "9"]
+        chosen = ["--task", "banking77", "--methods", "zero-shot", "similarity", "--data", str(desk), "--limit", "9"]
         assert main(["bench", "run", *chosen, *where, *more, "--jobs", "2"]) == 1
         assert "check the base URL" in capsys.readouterr().err
         server.fault = lambda n: None

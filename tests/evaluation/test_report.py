@@ -24,7 +24,7 @@ from cascade_memory.evaluation.report.section import bits, sections, solved, sol
 from cascade_memory.evaluation.report.write import write_report
 from cascade_memory.evaluation.synthetic import tickets
 
-METHODS = ("zero-shot", "random", "NP-CBR", "CASCADE")
+METHODS = ("zero-shot", "random", "similarity", "CASCADE")
 LOADING = {"src", "href", "data", "action", "poster", "srcset", "xlink:href"}
 VOID = {"meta", "link", "br", "img"}
 
@@ -306,8 +306,8 @@ def test_averages_need_every_task(rows):
 
 def test_a_humans_answers_are_no_methods_success(rows, tmp_path):
     target = tmp_path / "helped.jsonl"
-    helped, revised = "CASCADE + discovery by Random", "NP-CBR + revision"
-    wanted = [Run("banking77", one, seed) for one in ("zero-shot", "NP-CBR", helped, revised) for seed in range(3)]
+    helped, revised = "CASCADE + discovery by Random", "similarity + revision"
+    wanted = [Run("banking77", one, seed) for one in ("zero-shot", "similarity", helped, revised) for seed in range(3)]
     run(wanted, rows.parent, target, progress=False)
     (section,) = sections(json.loads(line) for line in target.read_text().splitlines())
     expected, gains, asked_of = [], [], 0
@@ -327,7 +327,7 @@ def test_a_humans_answers_are_no_methods_success(rows, tmp_path):
     assert (gain.mean, gain.half) == pytest.approx(interval(gains))
     ends = [charts.success_so_far(row)[-1] for row in section.of("banking77", helped)]
     assert ends == pytest.approx(expected)
-    assert words.subject(section) == "NP-CBR"
+    assert words.subject(section) == "similarity"
     said = [*words.where_memory_does_not_help(section), words.against_the_best_rival(section)]
     assert not [text for _, text in said if helped in text or revised in text]
     found = read(drawn(target))
@@ -340,7 +340,7 @@ def test_no_note_of_a_human_where_none_was_asked(page):
 
 def test_rivals_that_did_not_play_every_task_are_not_the_best(rows):
     lines = [json.loads(line) for line in rows.read_text().splitlines()]
-    strongest = [{**line, "method": "strong", "rate": 1.0} for line in lines if line["method"] == "NP-CBR"]
+    strongest = [{**line, "method": "strong", "rate": 1.0} for line in lines if line["method"] == "similarity"]
     (section,) = sections([*lines, *strongest])
     _, text = words.against_the_best_rival(section)
     assert "strong: " in text
@@ -352,11 +352,13 @@ def test_rivals_that_did_not_play_every_task_are_not_the_best(rows):
 
 def test_what_cascade_does_not_gain_over_a_static_memory_is_named(rows):
     lines = [json.loads(line) for line in rows.read_text().splitlines()]
-    better = [{**line, "rate": 1.0} if (line["method"], line["task"]) == ("NP-CBR", "sentifin") else line for line in lines]
+    better = [{**line, "rate": 1.0} if (line["method"], line["task"]) == ("similarity", "sentifin") else line for line in lines]
     (section,) = sections(better)
     said = words.where_memory_does_not_help(section)
     assert [
-        text for verdict, text in said if verdict == "fewer" and text.startswith("CASCADE solves FEWER than NP-CBR on sentifin")
+        text
+        for verdict, text in said
+        if verdict == "fewer" and text.startswith("CASCADE solves FEWER than similarity on sentifin")
     ]
     assert not [text for verdict, text in said if verdict == "more" and text.startswith("CASCADE")]
 

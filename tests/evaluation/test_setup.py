@@ -17,6 +17,7 @@ from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.measure import measure
+from cascade_memory.evaluation.bench.methods import NEED_A_RERANKER
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import Rows, read_rows
@@ -101,7 +102,7 @@ def test_each_method_takes_the_settings_that_concern_it():
 
 
 def test_settings_without_a_reranker_are_those_of_the_light_methods(tmp_path: Path):
-    methods = [method for method in PAPER if "authors" not in method] + ["CASCADE", "CASCADE, always a case"]
+    methods = [method for method in PAPER if method not in NEED_A_RERANKER] + ["CASCADE", "CASCADE, always a case"]
     rows = played(tmp_path, methods, Setup(k=3, alpha=0.7, learning_rate=0.05))
     assert [row["method"] for row in rows] == methods
     assert {row["models"] for row in rows} == {""}
@@ -110,11 +111,11 @@ def test_settings_without_a_reranker_are_those_of_the_light_methods(tmp_path: Pa
 def test_rows_with_other_models_or_settings_are_other_rows(models: dict[str, str], tmp_path: Path):
     other = dict(models, ranker=str(make_reranker(tmp_path / "other", seed=3)))
     for setup in (Setup(), Setup(**models), Setup(**other), Setup(**models, k=2), Setup(embedder=models["embedder"])):
-        played(tmp_path, ["NP-CBR"], setup, limit=12)
+        played(tmp_path, ["LinLogUCB"], setup, limit=12)
     before = (tmp_path / "rows.jsonl").read_bytes()
     assert before.count(b"\n") == 5
     shutil.copytree(models["ranker"], tmp_path / "elsewhere" / "reranker")  # the same weights in another place
-    played(tmp_path, ["NP-CBR"], Setup(**dict(models, ranker=str(tmp_path / "elsewhere" / "reranker"))), limit=12)
+    played(tmp_path, ["LinLogUCB"], Setup(**dict(models, ranker=str(tmp_path / "elsewhere" / "reranker"))), limit=12)
     assert (tmp_path / "rows.jsonl").read_bytes() == before
     rows = read_rows(tmp_path / "rows.jsonl")
     (section,) = sections(rows)
@@ -129,6 +130,15 @@ def test_older_rows_are_still_their_runs_and_icrl_had_32_trials(tmp_path: Path):
     path.write_text("".join(json.dumps(row) + "\n" for row in old))
     wanted = [Run("rca", "CASCADE", 0), Run("rca", "ICRL", 0), Setup(k=32).of(Run("rca", "ICRL", 0))]
     assert Rows(path).missing(wanted) == [Run("rca", "ICRL", 0)]
+
+
+def test_what_was_called_np_cbr_without_a_reranker_is_called_similarity(tmp_path: Path):
+    path = tmp_path / "old.jsonl"
+    common = {"task": "rca", "seed": 0, "limit": None, "solver": "simulated"}
+    with_one = {**common, "method": "NP-CBR", "models": '{"ranker": "reranker@abc"}'}
+    old = [{**common, "method": "NP-CBR"}, {**common, "method": "NP-CBR + revision", "models": ""}, with_one]
+    path.write_text("".join(json.dumps(row) + "\n" for row in old))
+    assert [row["method"] for row in read_rows(path)] == ["similarity", "similarity + revision", "NP-CBR"]
 
 
 def test_what_cannot_be_played_says_why(models: dict[str, str], tmp_path: Path):

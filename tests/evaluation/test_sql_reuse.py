@@ -185,7 +185,7 @@ def test_alone_without_a_case_and_with_a_useless_one(agents):
 
 def test_a_stage_of_real_questions(data):
     folders = Folders(data, Path("unused"))
-    stage = sql_stage(Run("spider", "NP-CBR", 0, 60, "reuse"), folders)
+    stage = sql_stage(Run("spider", "similarity", 0, 60, "reuse"), folders)
     try:
         assert len(stage.queries) == 60
         assert all(query.startswith("Database ") for query in stage.queries)
@@ -208,7 +208,7 @@ def test_a_stage_of_real_questions(data):
 
 def test_questions_that_are_set_aside_are_never_compared(data):
     folders = Folders(data, Path("unused"))
-    stages = [sql_stage(Run("spider", "NP-CBR", 0, None, solver), folders) for solver in ("reuse", "reuse-aside")]
+    stages = [sql_stage(Run("spider", "similarity", 0, None, solver), folders) for solver in ("reuse", "reuse-aside")]
     try:
         compared, aside = (set(stage.queries) for stage in stages)
         assert (len(aside), len(compared)) == (60, 912)

@@ -62,8 +62,8 @@ def test_a_row_from_before_there_were_parameters_is_still_its_run(tmp_path):
 
 
 def test_what_cannot_be_tuned_says_so():
-    with pytest.raises(InvalidInput, match="'NP-CBR' has nothing to tune"):
-        tune(Run("rca", "NP-CBR", 0), 1, lambda _: [])
+    with pytest.raises(InvalidInput, match="'similarity' has nothing to tune"):
+        tune(Run("rca", "similarity", 0), 1, lambda _: [])
     with pytest.raises(InvalidInput, match="'CASCADE' takes alpha and k, not learning_rate"):
         open_memory("CASCADE", HashingEmbedder(), canonical({"learning_rate": 0.1}))
     assert GRIDS["alpha"] == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

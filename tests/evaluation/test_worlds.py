@@ -245,7 +245,7 @@ def test_official_games_are_played_to_the_end_with_unseen_ones_last(
         )
         return f"Action: {known[len(done) - 1]}"
 
-    (row,), asked = play(tmp_path, "alfworld", say, "--methods", "NP-CBR", "--act-only")
+    (row,), asked = play(tmp_path, "alfworld", say, "--methods", "similarity", "--act-only")
     capsys.readouterr()
     assert (row["task"], row["n"], row["rate"], row["success"]) == ("alfworld", 3, 1.0, "111")
     assert row["differs"] == ""
@@ -262,7 +262,7 @@ def test_official_games_are_played_to_the_end_with_unseen_ones_last(
 @with_games
 def test_a_limit_keeps_the_share_of_unseen_games_and_reads_no_other_text(tmp_path: Path, made: Path):
     games = alfworld_games(tmp_path, made, seen=3, unseen=2)
-    run, folders = Run("alfworld", "NP-CBR", 0, 3, "some-model"), Folders(tmp_path, tmp_path / "work")
+    run, folders = Run("alfworld", "similarity", 0, 3, "some-model"), Folders(tmp_path, tmp_path / "work")
     prepare_household(run, folders)
     texts = tmp_path / "work" / "alfworld-texts.jsonl"
     assert len(texts.read_text().splitlines()) == 3
@@ -318,7 +318,7 @@ def test_published_experiments_of_every_type_are_played(tmp_path: Path, capsys: 
     def say(messages: Sequence[dict[str, str]]) -> str:
         return said[(len(messages) // 2 - 1) % 4]
 
-    (row,), asked = play(tmp_path, "scienceworld", say, "--methods", "NP-CBR")
+    (row,), asked = play(tmp_path, "scienceworld", say, "--methods", "similarity")
     capsys.readouterr()
     assert (row["n"], row["rate"], len(row["kinds"])) == (11, 0.0, 11)
     assert row["differs"] == ""
@@ -331,7 +331,7 @@ def test_published_experiments_of_every_type_are_played(tmp_path: Path, capsys: 
 
 @with_science
 def test_a_drawn_stream_has_every_type_and_only_what_is_played_is_prepared(tmp_path: Path, monkeypatch: Any):
-    run, folders = Run("scienceworld", "NP-CBR", 0, 2, "some-model"), Folders(tmp_path, tmp_path / "work")
+    run, folders = Run("scienceworld", "similarity", 0, 2, "some-model"), Folders(tmp_path, tmp_path / "work")
     prepare_science(run, folders)
     texts = tmp_path / "work" / "scienceworld-whole.jsonl"
     assert len(texts.read_text().splitlines()) == 2
@@ -347,10 +347,10 @@ def test_a_drawn_stream_has_every_type_and_only_what_is_played_is_prepared(tmp_p
 @with_science
 def test_the_reuse_agents_stream_is_prepared_only_as_far_as_it_is_played(tmp_path: Path):
     folders = Folders(tmp_path, tmp_path / "work")
-    prepare_science(Run("scienceworld", "NP-CBR", 0, 2, "reuse"), folders)
+    prepare_science(Run("scienceworld", "similarity", 0, 2, "reuse"), folders)
     lines = [json.loads(line) for line in (tmp_path / "work" / "scienceworld.jsonl").read_text().splitlines()]
     assert sum("solution" in line for line in lines) == 2
     assert len(lines) < 30
     before = os.stat(tmp_path / "work" / "scienceworld.jsonl").st_mtime_ns
-    prepare_science(Run("scienceworld", "NP-CBR", 1, 2, "reuse"), folders)
+    prepare_science(Run("scienceworld", "similarity", 1, 2, "reuse"), folders)
     assert os.stat(tmp_path / "work" / "scienceworld.jsonl").st_mtime_ns == before

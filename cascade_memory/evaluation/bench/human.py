@@ -35,7 +35,7 @@ class Human:
 
 
 HUMAN = {
-    **{f"{method} + revision": Human(method) for method in ("NP-CBR", "Neural-LinLogUCB", "CASCADE")},
+    **{f"{method} + revision": Human(method) for method in ("similarity", "NP-CBR", "Neural-LinLogUCB", "CASCADE")},
     **{
         f"{method} + discovery by {metric}": Human(method, metric)
         for method in ("Neural-LinLogUCB", "CASCADE")

@@ -24,7 +24,7 @@ METHODS: dict[str, dict[str, Any] | None] = {
     "ICRL": {"ranker": "latest", "retain_at": 0.0, **_ALWAYS},  # the last trial, a failure as well; k trials on demand
     "ICRLPlus": {"ranker": "latest", **_ALWAYS},
     "random": {"ranker": "random", **_ALWAYS},
-    "NP-CBR": {"ranker": "similarity", **_ALWAYS},
+    "similarity": {"ranker": "similarity", **_ALWAYS},
     "LinLogUCB": {"ranker": "linlogucb", **_ALWAYS},
     "NeuralLogUCB": {"ranker": "neural-logucb", **_ALWAYS},
     "Neural-LinUCB": {"ranker": "neural-linucb", **_ALWAYS},
@@ -38,7 +38,7 @@ METHODS: dict[str, dict[str, Any] | None] = {
     "CASCADE without hindsight": {"matcher": None},
     "CASCADE untrained": {"ranker": rankers.untrained(), **_ALWAYS},  # the initial state of "CASCADE, always a case"
 }
-QUICK = ("zero-shot", "random", "NP-CBR", "CASCADE, always a case", "CASCADE")
+QUICK = ("zero-shot", "random", "similarity", "CASCADE, always a case", "CASCADE")
 
 # Further methods, with a suite of their own; other runs use them on demand: rivals that differ in one respect, fixed rules,
 # and CASCADE without one part.
@@ -53,18 +53,18 @@ _WITHOUT_SIGNALS: dict[str, dict[str, Any]] = {
     "CASCADE without clusters": {"ranker": rules.without("cluster")},
     "CASCADE, ten times the exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=1.0))},
 }
-_NEEDS_A_RERANKER = ("Neural-LinLogUCB, authors' code",)  # without --ranker, these cannot be played
+NEED_A_RERANKER = ("NP-CBR", "Neural-LinLogUCB, authors' code")  # without --ranker, these cannot be played
 KNOWN: dict[str, dict[str, Any] | None] = {
     **METHODS,
     **_MORE_RIVALS,
     **_RULES,
     **_WITHOUT_SIGNALS,
-    **dict.fromkeys(_NEEDS_A_RERANKER, _ALWAYS),
+    **dict.fromkeys(NEED_A_RERANKER, _ALWAYS),
 }
 
 _OURS = ("CASCADE, always a case", "CASCADE")
 RIVALS = (*(name for name in METHODS if not name.startswith("CASCADE")), *_MORE_RIVALS, *_OURS)
-AGAINST_RULES = ("zero-shot", "NP-CBR", "random", *_RULES, "Neural-LinLogUCB", *_OURS)
+AGAINST_RULES = ("zero-shot", "similarity", "random", *_RULES, "Neural-LinLogUCB", *_OURS)
 ABLATION = (
     "CASCADE",
     "CASCADE without hindsight",
@@ -98,7 +98,7 @@ _SETTABLE: dict[str, tuple[str, ...]] = {
 def parameters_of(method: str) -> tuple[str, ...]:
     """Return the names of the parameters that can be set for a method.
 
-    >>> parameters_of("NP-CBR"), parameters_of("CASCADE, k = 2"), parameters_of("zero-shot")
+    >>> parameters_of("similarity"), parameters_of("CASCADE, k = 2"), parameters_of("zero-shot")
     (('k',), (), ())
     """
     options = KNOWN.get(method)
@@ -138,7 +138,7 @@ def _with(method: str, parameters: Mapping[str, float], ranker: str) -> dict[str
         options = {**options, "k": int(parameters["k"])}
     if ranker:
         return {**options, "ranker": RERANKED[method](ranker, parameters)}
-    if method in _NEEDS_A_RERANKER:
+    if method in NEED_A_RERANKER:
         raise InvalidInput(f"{method!r} needs a reranker: name its folder with --ranker (ranker= in Python)")
     given = {name: value for name, value in parameters.items() if name != "k"}
     return {**options, "ranker": _on_light_features(method, given)} if given else options

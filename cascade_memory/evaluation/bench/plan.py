@@ -82,24 +82,32 @@ class Suite:
 
 _SHUFFLED = ("banking77", "ddxplus", "rca", "sentifin")  # streams of texts in any order
 
+# The sixteen tasks of the paper, by their names in the catalogue; a language model plays them (see paper_suite.py).
+PAPER = (
+    *("ddxplus", "mimic-iv-mr", "mimic-iv-msr", "mimic-iv-tlp", "mud", "cmdl"),
+    *("banking77", "sentifin", "rca", "lfd", "spider", "bird"),
+    *("alfworld", "scienceworld", "2wiki", "mimic-iii"),
+)
+
 SUITES = {
     "quick": Suite(tasks=_SHUFFLED, methods=QUICK, seeds=3, limit=400),
     "local": Suite(tasks=(*ALONE, *_COMPARED), methods=tuple(METHODS), seeds=5),
-    "set-aside": Suite(tasks=tuple(_SET_ASIDE), methods=("NP-CBR", "LinLogUCB", "CASCADE untrained", "CASCADE"), seeds=5),
-    "deep-search": Suite(tasks=("2wiki",), methods=("zero-shot", "NP-CBR", "CASCADE, always a case", "CASCADE"), seeds=5),
-    "hospital": Suite(tasks=("hospital",), methods=("zero-shot", "NP-CBR", "Neural-LinLogUCB", "CASCADE"), seeds=5),
-    "ablation": Suite(tasks=_SHUFFLED, methods=("NP-CBR", *ABLATION), seeds=5),
+    "paper": Suite(tasks=PAPER, methods=(), seeds=5, order=FILE),  # the methods depend on the task
+    "set-aside": Suite(tasks=tuple(_SET_ASIDE), methods=("similarity", "LinLogUCB", "CASCADE untrained", "CASCADE"), seeds=5),
+    "deep-search": Suite(tasks=("2wiki",), methods=("zero-shot", "similarity", "CASCADE, always a case", "CASCADE"), seeds=5),
+    "hospital": Suite(tasks=("hospital",), methods=("zero-shot", "similarity", "Neural-LinLogUCB", "CASCADE"), seeds=5),
+    "ablation": Suite(tasks=_SHUFFLED, methods=("similarity", *ABLATION), seeds=5),
     "rivals": Suite(tasks=("banking77", "ddxplus", "rca"), methods=RIVALS, seeds=5),
     "rules": Suite(tasks=_SHUFFLED, methods=AGAINST_RULES, seeds=5, misled=(0.0, 0.25, None)),
     "rewards": Suite(
         tasks=_SHUFFLED,
-        methods=("zero-shot", "NP-CBR", "CASCADE"),
+        methods=("zero-shot", "similarity", "CASCADE"),
         seeds=5,
         rewards=("", "missing=0.5", "late=100", "flipped=0.2"),
     ),
     "wrong-cases": Suite(
         tasks=("ddxplus", "rca"),
-        methods=("NP-CBR", "CASCADE", "CASCADE, always a case"),
+        methods=("similarity", "CASCADE", "CASCADE, always a case"),
         seeds=5,
         wrong_cases=("", "start=0.05", "along=0.05"),
     ),

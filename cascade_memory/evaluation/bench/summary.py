@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from cascade_memory.evaluation.bench.rows import Row
 
+STATIC = ("NP-CBR", "similarity")  # show a case by a fixed order: the pretrained reranker's, or the cosine
+
 # Two-sided 95 % points of Student's t for the first n degrees of freedom; beyond these, 1.96 + 2.6 / n is at most 0.005 off.
 _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
 
@@ -27,8 +29,18 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
     return float(array.mean()), round(float(point * array.std(ddof=1) / np.sqrt(len(array))), 12)
 
 
-def table(rows: Sequence[Row], base: str = "NP-CBR") -> list[list[str]]:
-    """Make a line per method: its success on each task in percent, and its mean difference to ``base`` over tasks."""
+def base_of(rows: Sequence[Row]) -> str:
+    """Return what the methods are compared with: the paper's NP-CBR if it was played, otherwise the most similar case.
+
+    >>> base_of([{"method": "CASCADE"}])
+    'similarity'
+    """
+    return next((base for base in STATIC if any(row["method"] == base for row in rows)), STATIC[-1])
+
+
+def table(rows: Sequence[Row]) -> list[list[str]]:
+    """Make a line per method: its success on each task in percent, and its mean difference to ``base_of`` over tasks."""
+    base = base_of(rows)
     tasks, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("task", "method"))
     seeds = sorted({row["seed"] for row in rows})
     rates = {(row["task"], row["method"], row["seed"]): 100 * row["rate"] for row in rows}

@@ -23,6 +23,7 @@ from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver, messages_for
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.recurring import recurs
 from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports.embedder import Embedder
@@ -87,7 +88,7 @@ class Model:
             declared=self.declared,
             solutions=[item.solution for item in items],
             recurring=recurs(task),
-            account=lambda: {**asking.account(), **_of_the_judge(judging), **_wording(task, items)},
+            account=lambda: {**asking.account(), **_of_the_judge(judging), **_wording(task, items), **_data(run, folders)},
         )
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
@@ -127,6 +128,14 @@ class Model:
             account=asking.account,
             close=records.close,
         )
+
+
+def _data(run: Run, folders: Folders) -> dict[str, str]:
+    """Say how the data differs from the paper's: not at all, if DTLBench's own files are read."""
+    entry = CATALOGUE.get(run.task)
+    if entry is None or entry.published is None:
+        return {}
+    return {"differs": "" if entry.published.is_there(folders.data) else entry.stand_in}
 
 
 def _wording(task: Task, items: Sequence[Item]) -> dict[str, Any]:

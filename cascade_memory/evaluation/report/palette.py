@@ -29,7 +29,7 @@ ON_DARK = {
 }
 _LOOKS = {
     "CASCADE": Look("#0072b2", "-", "o"),
-    "NP-CBR": Look("#d55e00", "-.", "^"),
+    "similarity": Look("#d55e00", "-.", "^"),
     "zero-shot": Look(INK, "--", "X"),
     "random": Look("#8a6d00", ":", "v"),
     "CASCADE, always a case": Look("#009e73", "-", "s"),
@@ -41,7 +41,7 @@ _WEAK = Look(FAINT, "-", ".", strong=False)
 def looks(methods: Sequence[str]) -> dict[str, Look]:
     """Assign a look to each method: known methods always have the same, others get the unused ones of six, the rest is grey.
 
-    >>> looks(["mine", "NP-CBR"])["mine"].colour
+    >>> looks(["mine", "similarity"])["mine"].colour
     '#0072b2'
     """
     taken = {method: _LOOKS[method] for method in methods if method in _LOOKS}

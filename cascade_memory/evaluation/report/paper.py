@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+from cascade_memory.evaluation.bench.plan import FILE
+from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 CITATION = (
@@ -44,21 +48,70 @@ _MULTI_TURN = {
     "2Wiki": {"Zero-shot": 35.36, "NP-CBR": 45.94, "CASCADE": 50.06},
     "MIMIC-III": {"Zero-shot": 20.75, "NP-CBR": 44.02, "CASCADE": 55.76},
 }
-# Our names of methods, and those of the paper, whose CASCADE is the bandit Neural-LinLogUCB on a trained cross-encoder.
+# Names of methods here, and in the paper, whose CASCADE is the bandit Neural-LinLogUCB on a trained reranker.
 _METHODS = {
     "zero-shot": "Zero-shot",
     "ICRL": "ICRL",
     "ICRLPlus": "ICRLPlus",
     "NP-CBR": "NP-CBR",
+    "similarity": "NP-CBR",
     "REINFORCE + LoRA": "REINFORCE+LoRA",
     "LinLogUCB": "CASCADE w/ LinLogUCB",
     "NeuralLogUCB": "CASCADE w/ NeuralLogUCB",
     "Neural-LinUCB": "CASCADE w/ NeuralLinUCB",
     "Neural-LinLogUCB": "CASCADE",
+    "Neural-LinLogUCB without exploration": "CASCADE w/o exploration",
     "CASCADE": "CASCADE",
     "CASCADE, always a case": "CASCADE",
     "CASCADE without exploration": "CASCADE w/o exploration",
 }
+_NO_MEMORY = ("Zero-shot", "REINFORCE+LoRA")
+_WITHOUT_RANKER = (*_NO_MEMORY, "ICRL", "ICRLPlus")
+_MODEL, _SEARCHER = "qwen3-32b", "qwen3-30b-a3b"  # the second one only in 2Wiki
+_EMBEDDER, _RERANKER = "gte-modernbert-base", "gte-reranker-modernbert-base"
+
+
+def unlike(row: Row) -> list[str]:
+    """Say what differs from the paper's experiment, as far as a row tells: who solved it, the data, the order, the models.
+
+    >>> unlike({"task": "mud", "method": "zero-shot", "solver": "Qwen3-32B", "n": 1740, "order": "file"})
+    []
+    >>> unlike({"task": "mud", "method": "CASCADE", "solver": "mini", "n": 50})
+    ['model mini', '50 of 1,740 tasks', 'shuffled', 'light features, no reranker', 'default embedder']
+    """
+    theirs = _METHODS.get(str(row["method"]), "")
+    models: dict[str, str] = json.loads(row.get("models") or "{}")
+    options: dict[str, float] = json.loads(row.get("options") or "{}")
+    return [
+        *_of_the_solver(row),
+        *_of_the_stream(row),
+        *([] if theirs in _WITHOUT_RANKER else _other("reranker", models.get("ranker"), _RERANKER)),
+        *([] if theirs in _WITHOUT_RANKER else _other("embedder", models.get("embedder"), _EMBEDDER)),
+        *([f"k = {options['k']:g}"] if options.get("k", 1) != 1 else []),
+    ]
+
+
+def _of_the_solver(row: Row) -> list[str]:
+    solver, wanted = str(row["solver"]), _SEARCHER if row["task"] == "2wiki" else _MODEL
+    if solver == "simulated" or solver.startswith("reuse"):
+        return ["no language model"]
+    return [] if wanted in solver.casefold() else [f"model {solver}"]
+
+
+def _of_the_stream(row: Row) -> list[str]:
+    entry = CATALOGUE.get(str(row["task"]))
+    published = None if entry is None else entry.published
+    if entry is None or published is None:
+        return []
+    said = str(row.get("differs", entry.stand_in))  # rows of models know which files were read
+    size = [] if row["n"] == published.samples else [f"{row['n']:,} of {published.samples:,} tasks"]
+    return [*([said] if said else []), *size, *([] if row.get("order") == FILE or row["task"] == "lfd" else ["shuffled"])]
+
+
+def _other(kind: str, given: str | None, wanted: str) -> list[str]:
+    if given is None:
+        return ["light features, no reranker" if kind == "reranker" else "default embedder"]
+    return [] if given.split("@")[0].endswith(wanted) else [f"{kind} {given.split('@')[0]}"]
 
 
 def reported(task: str, method: str) -> tuple[str, str] | None:
@@ -66,10 +119,10 @@ def reported(task: str, method: str) -> tuple[str, str] | None:
 
     >>> reported("banking77", "zero-shot")
     ('Zero-shot', '66.66 ± 0.03')
-    >>> reported("alfworld", "CASCADE")
+    >>> reported("alfworld", 'Neural-LinLogUCB {"alpha": 0.7}')
     ('CASCADE', '67.43')
     """
-    entry, theirs = CATALOGUE.get(task), _METHODS.get(method)
+    entry, theirs = CATALOGUE.get(task), _METHODS.get(method.partition(" {")[0])
     if entry is None or theirs is None:
         return None
     if entry.paper_name in _TASKS and theirs in _SINGLE_TURN:

@@ -14,10 +14,10 @@ from cascade_memory.evaluation.bench.conditions import conditions_of, rewards_na
 from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.setup import told_apart
-from cascade_memory.evaluation.bench.summary import interval
+from cascade_memory.evaluation.bench.summary import STATIC, interval
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-BASES = ("NP-CBR", "zero-shot", "random")
+BASES = (*STATIC, "zero-shot", "random")
 Measure = Callable[[Row], "float | None"]  # percent of a row; None where the row does not say it
 
 _LABELS = {

@@ -86,12 +86,12 @@ def beside_the_paper(section: Section) -> Table | None:
     lines: list[list[str]] = []
     for task in section.tasks:
         for method in section.methods:
-            found = paper.reported(task, method)
+            found, rows = paper.reported(task, method), section.of(task, method)
             here = mean_text(list(section.by_seed(task, method, solved).values()))
             if found is not None and here:
-                lines.append([task, method, here, found[0], found[1]])
-    head = ["task", "method here", f"here: {section.title}", "method in the paper", "paper: Qwen3-32B"]
-    return Table("Beside the paper's figures", head, lines, words={1, 3}) if lines else None
+                lines.append([task, method, here, found[0], found[1], "; ".join(paper.unlike(rows[0])) or "nothing"])
+    head = ["task", "method here", f"here: {section.title}", "method in the paper", "paper: Qwen3-32B", "what differs"]
+    return Table("Beside the paper's figures", head, lines, words={1, 3, 5}) if lines else None
 
 
 def missed(section: Section) -> Table | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from cascade_memory.evaluation.bench.summary import STATIC
 from cascade_memory.evaluation.report.asked import helped
 from cascade_memory.evaluation.report.differences import Difference, Verdict, comparable, on_average, on_task
 from cascade_memory.evaluation.report.section import Section
 
 NO_MEMORY = "zero-shot"
-_STATIC = "NP-CBR"
 _OURS = "CASCADE"
 _SAYS: dict[Verdict, str] = {
     "more": "solves more than {base} on",
@@ -34,9 +34,9 @@ def against(section: Section, method: str, base: str) -> list[Sentence]:
 
 
 def where_memory_does_not_help(section: Section) -> list[Sentence]:
-    """Name the tasks on which the subject has no certain gain over no memory or NP-CBR; then, by task, all such methods."""
+    """Name the tasks on which the subject has no certain gain over no memory or a fixed order; then all such methods."""
     ours = subject(section)
-    bases = [base for base in (NO_MEMORY, _STATIC) if base in section.methods and base != ours]
+    bases = [base for base in (NO_MEMORY, *STATIC) if base in section.methods and base != ours]
     lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]
     return lines + _of_no_help(section)
 

@@ -1,0 +1,111 @@
+"""How many requests and tokens a run with a language model will take, before anything is sent. Rough, and rather too high."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from cascade_memory.evaluation.bench.human import HUMAN
+from cascade_memory.evaluation.bench.methods import KNOWN
+from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.stage import catalogued
+from cascade_memory.evaluation.model.model_solver import messages_for
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+_CHARS_PER_TOKEN = 3.5  # of English; Chinese texts have fewer
+_REPLY = 200  # tokens of a reply
+_LOOKED_AT = 200  # tasks whose prompts are measured
+
+# Tasks in which a model acts: the most steps, the characters of the prompt at the start, and what each step adds to it.
+_ACTED = {
+    "alfworld": (30, 3_000, 400),
+    "scienceworld": (30, 4_000, 500),
+    "2wiki": (6, 1_500, 2_500),
+    "mimic-iii": (5, 4_500, 1_500),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Requests, and tokens of prompts and replies, at most."""
+
+    requests: int
+    prompt_tokens: int
+    reply_tokens: int
+
+    def __add__(self, other: Forecast) -> Forecast:
+        return Forecast(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.reply_tokens + other.reply_tokens,
+        )
+
+    def sentence(self, runs: int, jobs: int) -> str:
+        """Say it in one sentence.
+
+        >>> Forecast(7_200, 9_000_000, 1_440_000).sentence(6, jobs=2)
+        '6 runs: at most 7,200 requests, 9.0 million tokens of prompts and 1.4 of replies; 1.0 hours at 1 second a request'
+        """
+        hours = self.requests / 3_600 / max(1, min(jobs, runs))
+        return (
+            f"{runs:,} {'run' if runs == 1 else 'runs'}: at most {self.requests:,} requests, "
+            f"{self.prompt_tokens / 1e6:.1f} million tokens of prompts and {self.reply_tokens / 1e6:.1f} of replies; "
+            f"{hours:.1f} hours at 1 second a request"
+        )
+
+
+def forecast(runs: Iterable[Run], data: Path) -> Forecast:
+    """Add up what runs will take."""
+    total = Forecast(0, 0, 0)
+    for run in runs:
+        total += _acted(run, data) if run.task in _ACTED else _answered(run, data)
+    return total
+
+
+def _acted(run: Run, data: Path) -> Forecast:
+    steps, start, more = _ACTED[run.task]
+    tasks = _count(run.task, run.limit, data)
+    case = steps * more * _cases(run)
+    chars = steps * (start + case) + more * steps * (steps - 1) // 2
+    return Forecast(tasks * steps, round(tasks * chars / _CHARS_PER_TOKEN), tasks * steps * _REPLY)
+
+
+def _answered(run: Run, data: Path) -> Forecast:
+    tasks, prompt, case = _texts(run.task, run.limit, data)
+    tokens = (prompt + case * _cases(run)) / _CHARS_PER_TOKEN
+    return Forecast(tasks, round(tasks * tokens), tasks * _REPLY)
+
+
+@lru_cache(maxsize=32)
+def _texts(name: str, limit: int | None, data: Path) -> tuple[int, float, float]:
+    """Return the number of tasks, and the mean characters of a prompt without cases and of a case."""
+    task = catalogued(name)
+    items = task.items(data)[:limit]
+    some = items[:_LOOKED_AT]
+    prompts = [sum(len(message["content"]) for message in messages_for(task, item, ())) for item in some]
+    return len(items), float(np.mean(prompts)), float(np.mean([len(item.query) + len(item.solution) for item in some]))
+
+
+def _count(name: str, limit: int | None, data: Path) -> int:
+    """Count the tasks of a stream: the lines of its file, or as many as the paper has."""
+    published = CATALOGUE[name].published
+    samples = 0 if published is None else published.samples
+    files: Sequence[str] = (*(published.files[:1] if published else ()), *CATALOGUE[name].files[:1])
+    for file in files:
+        if (data / file).is_file() and file.endswith(".jsonl"):
+            with (data / file).open("rb") as lines:
+                samples = sum(1 for line in lines if line.strip())
+            break
+    return samples if limit is None else min(limit, samples)
+
+
+def _cases(run: Run) -> int:
+    """Return how many cases a prompt shows."""
+    method = HUMAN[run.method].method if run.method in HUMAN else run.method
+    options = KNOWN.get(method)
+    return 0 if options is None else int(json.loads(run.options or "{}").get("k", options.get("k", 1)))

@@ -1,0 +1,83 @@
+"""The paper's experiments as parts: tasks with one answer with every method, those in which a model acts with three."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cascade_memory.evaluation.bench.plan import PAPER
+from cascade_memory.evaluation.bench.stages import WORLDS, lacking
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+
+# Figure 3 and the tables of the supplement, in the paper's order; then the human in the loop.
+ANSWERED_WITH = (
+    "zero-shot",
+    "ICRL",
+    "ICRLPlus",
+    "NP-CBR",
+    "Neural-LinLogUCB",
+    "Neural-LinLogUCB without exploration",
+    "LinLogUCB",
+    "NeuralLogUCB",
+    "Neural-LinUCB",
+    "NP-CBR + revision",
+    "Neural-LinLogUCB + revision",
+    *(f"Neural-LinLogUCB + discovery by {metric}" for metric in ("Random", "Explore", "Exploit", "UCB")),
+)
+ACTED_WITH = ("zero-shot", "NP-CBR", "Neural-LinLogUCB")
+GRADIENT = ("zero-shot", "REINFORCE + LoRA")
+SEARCHED = "2wiki"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Tasks that are played with the same methods by the same solver."""
+
+    name: str
+    tasks: Sequence[str]
+    methods: Sequence[str]
+
+
+def parts(
+    data: Path,
+    *,
+    model: bool,
+    gradient: bool,
+    tasks: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    passages: bool = True,
+) -> tuple[list[Part], Mapping[str, str]]:
+    """Split the suite into parts; return them, and for each task that cannot be played the reason.
+
+    ``tasks`` and ``methods`` narrow it down. With ``passages`` false, a search server takes the place of 2wiki's passages.
+
+    >>> found, absent = parts(Path("nowhere"), model=True, gradient=False, tasks=["banking77"])
+    >>> found, list(absent)
+    ([], ['banking77'])
+    """
+    wanted = [name for name in PAPER if tasks is None or name in tasks]
+    absent = {name: why for name in wanted if (why := _why_not(name, data, passages)) is not None}
+    there = [name for name in wanted if name not in absent]
+    answered = [name for name in there if name not in WORLDS]
+    acted = [name for name in there if name in WORLDS and name != SEARCHED]
+    planned: list[Part] = []
+    if model:
+        planned.append(Part("asked and answered", answered, _of(ANSWERED_WITH, methods)))
+        planned.append(Part("in worlds", acted, _of(ACTED_WITH, methods)))
+        planned.append(Part("deep search", [name for name in there if name == SEARCHED], _of(ACTED_WITH, methods)))
+    if gradient:
+        planned.append(Part("gradients", answered, _of(GRADIENT, methods)))
+    return [part for part in planned if part.tasks and part.methods], absent
+
+
+def _why_not(task: str, data: Path, passages: bool) -> str | None:
+    if task in WORLDS:
+        return lacking(task, data, passages=passages)
+    if CATALOGUE[task].is_there(data):
+        return None
+    return f"no data for {task} in {data}: cascade-memory bench data {task} says where to get it"
+
+
+def _of(usual: Sequence[str], methods: Sequence[str] | None) -> list[str]:
+    return [one for one in usual if methods is None or one in methods]
