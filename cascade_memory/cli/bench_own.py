@@ -71,7 +71,7 @@ def check(options: argparse.Namespace) -> None:
     for one in ("wrong_cases", "misled"):
         if getattr(options, one) and (options.model or options.stream or options.gradient):
             raise InvalidInput(f"--{one.replace('_', '-')} cannot be used with --model or --stream, nor with --gradient")
-    if options.model and options.gradient and options.suite != "paper":
+    if options.model and options.gradient:
         raise InvalidInput("--model is a model behind a server, and --gradient one in this process: choose one of them")
     if options.stream and options.stream.resolve() == options.out.resolve():
         raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")

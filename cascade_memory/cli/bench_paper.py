@@ -36,7 +36,6 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
     data, setup = folder_of_data(options.data), setup_of(options)
     found, absent = parts(
         data,
-        model=bool(options.model),
         gradient=bool(options.gradient),
         tasks=options.tasks,
         methods=options.methods,
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
             limit=options.limit,
             order=options.order or FILE,
             setup=setup,
-            jobs=1 if part.name == "gradients" else options.jobs,  # several processes would each load the model
+            jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
             progress=False if options.json else None,
         )
     if options.json:
@@ -77,9 +76,7 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     if not (options.model or options.gradient):
-        raise InvalidInput(
-            "the paper's suite is played by a language model: --model NAME --base-url URL, --gradient FOLDER, or both"
-        )
+        raise InvalidInput("the paper's suite is played by a language model: --model NAME --base-url URL, or --gradient FOLDER")
     if options.stream or options.rewards:
         raise InvalidInput(f"--stream and --rewards cannot be used with --suite {NAME}")
     if unknown := sorted(set(options.tasks or ()) - set(PAPER)):
@@ -91,15 +88,10 @@ def _seeds(options: argparse.Namespace) -> int:
 
 
 def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
-    """Return the options that concern a part: one solver, and what is said of deep search for deep search alone."""
-    mine = {**vars(options)}
-    if part.name == "gradients":
-        mine["model"] = None
-    else:
-        mine["gradient"] = None
-    if part.name != "deep search":
-        mine |= {"search": None, "search_tool": None, "retrieval": None, "judge": None}
-    return argparse.Namespace(**mine)
+    """Return the options that concern a part: what is said of deep search is for deep search alone."""
+    if part.name == "deep search":
+        return options
+    return argparse.Namespace(**{**vars(options), "search": None, "search_tool": None, "retrieval": None, "judge": None})
 
 
 def _announce(options: argparse.Namespace, found: list[Part], absent: Any, setup: Setup) -> None:

@@ -19,7 +19,7 @@ def same_word(reply: str, label: str) -> float:
 STREAM = FileTask(name="signs", file="signs.jsonl", judge=same_word, instruction="Answer.")
 
 
-def make_language_model(folder: Path, *, seed: int = 0, template: str | None = None) -> Path:
+def make_language_model(folder: Path, *, seed: int = 0, template: str | None = None, longest: int = 512) -> Path:
     """Save a Llama of two layers with a tokenizer of whole words into a folder."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -29,7 +29,12 @@ def make_language_model(folder: Path, *, seed: int = 0, template: str | None = N
         size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
         special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
         config = LlamaConfig(
-            vocab_size=len(WORDS), intermediate_size=64, max_position_embeddings=512, initializer_range=0.2, **size, **special
+            vocab_size=len(WORDS),
+            intermediate_size=64,
+            max_position_embeddings=longest,
+            initializer_range=0.2,
+            **size,
+            **special,
         )
         LlamaForCausalLM(config).save_pretrained(folder)
     words = word_tokenizer()

@@ -42,7 +42,6 @@ class Part:
 def parts(
     data: Path,
     *,
-    model: bool,
     gradient: bool,
     tasks: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
@@ -50,9 +49,10 @@ def parts(
 ) -> tuple[list[Part], Mapping[str, str]]:
     """Split the suite into parts; return them, and for each task that cannot be played the reason.
 
-    ``tasks`` and ``methods`` narrow it down. With ``passages`` false, a search server takes the place of 2wiki's passages.
+    With ``gradient``, a model in this process is trained; otherwise a model behind a server plays with every kind of memory.
+    ``tasks`` and ``methods`` narrow the suite down. With ``passages`` false, a server searches for 2wiki.
 
-    >>> found, absent = parts(Path("nowhere"), model=True, gradient=False, tasks=["banking77"])
+    >>> found, absent = parts(Path("nowhere"), gradient=False, tasks=["banking77"])
     >>> found, list(absent)
     ([], ['banking77'])
     """
@@ -61,13 +61,13 @@ def parts(
     there = [name for name in wanted if name not in absent]
     answered = [name for name in there if name not in WORLDS]
     acted = [name for name in there if name in WORLDS and name != SEARCHED]
-    planned: list[Part] = []
-    if model:
-        planned.append(Part("asked and answered", answered, _of(ANSWERED_WITH, methods)))
-        planned.append(Part("in worlds", acted, _of(ACTED_WITH, methods)))
-        planned.append(Part("deep search", [name for name in there if name == SEARCHED], _of(ACTED_WITH, methods)))
+    planned = [
+        Part("asked and answered", answered, _of(ANSWERED_WITH, methods)),
+        Part("in worlds", acted, _of(ACTED_WITH, methods)),
+        Part("deep search", [name for name in there if name == SEARCHED], _of(ACTED_WITH, methods)),
+    ]
     if gradient:
-        planned.append(Part("gradients", answered, _of(GRADIENT, methods)))
+        planned = [Part("gradients", answered, _of(GRADIENT, methods))]
     return [part for part in planned if part.tasks and part.methods], absent
 
 

@@ -1,0 +1,185 @@
+"""``bench run --suite paper``: all sixteen tasks from the published layout, with every method of the paper, by one command."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("langchain_core")
+
+from dtlbench import ASKED, published
+from langchain_core.messages import AIMessage, BaseMessage
+from openai_server import serving
+from published_worlds import alfworld_games, alfworld_stream, scienceworld_stream
+from tiny_language_models import make_language_model
+from tiny_models import make_embedder, make_reranker, sentence_layout
+
+from cascade_memory.cli import main
+from cascade_memory.evaluation.bench import household_stage, science_stage, search_stage
+from cascade_memory.evaluation.bench.paper_suite import ACTED_WITH, ANSWERED_WITH
+from cascade_memory.evaluation.bench.plan import PAPER
+from cascade_memory.evaluation.bench.stage import catalogued
+from cascade_memory.evaluation.environments.hospital.questions import hospital_questions
+from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
+from cascade_memory.evaluation.environments.household.engine import is_installed
+from cascade_memory.evaluation.tasks.catalogue import task_named
+from cascade_memory.evaluation.tasks.task import Item, Task
+
+SCIENCE = importlib.util.find_spec("scienceworld") is not None and shutil.which("java") is not None
+NOWHERE = ["--model", "tiny", "--base-url", "http://127.0.0.1:9/v1"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every task of the paper in the layout of DTLBench, as far as its world is installed here."""
+    folder = published(tmp_path_factory.mktemp("dtlbench"))
+    source = folder / "ehr" / "source"
+    source.mkdir(parents=True)
+    questions = hospital_questions(build_hospital(source / "mimic_iii.db"))[::90]
+    (folder / "ehr" / "ehr.jsonl").write_text(
+        "\n".join(json.dumps({"task": one.text, "label": one.label}) for one in questions)
+    )
+    if is_installed():
+        alfworld_stream(folder, alfworld_games(folder, tmp_path_factory.mktemp("made"), seen=1, unseen=1))
+    if SCIENCE:
+        scienceworld_stream(folder, [("find-plant", 0), ("find-animal", 1)])
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    cached = (household_stage.official_embedded, science_stage.whole_stream, search_stage.passages_of, search_stage.embedder_in)
+    for one in cached:
+        one.cache_clear()
+    yield
+    for one in cached:
+        one.cache_clear()
+    for name in ("spider", "bird"):  # a benchmark keeps them open until its process ends; this one goes on
+        catalogued(name).close()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def right_replies(folder: Path) -> dict[str, str]:
+    """Return the right reply to each task with one answer, by the text that asks for it."""
+    found: dict[str, str] = {}
+    for name in ASKED:
+        task: Any = task_named(name)
+        found |= {task.question(item): right_reply(task, item) for item in task.items(folder)}
+        getattr(task, "close", lambda: None)()
+    return found
+
+
+def right_reply(task: Task, item: Item) -> str:
+    label = item.label[0] if isinstance(item.label, list) and task.name == "mimic-iv-msr" else item.solution
+    return task.example(label)  # type: ignore[attr-defined]
+
+
+class Scripted:
+    """Knows every second answer; the others only if a case is shown. In worlds it looks around, and it writes useless code."""
+
+    def __init__(self, folder: Path) -> None:
+        self._replies = right_replies(folder)
+        self._order = {question: number for number, question in enumerate(self._replies)}
+
+    def __call__(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        asked = next(str(one.content) for one in messages if one.type == "human")
+        question = re.split(r"--- memory-\w+ end\n", asked)[-1]
+        if question in self._replies:
+            knows = self._order[question] % 2 == 0 or question != asked
+            return AIMessage(self._replies[question] if knows else "I cannot tell.")
+        if question.startswith("Question: "):  # deep search
+            return AIMessage("unknown")
+        return AIMessage("Action: look around\n```python\nanswer = 'unknown'\n```")
+
+
+@pytest.mark.slow
+def test_one_command_plays_every_task_and_every_method_and_ends_in_the_report(data: Path, tmp_path: Path, capsys: Any):
+    reranker = make_reranker(tmp_path / "reranker")
+    embedder = make_embedder(tmp_path / "embedder", seed=1, files=sentence_layout({"pooling_mode_cls_token": True}))
+    out = tmp_path / "rows.jsonl"
+    with serving(Scripted(data)) as (url, received):
+        asked = [
+            "bench",
+            "run",
+            "--suite",
+            "paper",
+            "--model",
+            "tiny",
+            "--base-url",
+            url,
+            "--data",
+            str(data),
+            "--out",
+            str(out),
+        ]
+        asked += ["--ranker", str(reranker), "--embedder", str(embedder), "--seeds", "1", "--limit", "4", "--jobs", "1"]
+        assert main([*asked, "--dry-run"]) == 0
+        planned = capsys.readouterr().out
+        assert not received
+        assert not out.exists()
+        assert main(asked) == 0
+        sent, told = len(received), capsys.readouterr().out
+        assert main(asked) == 0  # everything is there already
+        assert len(received) == sent
+        assert "runs have rows already" in capsys.readouterr().out
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    played = [name for name in PAPER if (name != "alfworld" or is_installed()) and (name != "scienceworld" or SCIENCE)]
+    assert {row["task"] for row in rows} == set(played)
+    for name in played:
+        methods = {row["method"] for row in rows if row["task"] == name}
+        assert methods == set(ANSWERED_WITH if name in ASKED else ACTED_WITH), name
+    assert {row["order"] for row in rows} == {"file"}
+    assert all("embedder@" in row["models"] for row in rows if row["method"] != "zero-shot")
+    answered = {row["method"]: row["rate"] for row in rows if row["task"] == "banking77"}
+    assert answered["zero-shot"] < answered["Neural-LinLogUCB"]
+    assert sent <= sum(int(one.replace(",", "")) for one in re.findall(r"at most ([\d,]+) requests", planned))
+    assert "report:" in told
+    page = (tmp_path / "rows-report" / "index.html").read_text()
+    assert "Beside the paper" in page
+    assert "what differs" in page
+    assert "reranker reranker" in page
+
+
+@pytest.mark.slow
+def test_a_model_in_this_process_plays_it_with_gradients(data: Path, tmp_path: Path, capsys: Any):
+    pytest.importorskip("peft")
+    model, out = make_language_model(tmp_path / "model", longest=8_192), tmp_path / "rows.jsonl"
+    asked = ["bench", "run", "--suite", "paper", "--gradient", str(model), "--data", str(data), "--out", str(out)]
+    asked += ["--tasks", "banking77", "rca", "--seeds", "1", "--limit", "4", "--sampling", '{"max_tokens": 4}', "--json"]
+    assert main([*asked, "--training", '{"batch": 2}']) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["task"], row["method"]) for row in rows} == {
+        (task, method) for task in ("banking77", "rca") for method in ("zero-shot", "REINFORCE + LoRA")
+    }
+    assert {row["optimiser_steps"] for row in rows if row["method"] != "zero-shot"} == {2}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "is played by a language model"),
+        (NOWHERE, "name it with --ranker"),
+        ([*NOWHERE, "--tasks", "hospital"], "the paper has no task 'hospital'"),
+        ([*NOWHERE, "--rewards", "late"], "cannot be used with --suite paper"),
+        ([*NOWHERE, "--methods", "random"], "none of these methods"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_sent(
+    options: list[str], said: str, data: Path, tmp_path: Path, capsys: Any
+):
+    where = ["--data", str(data), "--out", str(tmp_path / "rows.jsonl")]
+    assert main(["bench", "run", "--suite", "paper", *options, *where]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_dry_run_is_for_the_papers_suite(tmp_path: Path, capsys: Any):
+    assert main(["bench", "run", "--suite", "quick", "--dry-run", "--data", str(tmp_path)]) == 2
+    assert "--dry-run can only be used with --suite paper" in capsys.readouterr().err
