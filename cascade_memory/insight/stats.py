@@ -19,7 +19,10 @@ _UNKEPT = {
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Counts of one namespace, or of all."""
+    """Counts of one namespace, or of all.
+
+    ``reported`` of the ``settled`` episodes were judged by their agent alone: they wait for somebody to confirm them.
+    """
 
     namespace: str | None
     cases: int
@@ -39,6 +42,7 @@ class Stats:
     embedder: str
     unkept: Mapping[str, int] = field(default_factory=dict[str, int])  # rewards above 0 that stored no case, by reason
     exists: bool = True  # False if nothing was ever stored in the namespace
+    reported: int = 0
     namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
 
     def as_dict(self) -> dict[str, Any]:
@@ -49,13 +53,15 @@ class Stats:
         """List the rows of the table, each with a name and a value."""
         of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {self.copies:,} verifications)"
         states = (
-            f"{self.episodes:,} ({self.open:,} open, {self.settled:,} rewarded, "
+            f"{self.episodes:,} ({self.open:,} open, {self.settled - self.reported:,} rewarded, "
             f"{self.censored:,} censored, {self.expired:,} expired)"
         )
+        waiting = "only their agent has judged them; cascade-memory pending shows them, memory.reported() returns them"
         return [
             ("namespace", self._whose()),
             ("cases", of),
             ("episodes", states),
+            *([("to confirm", f"{self.reported:,} more episodes: {waiting}")] if self.reported else []),
             ("recalls", f"{self.recalls:,}, {self.shown:,} of them showed a case"),
             ("mean reward", "none yet" if self.mean_reward is None else number(self.mean_reward)),
             *([("not kept", self._why_unkept())] if any(self.unkept.values()) else []),

@@ -279,6 +279,13 @@ class SQLCases:
                     return found
                 key = read[-1][_KEY]  # no row of this batch can be used: go on with the next batch
 
+    def page(self, namespace: int, limit: int, *, after: int | None = None, newest_first: bool = False) -> list[int]:
+        """Return the next ``limit`` keys of a namespace, by age."""
+        compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
+        query = f"SELECT key FROM cases WHERE namespace = ? AND key {compared} ? ORDER BY key {order} LIMIT ?"
+        with self._connections.read() as connection:
+            return [key for (key,) in connection.execute(query, (namespace, start if after is None else after, limit))]
+
     def keys_of(self, ids: Sequence[str]) -> list[int]:
         """Return the keys of cases by id."""
         with self._connections.read() as connection:

@@ -53,6 +53,25 @@ class SQLEpisodes:
             )
             return [_episode(connection, row) for row in rows]
 
+    def page(
+        self,
+        namespace: int,
+        limit: int,
+        *,
+        after: int | None = None,
+        newest_first: bool = False,
+        status: str | None = None,
+        source: str | None = None,
+    ) -> list[tuple[int, Episode]]:
+        """Return the next ``limit`` episodes of a namespace, each with its key, by age."""
+        compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
+        query = f"""{_SELECT} WHERE episode.namespace = ?1 AND (?2 IS NULL OR episode.status = ?2)
+                    AND (?3 IS NULL OR episode.source = ?3) AND episode.key {compared} ?4
+                    ORDER BY episode.key {order} LIMIT ?5"""
+        values = (namespace, status, source, start if after is None else after, limit)
+        with self._connections.read() as connection:
+            return [(row[0], _episode(connection, row)) for row in fetched(connection, query, values)]
+
     def latest(self, namespace: int, thread: str) -> Episode | None:
         """Return the newest episode of a thread."""
         with self._connections.read() as connection:

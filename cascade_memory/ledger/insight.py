@@ -48,6 +48,8 @@ class SQLInsight:
                 found[status] = 0
             found.update(connection.execute(f"SELECT status, count(*) FROM episode {where} GROUP BY status", values).fetchall())
             found["episodes"] = sum(found[status] for status in ("open", "settled", "censored", "expired"))
+            reported = f"{where} {'AND' if where else 'WHERE'} status = 'settled' AND source = 'agent'"
+            (found["reported"],) = connection.execute(f"SELECT count(*) FROM episode {reported}", values).fetchone()
             current = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
             found["rewards"], found["mean_reward"] = connection.execute(
                 f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {current}", values

@@ -18,14 +18,14 @@ from cascade_memory.domain.validation import MetadataValue, check_id, check_meta
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
-from cascade_memory.memory.handle import Handle
+from cascade_memory.memory.browsing import Browsing
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
 
 _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 
 
-class EpisodeVerbs(Handle):
+class EpisodeVerbs(Browsing):
     """The verbs that concern an episode once it is open."""
 
     # -- reward ------------------------------------------------------------------------------------------------------

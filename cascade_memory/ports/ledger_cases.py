@@ -54,6 +54,10 @@ class Cases(Protocol):
         """
         ...
 
+    def page(self, namespace: int, limit: int, *, after: int | None = None, newest_first: bool = False) -> list[int]:
+        """Return the next ``limit`` keys of a namespace that follow the key ``after``, oldest or newest first."""
+        ...
+
     def keys_of(self, ids: Sequence[str]) -> list[int]:
         """Return the keys of cases by id, in any order; deleted cases are missing."""
         ...

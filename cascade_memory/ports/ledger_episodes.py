@@ -22,6 +22,22 @@ class Episodes(Protocol):
         """Return episodes, oldest first; filtered by namespace, status, time of opening, and source of the judgement."""
         ...
 
+    def page(
+        self,
+        namespace: int,
+        limit: int,
+        *,
+        after: int | None = None,
+        newest_first: bool = False,
+        status: str | None = None,
+        source: str | None = None,
+    ) -> list[tuple[int, Episode]]:
+        """Return the next ``limit`` episodes of a namespace with their keys, those that follow the key ``after``.
+
+        They come oldest or newest first, filtered by status and by the source of the judgement.
+        """
+        ...
+
     def latest(self, namespace: int, thread: str) -> Episode | None:
         """Return the newest episode of a thread; None if there is none."""
         ...

@@ -15,7 +15,8 @@ class Insight(Protocol):
         """Return counts by name.
 
         The names are ``cases``, ``copies``, ``solutions``, ``recalls``, ``shown``, ``episodes`` and each of their statuses,
-        ``rewards``, ``mean_reward``, and ``unkept_...`` for each reason why an outcome stored no case.
+        ``reported`` (the settled ones that only their agent has judged), ``rewards``, ``mean_reward``, and ``unkept_...`` for
+        each reason why an outcome stored no case.
         """
         ...
 

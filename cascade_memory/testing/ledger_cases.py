@@ -108,6 +108,20 @@ class LedgerCasesContract(LedgerMaterial):
         for _, vector in found:
             np.testing.assert_allclose(vector, VECTOR)
 
+    def test_the_keys_of_a_namespace_are_read_page_by_page(self) -> None:
+        """In both directions; a page goes on after a key even if its case is gone by then."""
+        ledger = self._ledger()
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        ledger.cases.add([self._case(query="a"), self._case(other), self._case(query="b"), self._case(query="c")])
+        first, second, third = (int(key) for key in ledger.newest(1, 10))
+        assert ledger.cases.page(1, 2) == [first, second]
+        assert ledger.cases.page(1, 2, newest_first=True) == [third, second]
+        ledger.cases.evict([second])
+        assert ledger.cases.page(1, 2, after=second) == [third]
+        assert ledger.cases.page(1, 2, after=second, newest_first=True) == [first]
+        assert ledger.cases.page(1, 2, after=third) == []
+
     def test_solutions_are_known_by_their_group(self) -> None:
         """As long as a group has a case, its solution can be looked up, and so can the key and kind of the solution alone."""
         ledger = self._ledger()
@@ -152,6 +166,24 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [one.id for one in ledger.episodes.listed(1, status="settled")] == ["e2", "e3"]
         assert [one.id for one in ledger.episodes.listed(1, status="settled", source="agent")] == ["e3"]
         assert [one.id for one in ledger.episodes.listed(None, status="open", before=3.0)] == ["e1"]
+
+    def test_episodes_are_read_page_by_page(self) -> None:
+        """In both directions, each with its key, filtered by status and by the source of the reward."""
+        ledger = self._ledger()
+        other = ledger.namespace("other", create=True)
+        assert other is not None
+        for episode, namespace in (("e1", 1), ("e2", 1), ("e3", other), ("e4", 1)):
+            ledger.record(self._recall(episode, namespace))
+        ledger.settle(self._settlement("e2", 1.0))
+        ledger.settle(self._settlement("e4", 1.0, source="agent"))
+        page = ledger.episodes.page(1, 2)
+        assert [one.id for _, one in page] == ["e1", "e2"]
+        assert [one.id for _, one in ledger.episodes.page(1, 2, after=page[-1][0])] == ["e4"]
+        newest = ledger.episodes.page(1, 2, newest_first=True)
+        assert [one.id for _, one in newest] == ["e4", "e2"]
+        assert [one.id for _, one in ledger.episodes.page(1, 2, after=newest[-1][0], newest_first=True)] == ["e1"]
+        assert [one.id for _, one in ledger.episodes.page(1, 9, status="settled")] == ["e2", "e4"]
+        assert [one.id for _, one in ledger.episodes.page(1, 9, source="agent")] == ["e4"]
 
     def test_the_newest_episode_of_a_thread(self) -> None:
         """Only episodes of the same namespace count."""

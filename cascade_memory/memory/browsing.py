@@ -1,0 +1,120 @@
+"""Looking at what a memory holds: its cases and its episodes, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.episode import Episode, Status, check_source
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.validation import check_id
+from cascade_memory.errors import InvalidInput
+from cascade_memory.insight.frames import frame_of
+from cascade_memory.memory.handle import Handle
+
+_PAGE = 100  # cases or episodes that are read at once
+
+
+class Browsing(Handle):
+    """The verbs that look at what is stored, and change nothing.
+
+    They read page by page, and hold neither a connection nor a state of the database between two pages: others can add, reward
+    and forget meanwhile. What they add or forget is seen or not, depending on when; nothing is returned twice.
+    """
+
+    def cases(
+        self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None, newest_first: bool = False
+    ) -> Iterator[Case]:
+        """Iterate over the cases of a namespace, oldest first.
+
+        Args:
+            where: A metadata filter that the cases must match, with Chroma's operators, as in ``recall``.
+            namespace: By default the memory's own namespace.
+            newest_first: Begin with the case that was stored last.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> ids = memory.add([("cool some mug", "fridge", {"room": "kitchen"}), ("heat some egg", "microwave")])
+        >>> [case.query for case in memory.cases(newest_first=True)]
+        ['heat some egg', 'cool some mug']
+        >>> [case.solution for case in memory.cases(where={"room": "kitchen"})]
+        ['fridge']
+        >>> len(memory), ids[0] in memory
+        (2, True)
+        """
+        namespace_id = self._namespace_id(namespace)
+        matching = None if where is None else self._open().parts.ledger.filtered(namespace_id, where).tolist()
+        return self._cases(namespace_id, matching, newest_first)
+
+    def _cases(self, namespace_id: int, matching: list[int] | None, newest_first: bool) -> Iterator[Case]:
+        for keys in self._pages_of_keys(namespace_id, matching, newest_first):
+            found = self._open().parts.ledger.cases.by_key(keys)
+            yield from (found[key] for key in keys if key in found)  # else it was forgotten meanwhile, or cannot be read
+
+    def _pages_of_keys(self, namespace_id: int, matching: list[int] | None, newest_first: bool) -> Iterator[list[int]]:
+        if matching is not None:  # the keys of all matching cases fit into RAM; finding them again for each page would be slow
+            keys = matching[::-1] if newest_first else matching
+            yield from (keys[start : start + _PAGE] for start in range(0, len(keys), _PAGE))
+            return
+        after: int | None = None
+        while page := self._open().parts.ledger.cases.page(namespace_id, _PAGE, after=after, newest_first=newest_first):
+            yield page
+            after = page[-1]
+
+    def episodes(
+        self,
+        *,
+        status: Status | None = None,
+        source: str | None = None,
+        namespace: str | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Episode]:
+        """Iterate over the episodes of a namespace, oldest first.
+
+        Args:
+            status: Only those with this status: "open", "settled" (they have a reward), "censored" or "expired".
+            source: Only those with a reward from this source: "host", "human", "env", "judge" or "agent".
+            namespace: By default the memory's own namespace.
+            newest_first: Begin with the episode that was opened last.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> first, second = memory.recall("cool some mug"), memory.recall("heat some egg")
+        >>> case_id = memory.reward(first.episode_id, 1.0, solution="put it into the fridge")
+        >>> [(episode.query, episode.reward) for episode in memory.episodes(status="settled")]
+        [('cool some mug', 1.0)]
+        """
+        if status is not None and status not in get_args(Status):
+            raise InvalidInput(f"status must be one of {', '.join(get_args(Status))}, not {status!r}")
+        return self._episodes(
+            self._namespace_id(namespace), status, None if source is None else check_source(source), newest_first
+        )
+
+    def _episodes(self, namespace_id: int, status: str | None, source: str | None, newest_first: bool) -> Iterator[Episode]:
+        after: int | None = None
+        while page := self._caught_up().parts.ledger.episodes.page(
+            namespace_id, _PAGE, after=after, newest_first=newest_first, status=status, source=source
+        ):
+            yield from (episode for _, episode in page)
+            after = page[-1][0]
+
+    def to_pandas(self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None) -> Any:
+        """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.
+
+        Solutions are texts there (the steps of a trajectory line by line), and metadata are dictionaries.
+        """
+        return frame_of(self.cases(where=where, namespace=namespace))
+
+    def __len__(self) -> int:
+        """Return the number of cases in the memory's own namespace."""
+        return self._open().parts.ledger.cases.count(self._namespace_id(None))
+
+    def __bool__(self) -> bool:
+        """Return True: an empty memory is a memory as well, and ``if memory:`` asks whether there is one."""
+        return True
+
+    def __contains__(self, case: object) -> bool:
+        """Say whether the memory's own namespace holds a case, which is given by its id or as it was returned."""
+        case_id = case.id if isinstance(case, (Case, RecalledCase)) else check_id(case, "case_id")
+        return bool(self._open().parts.ledger.cases.by_id([case_id], self._namespace_id(None)))
