@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
+from cascade_memory.domain.cost import Cost, Spent
 from cascade_memory.domain.display import html_table, number, shorten
-from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain.trajectory import Solution, Step, solution_text
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.errors import InvalidInput, MemoryClosed
 from cascade_memory.visible import shown_visibly, visible
 
 _NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
@@ -162,9 +166,43 @@ class Explanation:
         return html_table(self.summary, head, self._rows(), notes=self._notes())
 
 
+class Rewardable(Protocol):
+    """What a recall asks of the memory that made it."""
+
+    def reward(
+        self,
+        episode_id: str,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        namespace: str | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
+        """Report how an episode ended."""
+        ...
+
+    async def areward(
+        self,
+        episode_id: str,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        namespace: str | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
+        """Do the same without blocking the event loop."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """The cases chosen for a task, and the id under which its reward is reported."""
+    """The cases chosen for a task, and the episode of that task, which ``reward`` ends."""
 
     id: str
     episode_id: str
@@ -176,14 +214,113 @@ class Recall:
     error: str | None = None  # the failure, if any: with ``cases``, recording the recall failed; without, finding cases did
     template: Callable[[Sequence[RecalledCase]], str]
     explainer: Callable[[], Explanation]  # most recalls are never explained, so the table is built only when it is needed
+    memory: Callable[[], Rewardable | None] | None = field(default=None, repr=False, compare=False)  # None: of a search
+    spent: Spent | None = field(default=None, repr=False, compare=False)
 
     def render(self, template: Callable[[Sequence[RecalledCase]], str] | None = None) -> str:
         """Render the cases as fenced text to put before a task; the text is empty if there are none."""
-        return (template or self.template)(self.cases)
+        if template is not None:
+            return template(self.cases)
+        text = self.template(self.cases)
+        if self.spent is not None and not self.spent.rendered:
+            self.spent.note_rendered(text)
+        return text
 
     def explain(self) -> Explanation:
         """Explain why these cases were chosen."""
         return self.explainer()
+
+    @property
+    def cost(self) -> Cost | None:
+        """What this recall cost: milliseconds by step, and the length of its text; None if it failed.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> cost = CascadeMemory(embedder="hashing").recall("cool some mug").cost
+        >>> cost.milliseconds > 0, cost.characters
+        (True, 0)
+        """
+        return None if self.spent is None else self.spent.cost(self.template(self.cases))
+
+    # -- reward ------------------------------------------------------------------------------------------------------
+
+    def reward(
+        self,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
+        """Report how the episode ended: ``memory.reward(recall.episode_id, ..., namespace=recall.namespace)``, in short.
+
+        A recall that failed opened no episode: its reward is dropped with a warning, since a failing memory must not stop the
+        agent. A search opens none either, and refuses a reward.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> case_id = memory.recall("cool some mug", namespace="kitchen").reward(1.0, solution="put it into the fridge")
+        >>> memory.get(case_id, namespace="kitchen").solution
+        'put it into the fridge'
+        """
+        memory = self._rewarded_by()
+        if memory is None:
+            return None
+        return memory.reward(
+            self.episode_id,
+            value,
+            solution=solution,
+            source=source,
+            metadata=metadata,
+            namespace=self.namespace,
+            overwrite=overwrite,
+            confirms=confirms,
+        )
+
+    async def areward(
+        self,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
+        """Do what ``reward`` does without blocking the event loop."""
+        memory = self._rewarded_by()
+        if memory is None:
+            return None
+        return await memory.areward(
+            self.episode_id,
+            value,
+            solution=solution,
+            source=source,
+            metadata=metadata,
+            namespace=self.namespace,
+            overwrite=overwrite,
+            confirms=confirms,
+        )
+
+    def _rewarded_by(self) -> Rewardable | None:
+        """Return the memory; None, with a warning, if the recall failed. Raise an error that says why it takes no reward."""
+        if self.memory is None:
+            raise InvalidInput("this was a search, which opens no episode and cannot be rewarded; memory.recall() opens one")
+        if self.error is not None:
+            why = visible(self.error)
+            message = f"cascade_memory drops this reward: its recall failed, so there is no episode to reward ({why})"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            return None
+        memory = self.memory()
+        if memory is None:  # a recall must not keep a memory open that nobody else holds
+            raise MemoryClosed(
+                "the memory that made this recall is gone: keep it in a variable while its recalls wait for their rewards; "
+                f"now open it again, and call memory.reward({self.episode_id!r}, ..., namespace={self.namespace!r})"
+            )
+        return memory
+
+    # -- as an object ------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Return the number of cases."""

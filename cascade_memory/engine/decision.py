@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cascade_memory.cycle.recall import Recalled, recall
 from cascade_memory.cycle.select import Selection, select
 from cascade_memory.domain.calculating import calculating
+from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
@@ -73,19 +74,23 @@ class Decider:
     def __init__(self, parts: Parts, candidates: int, ranker_failed: Callable[[str], object]) -> None:
         self._parts, self._candidates, self._ranker_failed = parts, candidates, ranker_failed
 
-    def decide(self, request: RecallRequest, query: Query, state: NamespaceState) -> Decision:
+    def decide(self, request: RecallRequest, query: Query, state: NamespaceState, spent: Spent) -> Decision:
         """Find candidates, choose among them, and look up the cases that are shown."""
-        chosen = self._choose(request, query, state)
+        chosen = self._choose(request, query, state, spent)
         if chosen.selection.failure is not None:
             self._ranker_failed(chosen.selection.failure)
-        found = self._view(chosen)
+        began = time.perf_counter()
+        cases = self._shown(chosen)
+        spent.search += time.perf_counter() - began
+        found = self._view(chosen, cases, spent)
         row = _row(chosen, found.id, with_features=self._parts.ranker.writes_features)
         return Decision(selection=chosen.selection, row=row, recall=found)
 
     # -- the choice --------------------------------------------------------------------------------------------------
 
-    def _choose(self, request: RecallRequest, query: Query, state: NamespaceState) -> _Chosen:
+    def _choose(self, request: RecallRequest, query: Query, state: NamespaceState, spent: Spent) -> _Chosen:
         """Find candidates, then choose; a search chooses by similarity alone."""
+        began = time.perf_counter()
         episode_id = request.episode_id or str(uuid.uuid4())
         arm = "live" if request.search else self._arm(request, episode_id)
         exposure = _SEARCH if request.search else request.exposure
@@ -99,6 +104,8 @@ class Decider:
                 among=self._among(state, request.where, None if request.search else size),
                 verified_after=_verified_after(state.limits),
             )
+            found = time.perf_counter()
+            spent.search = found - began
             encoder, learned = state.learner.now
             policy = self._parts.fallback if request.search else learned
             seed = state.seed()
@@ -117,6 +124,7 @@ class Decider:
             if state.shadow is not None and not request.search:
                 choice = selection.choice
                 opinion = state.shadow.opinion(query, recalled, choice, request.k, abstain=exposure.abstain, seed=seed)
+            spent.rank = time.perf_counter() - found
         return _Chosen(
             request=request,
             query=query,
@@ -152,18 +160,20 @@ class Decider:
 
     # -- what the caller gets ----------------------------------------------------------------------------------------
 
-    def _view(self, chosen: _Chosen) -> Recall:
+    def _view(self, chosen: _Chosen, cases: tuple[RecalledCase, ...], spent: Spent) -> Recall:
         request, choice, features = chosen.request, chosen.selection.choice, self._parts.ranker.features
         return Recall(
             id=str(uuid.uuid4()),
             episode_id=chosen.episode_id,
             namespace=request.namespace,
             query=request.query,
-            cases=self._shown(chosen),
+            cases=cases,
             abstained=choice is not None and choice.abstained and chosen.arm == "live",
             arm=chosen.arm,
             template=request.template,
             explainer=lambda: _explanation(chosen, features),  # it must not keep the parts of a closed memory alive
+            memory=None if request.search else request.memory,
+            spent=spent,
         )
 
     def _shown(self, chosen: _Chosen) -> tuple[RecalledCase, ...]:
@@ -328,4 +338,5 @@ def failed_recall(request: RecallRequest, error: str) -> Recall:
         error=error,
         template=request.template,
         explainer=lambda: nothing,
+        memory=None if request.search else request.memory,
     )

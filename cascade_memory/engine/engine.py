@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.retain import case_from
 from cascade_memory.cycle.reward import hindsight
+from cascade_memory.domain.cost import Spent, Totals
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
@@ -22,7 +23,7 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Change, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
-from cascade_memory.engine.decision import Decider
+from cascade_memory.engine.decision import Decider, Decision
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.learner_thread import LearnerThread
@@ -58,6 +59,7 @@ class Engine:
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
+        self.totals: dict[str, Totals] = {}  # what recalls have cost so far, by namespace
         self.recording = Recording(parts.ledger, self.note_failure)
         self.attempts = Attempts(direct=parts.direct)
         self._prepared = not isinstance(parts.embedder, LoadsModel)
@@ -262,21 +264,35 @@ class Engine:
         parts = self.parts
         parts.ledger.check(log=False)  # the ledger may have been replaced, or embedded again with another embedder
         state = self.namespace_state(request.namespace)
+        totals = self.totals.get(request.namespace) or self.totals.setdefault(request.namespace, Totals())
+        spent = Spent(totals)
         attempt.doing = f"the embedder {parts.embedder.identity!r}"
+        began = time.perf_counter()
         vector = self.embed([request.query])[0]
+        spent.embed = time.perf_counter() - began
         attempt.doing = "the memory"
         if time.monotonic() >= self._follower.due:
             self.learn_soon()  # apply what other processes wrote
         if state.overdue:
             self._learn_from_news()
         seq = self._follower.seq
-        decision = self._decider.decide(request, Query(text=request.query, vector=vector), state)
+        decision = self._decider.decide(request, Query(text=request.query, vector=vector), state, spent)
         left = attempt.show(decision.recall)
         written, selection, choice = None, decision.selection, decision.selection.choice
         learns = selection.failure is None and not request.search and self.learning != "off"
         if learns and choice is not None and decision.row.shown:
             written = functools.partial(state.learner.expect, slate=selection.slate, choice=choice)
+        began = time.perf_counter()
         unwritten = self.recording.write(decision.row, left, seq, written)
+        spent.write = time.perf_counter() - began
+        with totals.lock:
+            totals.recalls += 1
+            totals.embed += spent.embed
+            totals.search += spent.search
+            totals.rank += spent.rank
+            totals.write += spent.write
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("%s", _summary(request, decision, spent))
         return decision.recall if unwritten is None or request.search else unrecorded(decision.recall, unwritten)
 
     def reward(self, judgement: Judgement) -> Settled:
@@ -333,6 +349,10 @@ class Engine:
             )
         )
         self._follower.due = 0.0  # the next recall reads what was written here
+        if _log.isEnabledFor(logging.INFO):
+            kept = "no case" if settled.case_id is None else f"case {settled.case_id!r}"
+            word = f"reward {judgement.value:g} from {judgement.source}" if settled.changed else "repeated reward"
+            _log.info("%s in namespace %r: episode %r, %s", word, judgement.namespace, judgement.episode_id, kept)
         if settled.changed:  # the learner's thread or the next recall applies it
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
@@ -376,3 +396,12 @@ class Engine:
         if self.feeder is not None:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
+
+
+def _summary(request: RecallRequest, decision: Decision, spent: Spent) -> str:
+    """Say in one line what a recall did, without a word of the task or of a case."""
+    recall, considered = decision.recall, len(decision.row.candidates)
+    kind, episode = ("search", "") if request.search else ("recall", f", episode {recall.episode_id!r}")
+    why = ", held out" if recall.arm == "holdout" else ", none expected to help" if recall.abstained else ""
+    took = 1000 * (spent.embed + spent.search + spent.rank + spent.write)
+    return f"{kind} in namespace {request.namespace!r}: {len(recall.cases)} of {considered} shown{why}{episode}, {took:.1f} ms"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.recall import Rewardable
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
@@ -28,6 +29,7 @@ class RecallRequest:
     thread_id: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
     search: bool = False
+    memory: Callable[[], Rewardable | None] | None = None  # which the recall can be rewarded with; a weak reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import numpy as np
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates, estimate
+from cascade_memory.domain.cost import Costs
 from cascade_memory.insight.learned import Learned
 from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
 from cascade_memory.insight.report import Arm, Bin, Calibration, Coverage, Report, ShadowReport
@@ -18,7 +19,13 @@ from cascade_memory.ports.judged import Judged
 _BINS = 10
 
 
-def report_of(judged: Sequence[Judged], opened: Mapping[str, int], namespace: str | None, learned: Learned | None) -> Report:
+def report_of(
+    judged: Sequence[Judged],
+    opened: Mapping[str, int],
+    namespace: str | None,
+    learned: Learned | None,
+    costs: Costs | None = None,
+) -> Report:
     """Compute the report; ``opened`` counts the episodes that were assigned to each arm at random, judged or not."""
     rewards = [one.lesson.reward for one in judged]
     with_memory = [one for one in judged if one.arm == "live"]
@@ -37,6 +44,7 @@ def report_of(judged: Sequence[Judged], opened: Mapping[str, int], namespace: st
         shadow=_shadow(judged),
         with_choice=sum(len(one.lesson.slate) > 0 for one in judged),
         learned=learned,
+        costs=costs,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates
+from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import html_table, number
 from cascade_memory.insight.learned import Learned
 
@@ -148,6 +149,7 @@ class Report:
     shadow: ShadowReport | None
     with_choice: int = 0  # episodes in which there was at least one candidate
     learned: Learned | None = None  # None for all namespaces together, and for rankers that cannot say
+    costs: Costs | None = None  # of this process alone: nobody else's are known
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -195,6 +197,8 @@ class Report:
             found += zip(("learned", "", ""), self.learned.lines(), strict=False)
         if self.shadow is not None:
             found += zip(("shadow", "", ""), self.shadow.lines(), strict=False)
+        if self.costs is not None:
+            found += zip(("cost", ""), self.costs.lines(), strict=False)
         return found
 
     def __repr__(self) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import weakref
 from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.case_text import CaseText, task_alone
+from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import html_table, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
@@ -171,7 +173,8 @@ class Handle:
     def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
         """Measure the memory's worth on its own stream, and say what it has learned.
 
-        That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved.
+        That is: lift, calibration, coverage, what teaches the ranker, what the shadow would have achieved, and what the recalls
+        of this process cost.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -182,10 +185,12 @@ class Handle:
         engine = self._open()
         insight, name = engine.parts.ledger.insight, self._in(namespace)
         if everywhere:
-            return report_of(list(insight.judged(None)), insight.arms(None), None, None)
+            costs = Costs.of(list(engine.totals.values()))
+            return report_of(list(insight.judged(None)), insight.arms(None), None, None, costs)
         namespace_id = engine.namespace_id(name)
         learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
-        return report_of(list(insight.judged(namespace_id)), insight.arms(namespace_id), name, learned)
+        costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
+        return report_of(list(insight.judged(namespace_id)), insight.arms(namespace_id), name, learned, costs)
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
         """Draw success and regret over the episodes; needs the extra "plot". Returns the matplotlib figure."""
@@ -257,6 +262,7 @@ class Handle:
             template=self._template,
             deadline=self._deadline,
             search=search,
+            memory=cast("Any", weakref.ref(self)),
         )
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
