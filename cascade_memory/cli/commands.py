@@ -18,7 +18,7 @@ from cascade_memory.assembly.embedders import StoredVectors
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.opening import existing, place
-from cascade_memory.cli.tables import LiveDemo, print_table, print_whole
+from cascade_memory.cli.tables import LiveDemo, print_record, print_table, print_whole
 from cascade_memory.cli.targets import check_picture, check_writable
 from cascade_memory.domain.display import shorten
 from cascade_memory.domain.episode import Episode
@@ -73,8 +73,9 @@ def stats(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Show how much the memory helps."""
-    with existing(options, options.namespace) as memory:
-        found = memory.report(namespace=options.namespace, everywhere=options.namespace is None)
+    namespace = None if options.everywhere else options.namespace
+    with existing(options, namespace) as memory:
+        found = memory.report(namespace=namespace, everywhere=options.everywhere)
     if options.json:
         _print_json(found.as_dict())
         return 0
@@ -116,6 +117,8 @@ def export(options: argparse.Namespace) -> int:
     """Export the memory as JSON lines."""
     if options.file != "-":
         place(options).check_there()
+        if Path(options.file).is_file() and not options.force:
+            raise InvalidInput(f"there is already a file {options.file}: name another one, or pass --force to replace it")
         check_writable(options.file, "the file")
     with existing(options) as memory:
         if options.file == "-":
@@ -166,31 +169,6 @@ def _counted(held: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in held.items())
 
 
-def forget(options: argparse.Namespace) -> int:
-    """Delete."""
-    where: Any = None
-    if options.where is not None:
-        try:
-            where = json.loads(options.where)
-        except ValueError as error:
-            raise InvalidInput(f"--where must be JSON: {error}") from error
-    with existing(options, options.namespace) as memory:
-        receipt = memory.forget(
-            options.case,
-            where=where,
-            episode_id=options.episode,
-            namespace=options.namespace,
-            everything=options.everything,
-            purge=options.purge,
-        )
-    lines = [f"forgotten: {receipt.summary()}"]
-    if options.purge:
-        purged = "purged: no file of the memory holds a byte of the deleted data"
-        lines.append(purged if receipt.purged else "not everything could be purged")
-    _done(options, receipt.as_dict(), "\n".join([*lines, *(f"still to do: {one}" for one in receipt.stale)]))
-    return 0 if receipt.purged or not options.purge else 1
-
-
 def expired(options: argparse.Namespace) -> int:
     """List expired cases, and bring them back if asked to."""
     with existing(options, options.namespace) as memory:
@@ -203,16 +181,11 @@ def expired(options: argparse.Namespace) -> int:
         return 0
     if back:
         print(f"{len(back)} brought back")
-    rows = [
-        [
-            one.id,
-            shorten(one.query, _READABLE),
-            time.strftime("%Y-%m-%d", time.localtime(one.expired_at)),
-            _days(one.seconds_left),
-        ]
-        for one in left
-    ]
-    print_table(f"expired, and not deleted yet: {len(left)}", ["case", "task", "since", "days left"], rows)
+    for one in left:
+        since = time.strftime("%Y-%m-%d", time.localtime(one.expired_at))
+        state = f"since {since}; {_days(one.seconds_left)} days left to bring it back"
+        print_record(one.id, {"expired": state, "task": shorten(one.query, _READABLE)})
+    print(f"expired, and not deleted yet: {len(left)}")
     return 0
 
 

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args
 
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
-from cascade_memory.cli import bench_own, bench_report, bench_setup, commands, databases, serving
-from cascade_memory.cli.opening import URL, add_place
+from cascade_memory.cli import bench_own, bench_report, bench_setup, browsing, commands, databases, forgetting, serving
+from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
+from cascade_memory.domain.episode import SOURCES, Status
 from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
@@ -31,10 +32,13 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--plot", default="cascade-demo.png", metavar="FILE", help="the file for the picture")
 
     stats = _on_folder(verbs, "stats", commands.stats, "count cases, episodes and rewards")
-    stats.add_argument("--namespace", help="only this namespace")
+    about = f"only this namespace (default: the environment variable {NAMESPACE}, else all)"
+    stats.add_argument("--namespace", default=os.environ.get(NAMESPACE) or None, help=about)
+    _browsing(verbs)
 
     report = _on_folder(verbs, "report", commands.report, "show how much the memory helps: lift, calibration, coverage, shadow")
-    report.add_argument("--namespace", help="only this namespace")
+    add_namespace(report)
+    report.add_argument("--everywhere", action="store_true", help="all namespaces together")
 
     doctor = _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
     doctor.add_argument("--fix", action="store_true", help="repair what can be repaired without losing data")
@@ -53,12 +57,13 @@ def parser() -> argparse.ArgumentParser:
 
     export = _on_folder(verbs, "export", commands.export, "write everything as JSON lines")
     export.add_argument("file", help="target file, or - for standard output")
+    export.add_argument("--force", action="store_true", help="replace an existing file")
 
     import_ = _on_folder(verbs, "import", commands.import_, "read what export wrote; the folder may be new")
     import_.add_argument("file", help="source file, or - for standard input")
 
     pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported about themselves; confirm or reject it")
-    pending.add_argument("--namespace", default="default")
+    add_namespace(pending)
     pending.add_argument(
         "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="the report is true: learn from it"
     )
@@ -67,22 +72,45 @@ def parser() -> argparse.ArgumentParser:
     )
 
     expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
-    expired.add_argument("--namespace", default="default")
+    add_namespace(expired)
     expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
 
     _databases(verbs)
     _serve(verbs)
     _bench(verbs)
 
-    forget = _on_folder(verbs, "forget", commands.forget, "delete cases, an episode, or a whole namespace")
-    forget.add_argument("--namespace", default="default")
+    _forget(verbs)
+    return root
+
+
+def _forget(verbs: _Verbs) -> None:
+    forget = _on_folder(verbs, "forget", forgetting.forget, "delete cases, an episode, or a whole namespace")
+    add_namespace(forget)
     forget.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
     what = forget.add_mutually_exclusive_group(required=True)
     what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
     what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
     what.add_argument("--episode", metavar="ID")
-    what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace")
-    return root
+    what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace; asks first")
+    forget.add_argument("--yes", action="store_true", help="with --everything: do not ask")
+    forget.add_argument("--dry-run", action="store_true", help="with --everything: only count what would be forgotten")
+
+
+def _browsing(verbs: _Verbs) -> None:
+    cases = _on_folder(verbs, "list", browsing.list_, "list cases, newest first")
+    cases.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
+    show = _on_folder(verbs, "show", browsing.show, "show one case whole")
+    show.add_argument("case", metavar="CASE", help="its id, as list prints it")
+    add_namespace(show)
+    episodes = _on_folder(verbs, "episodes", browsing.episodes, "list episodes, newest first")
+    episodes.add_argument("--status", choices=get_args(Status), help="only those with this status; settled: with a reward")
+    episodes.add_argument("--source", choices=SOURCES, help="only those that were rewarded by this source")
+    for command in (cases, episodes):
+        add_namespace(command)
+        command.add_argument("--limit", type=_positive, default=20, metavar="N", help="how many (default 20)")
+        command.add_argument("--all", action="store_true", help="all of them")
+        command.add_argument("--oldest-first", action="store_true")
+    _on_folder(verbs, "namespaces", browsing.namespaces, "list namespaces, and how many cases each holds")
 
 
 def _databases(verbs: _Verbs) -> None:
@@ -104,7 +132,12 @@ def _serve(verbs: _Verbs) -> None:
     serve.set_defaults(run=serving.serve)
     add_place(serve, option=True)
     serve.add_argument("--transport", choices=["stdio", "http"], default="stdio")
-    serve.add_argument("--namespace", default="default", help="the namespace of the cases (default: default)")
+    add_namespace(serve)
+    about = f"for a new memory: {', '.join(EMBEDDERS)} (default: the environment variable {EMBEDDER}, else auto)"
+    serve.add_argument("--embedder", default=os.environ.get(EMBEDDER) or "auto", metavar="NAME", help=about)
+    levels = ("debug", "info", "warning", "error")
+    about = "what to log on standard error; info: a line for each recall and reward (default warning)"
+    serve.add_argument("--log-level", choices=levels, default="warning", help=about)
     serve.add_argument("--k", type=int, default=3, help="the largest number of cases that a recall shows (default 3)")
     serve.add_argument("--read-only", action="store_true", help="cases can be looked up, but nothing can be written")
     serve.add_argument(
@@ -169,7 +202,7 @@ def _bench(verbs: _Verbs) -> None:
         inner, "replay", bench_verbs.replay, "estimate the mean reward of another policy from the log of a memory"
     )
     replay.add_argument("--policy", required=True, metavar="NAME", help="a ranker such as similarity or zero-shot, or shadow")
-    replay.add_argument("--namespace", default="default")
+    add_namespace(replay)
     run.add_argument("--report", type=Path, metavar="DIR", help="the folder for the report (default: beside the rows)")
     report = _command(
         inner, "report", bench_report.report, "make a page from the rows that shows where memory helps, and where not"

@@ -11,6 +11,8 @@ from cascade_memory.domain.display import no_namespace
 from cascade_memory.errors import InvalidInput
 
 URL, CHROMA = "CASCADE_MEMORY_URL", "CASCADE_MEMORY_CHROMA"
+NAMESPACE, EMBEDDER = "CASCADE_MEMORY_NAMESPACE", "CASCADE_MEMORY_EMBEDDER"
+EMBEDDERS = ("auto", "minilm", "hashing")
 
 
 def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None:
@@ -26,6 +28,12 @@ def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None
         metavar="URL",
         help=f"the Chroma server that searches the cases (default: the environment variable {CHROMA})",
     )
+
+
+def add_namespace(command: argparse.ArgumentParser) -> None:
+    """Add the option that says whose cases a command is about: the same default for all of them."""
+    about = f"whose cases (default: the environment variable {NAMESPACE}, else default)"
+    command.add_argument("--namespace", default=os.environ.get(NAMESPACE) or "default", help=about)
 
 
 def place(options: argparse.Namespace) -> Place:

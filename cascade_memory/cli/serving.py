@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -36,7 +37,12 @@ def serve(options: argparse.Namespace) -> int:
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
     place(options)
-    with CascadeMemory(options.path, namespace=options.namespace, k=options.k, chroma=options.chroma) as memory:
+    logging.basicConfig(
+        level=options.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    with CascadeMemory(
+        options.path, embedder=options.embedder, namespace=options.namespace, k=options.k, chroma=options.chroma
+    ) as memory:
         if listening is None:
             _close_on_signal(memory)
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)

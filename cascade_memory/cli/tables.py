@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from cascade_memory.visible import visible
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table. Markup in texts is not interpreted, and invisible characters are made visible."""
-    table = Table(title=_plain(title) or None, title_justify="left", show_header=any(head))
+    table = Table(title=_plain(title) if title else None, title_justify="left", show_header=any(head))
     for column in head:
         table.add_column(_plain(column), overflow="fold")
     for row in rows:
@@ -28,8 +28,17 @@ def print_whole(line: str) -> None:
     Console().print(_plain(line), soft_wrap=True, highlight=False)
 
 
-def _plain(text: str) -> str:
-    return escape(visible(text))
+def print_record(name: str, fields: Mapping[str, str]) -> None:
+    """Print an id that users copy on a line of its own, and what belongs to it below; lines are cut at the terminal's width."""
+    console = Console()
+    console.print(_plain(name), soft_wrap=True, highlight=False)
+    width = max(len(field) for field in fields)
+    for field, value in fields.items():
+        console.print(_plain(f"  {field.ljust(width)}  {value}"), no_wrap=True, overflow="ellipsis", highlight=False)
+
+
+def _plain(text: str) -> Text:
+    return Text(visible(text))  # which neither markup nor the names of emoji change
 
 
 class LiveDemo:

@@ -13,9 +13,10 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
+from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.recall import Recall
@@ -31,12 +32,20 @@ from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
-from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.ports.embedder import Embedder
 from cascade_memory.runs.adapter import Adapter, engine_for
 from cascade_memory.runs.around import active_episode, join
+from cascade_memory.runs.options import SharedOptions
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
+
+
+class LangChainOptions(SharedOptions, total=False):
+    """The options of the engine; its embedder may also be one of LangChain's."""
+
+    embedder: str | Embedder | Embeddings
 
 
 class CascadeMemory(Adapter, BaseRetriever):
@@ -72,7 +81,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         name: str | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[LangChainOptions],
     ) -> None:
         """Open a folder, or without a path a memory in RAM.
 
@@ -96,6 +105,30 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._attachment = Attachment(self._handler)
 
     # -- as a retriever ----------------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:  # LangChain takes any keyword there: these are the ones that have a meaning
+
+        def invoke(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            self,
+            input: str,
+            config: RunnableConfig | None = None,
+            *,
+            k: int | None = None,
+            where: Mapping[str, Any] | None = None,
+        ) -> list[Document]:
+            """Recall for a task, and return the cases as documents."""
+            ...
+
+        async def ainvoke(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            self,
+            input: str,
+            config: RunnableConfig | None = None,
+            *,
+            k: int | None = None,
+            where: Mapping[str, Any] | None = None,
+        ) -> list[Document]:
+            """Do the same without blocking the event loop."""
+            ...
 
     def _get_relevant_documents(
         self,
@@ -259,6 +292,25 @@ class CascadeMemory(Adapter, BaseRetriever):
             confirms=confirms,
         )
 
+    async def areward(
+        self,
+        episode_id: str | UUID | None = None,
+        value: float | bool | None = None,
+        *,
+        run_id: str | UUID | None = None,
+        thread_id: object = None,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        namespace: str | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
+        """Do what ``reward`` does without blocking the event loop."""
+        reward = functools.partial(self.reward, episode_id, value, run_id=run_id, thread_id=thread_id, solution=solution)
+        settings: dict[str, Any] = {"source": source, "namespace": namespace, "overwrite": overwrite, "confirms": confirms}
+        return await in_reward_thread(functools.partial(reward, metadata=metadata, **settings))
+
     def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:
         given = [one for one in (episode_id, run_id, thread_id) if one is not None]
         if len(given) != 1:
@@ -272,6 +324,10 @@ class CascadeMemory(Adapter, BaseRetriever):
 
     def _drain(self) -> None:
         self._handler.drain()
+
+    @property
+    def _own_k(self) -> int:
+        return self.k
 
     # -- as an object ------------------------------------------------------------------------------------------------
 

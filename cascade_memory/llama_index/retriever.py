@@ -13,6 +13,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool
+from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.episode import Episode
@@ -27,11 +28,20 @@ from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.ports.embedder import Embedder
 from cascade_memory.runs.adapter import Adapter, engine_for
 from cascade_memory.runs.around import ActiveEpisode, active_episode, join
+from cascade_memory.runs.joined import JoinedSession
+from cascade_memory.runs.options import SharedOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class LlamaIndexOptions(SharedOptions, total=False):
+    """The options of the engine; its embedder may also be one of LlamaIndex's."""
+
+    embedder: str | Embedder | BaseEmbedding
 
 
 class CascadeMemory(Adapter, BaseRetriever):
@@ -59,7 +69,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         k: int | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
-        **options: Any,
+        **options: Unpack[LlamaIndexOptions],
     ) -> None:
         """Open a memory in a folder, or in RAM if there is no path.
 
@@ -153,7 +163,24 @@ class CascadeMemory(Adapter, BaseRetriever):
         """
         return await arun(self._engine, self._recall, agent, task, self._own_tools, options)
 
+    def episode(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        namespace: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> JoinedSession:
+        """Recall for a task in a ``with`` block: every recall inside joins the episode, which ends with the block."""
+        k = self._k if k is None else k
+        return JoinedSession(self._engine, self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata))
+
     # -- the rest ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _own_k(self) -> int:
+        return self._k
 
     def _drain(self) -> None:
         self._handler.drain()

@@ -43,6 +43,7 @@ from cascade_memory.visible import visible
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_FOR_ADAPTERS = {"end_episode", "note_failure", "shares_engine_with"}
 _REACHABLE = 2.0  # seconds to try to reach a database
 
 
@@ -287,6 +288,12 @@ class Handle:
             return str(path.parent.relative_to(Path.cwd()))
         except (ValueError, OSError):  # the folder is not below the working directory, or that was deleted
             return str(path.parent)
+
+    def __dir__(self) -> list[str]:
+        """List what is for users: not the private parts, and not what only adapters call."""
+        return [
+            name for name in super().__dir__() if name.startswith("__") or not (name.startswith("_") or name in _FOR_ADAPTERS)
+        ]
 
     def __repr__(self) -> str:
         """Describe the memory in one line."""

@@ -130,13 +130,47 @@ class Memory(EpisodeVerbs):
 
     # -- async twins -------------------------------------------------------------------------------------------------
 
-    async def arecall(self, query: str, **options: Any) -> Recall:
+    async def arecall(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        namespace: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        episode_id: str | None = None,
+        thread_id: str | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> Recall:
         """Do what ``recall`` does without blocking the event loop."""
-        return await in_thread(functools.partial(self.recall, query, **options))
+        options = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id, "thread_id": thread_id}
+        return await in_thread(functools.partial(self.recall, query, metadata=metadata, **options))
 
-    async def areward(self, episode_id: str, value: float | bool, **options: Any) -> str | None:
+    async def areward(
+        self,
+        episode_id: str,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Step] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        namespace: str | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+    ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
-        return await in_reward_thread(functools.partial(self.reward, episode_id, value, **options))
+        return await in_reward_thread(
+            functools.partial(
+                self.reward,
+                episode_id,
+                value,
+                solution=solution,
+                source=source,
+                metadata=metadata,
+                namespace=namespace,
+                overwrite=overwrite,
+                confirms=confirms,
+            )
+        )
 
     # -- cases -------------------------------------------------------------------------------------------------------
 

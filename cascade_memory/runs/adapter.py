@@ -1,19 +1,16 @@
-"""The base class of the framework adapters. An adapter holds an engine, and has the engine's most used methods itself."""
+"""The base class of the framework adapters. An adapter holds an engine, and has the engine's methods itself."""
 
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.domain.episode import Episode
 from cascade_memory.errors import InvalidInput
-from cascade_memory.insight.stats import Health, Stats
-from cascade_memory.memory.threads import in_reward_thread
+from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,36 +27,77 @@ class Adapter:
 
     @property
     def engine(self) -> Engine:
-        """The framework-free memory, with all its verbs: ``search``, ``forget``, ``export``, ``plot``, ..."""
+        """The framework-free memory. The adapter has all its verbs as well; those that look wait for runs that have ended."""
         return self._engine
 
-    def reward(self, *args: Any, **options: Any) -> str | None:
-        """Report how an episode ended: ``reward(episode_id, value)``; see ``cascade_memory.CascadeMemory.reward``."""
+    @property
+    def namespace(self) -> str:
+        """The namespace that calls use by default."""
+        return self._engine.namespace
+
+    @property
+    def _own_k(self) -> int:
+        """The greatest number of cases that a recall of this adapter shows."""
+        return self._engine.k
+
+    # -- the verbs of the engine -------------------------------------------------------------------------------------
+
+    recall = with_own_k(Engine.recall)
+    arecall = awaited_with_own_k(Engine.arecall)
+    search = with_own_k(Engine.search)
+
+    reward = after_runs(Engine.reward)
+    areward = awaited_after_runs(Engine.areward)
+    end = after_runs(Engine.end)
+    aend = awaited_after_runs(Engine.aend)
+    finish = after_runs(Engine.finish)
+    discard = after_runs(Engine.discard)
+    expire = after_runs(Engine.expire)
+
+    get_episode = after_runs(Engine.get_episode)
+    episodes = after_runs(Engine.episodes)
+    pending = after_runs(Engine.pending)
+    reported = after_runs(Engine.reported)
+    latest = after_runs(Engine.latest)
+    knows = after_runs(Engine.knows)
+
+    add = of_engine(Engine.add)
+    propose = of_engine(Engine.propose)
+    get = of_engine(Engine.get)
+    cases = after_runs(Engine.cases)
+    to_pandas = after_runs(Engine.to_pandas)
+    namespaces = of_engine(Engine.namespaces)
+    forget = after_runs(Engine.forget)
+    expired = of_engine(Engine.expired)
+    bring_back = of_engine(Engine.bring_back)
+
+    stats = after_runs(Engine.stats)
+    health = after_runs(Engine.health)
+    rewards = after_runs(Engine.rewards)
+    report = after_runs(Engine.report)
+    plot = after_runs(Engine.plot)
+
+    export = after_runs(Engine.export)
+    import_ = of_engine(Engine.import_)
+    backup = after_runs(Engine.backup)
+
+    warm = of_engine(Engine.warm)
+    examine = after_runs(Engine.examine)
+    rebuild = of_engine(Engine.rebuild)
+    refit = after_runs(Engine.refit)
+
+    def __len__(self) -> int:
+        """Return the number of cases in the memory's own namespace."""
         self._drain()
-        return self._engine.reward(*args, **options)
+        return len(self._engine)
 
-    async def areward(self, *args: Any, **options: Any) -> str | None:
-        """Do what ``reward`` does without blocking the event loop."""
-        return await in_reward_thread(functools.partial(self.reward, *args, **options))
+    def __bool__(self) -> bool:
+        """Return True: an empty memory is a memory as well."""
+        return True
 
-    def add(self, *args: Any, **options: Any) -> Any:
-        """Store known-good cases; see ``cascade_memory.CascadeMemory.add``."""
-        return self._engine.add(*args, **options)
-
-    def pending(self, *, namespace: str | None = None) -> list[Episode]:
-        """Return the episodes that wait for their reward, oldest first."""
-        self._drain()
-        return self._engine.pending(namespace=namespace)
-
-    def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
-        """Return counts."""
-        self._drain()
-        return self._engine.stats(namespace=namespace, everywhere=everywhere)
-
-    def health(self) -> Health:
-        """Report failures that did not raise an exception."""
-        self._drain()
-        return self._engine.health()
+    def __contains__(self, case: object) -> bool:
+        """Say whether the memory's own namespace holds a case, which is given by its id or as it was returned."""
+        return case in self._engine
 
     def sync(self) -> None:
         """Wait until every ended run is processed, everything is learned, and Chroma holds every case."""
