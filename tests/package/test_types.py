@@ -86,7 +86,7 @@ def test_pyright_refuses_every_mistake_and_nothing_else(program: Path):
     _compare(program, {one["range"]["start"]["line"] + 1 for one in said["generalDiagnostics"] if one["severity"] == "error"})
 
 
-@pytest.mark.slow
+@pytest.mark.long  # it reads the frameworks first
 def test_mypy_refuses_every_mistake_and_nothing_else(program: Path):
     pytest.importorskip("mypy")
     skipped = "torch transformers tokenizers safetensors chromadb matplotlib numpy pandas rich mcp langgraph langchain"
