@@ -16,7 +16,9 @@ from cascade_memory.visible import visible
 def forget(options: argparse.Namespace) -> int:
     """Delete."""
     where = parsed_where(options.where)
-    _check(options)
+    given = "--yes" if options.yes else "--dry-run" if options.dry_run else None
+    if given is not None and not options.everything:
+        raise InvalidInput(f"{given} can only be used with --everything")
     with existing(options, options.namespace) as memory:
         if options.everything and (options.dry_run or not options.yes):
             held = _held(memory, options.namespace)
@@ -45,18 +47,6 @@ def forget(options: argparse.Namespace) -> int:
     return 0 if receipt.purged or not options.purge else 1
 
 
-def _check(options: argparse.Namespace) -> None:
-    """Refuse what cannot be meant, and what nobody can be asked about, before anything is opened."""
-    if not options.everything:
-        given = "--yes" if options.yes else "--dry-run" if options.dry_run else None
-        if given is not None:
-            raise InvalidInput(f"{given} can only be used with --everything")
-    elif not options.yes and not options.dry_run and (options.json or not sys.stdin.isatty()):
-        raise InvalidInput(
-            "forget --everything asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts"
-        )
-
-
 def _held(memory: CascadeMemory, namespace: str) -> dict[str, int]:
     counted = memory.stats(namespace=namespace)
     cases = counted.cases + len(memory.expired(namespace=namespace))
@@ -64,6 +54,10 @@ def _held(memory: CascadeMemory, namespace: str) -> dict[str, int]:
 
 
 def _ask(options: argparse.Namespace, held: dict[str, int]) -> None:
+    if options.json or not sys.stdin.isatty():
+        raise InvalidInput(
+            "forget --everything asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts"
+        )
     counts = ", ".join(f"{count:,} {what}" for what, count in held.items())
     where = visible(f"namespace {options.namespace!r} of {place(options)}")
     try:

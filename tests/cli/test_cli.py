@@ -98,7 +98,7 @@ def test_forget_by_case_filter_episode_and_everything(folder: str, capsys):
     with CascadeMemory(folder, embedder="stored") as memory:
         episode = engine_of(memory).parts.ledger.episodes.listed(None)[0].id
     assert _json(capsys, "forget", folder, "--episode", episode)["episodes"] == 1  # type: ignore[index]
-    assert main(["forget", folder, "--everything"]) == 0
+    assert main(["forget", folder, "--everything", "--yes"]) == 0
     assert "forgotten: 1 cases" in capsys.readouterr().out
     assert _json(capsys, "stats", folder)["episodes"] == 0  # type: ignore[index]
 
@@ -131,7 +131,21 @@ def test_bad_arguments_on_a_real_folder(folder: str, capsys):
 
 def test_every_command_is_described():
     text = parser().format_help()
-    for command in ("demo", "stats", "doctor", "rebuild", "reindex", "export", "import", "forget"):
+    told = (
+        "demo",
+        "stats",
+        "list",
+        "show",
+        "episodes",
+        "namespaces",
+        "doctor",
+        "rebuild",
+        "reindex",
+        "export",
+        "import",
+        "forget",
+    )
+    for command in told:
         assert command in text
         with pytest.raises(SystemExit) as stop:
             main([command, "--help"])
