@@ -23,11 +23,12 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Change, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
-from cascade_memory.engine.decision import Decider, Decision
+from cascade_memory.engine.decision import Decider
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.learner_thread import LearnerThread
 from cascade_memory.engine.loaded_states import LoadedStates
+from cascade_memory.engine.log_lines import recall_line, reward_line
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
@@ -292,7 +293,7 @@ class Engine:
             totals.rank += spent.rank
             totals.write += spent.write
         if _log.isEnabledFor(logging.INFO):
-            _log.info("%s", _summary(request, decision, spent))
+            _log.info("%s", recall_line(request, decision.recall, len(decision.row.candidates), spent))
         return decision.recall if unwritten is None or request.search else unrecorded(decision.recall, unwritten)
 
     def reward(self, judgement: Judgement) -> Settled:
@@ -350,9 +351,7 @@ class Engine:
         )
         self._follower.due = 0.0  # the next recall reads what was written here
         if _log.isEnabledFor(logging.INFO):
-            kept = "no case" if settled.case_id is None else f"case {settled.case_id!r}"
-            word = f"reward {judgement.value:g} from {judgement.source}" if settled.changed else "repeated reward"
-            _log.info("%s in namespace %r: episode %r, %s", word, judgement.namespace, judgement.episode_id, kept)
+            _log.info("%s", reward_line(judgement, settled))
         if settled.changed:  # the learner's thread or the next recall applies it
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
@@ -396,12 +395,3 @@ class Engine:
         if self.feeder is not None:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
-
-
-def _summary(request: RecallRequest, decision: Decision, spent: Spent) -> str:
-    """Say in one line what a recall did, without a word of the task or of a case."""
-    recall, considered = decision.recall, len(decision.row.candidates)
-    kind, episode = ("search", "") if request.search else ("recall", f", episode {recall.episode_id!r}")
-    why = ", held out" if recall.arm == "holdout" else ", none expected to help" if recall.abstained else ""
-    took = 1000 * (spent.embed + spent.search + spent.rank + spent.write)
-    return f"{kind} in namespace {request.namespace!r}: {len(recall.cases)} of {considered} shown{why}{episode}, {took:.1f} ms"
