@@ -119,12 +119,12 @@ class Costs:
             return None
         return cls(**whole, **{name: 1000 * sum(getattr(one, name) for one in totals) for name in STEPS})
 
-    def lines(self) -> list[str]:
-        """Describe the costs in lines of text."""
+    def __str__(self) -> str:
+        """Format as one or two lines."""
         each = {name: getattr(self, name) / self.recalls for name in STEPS}
         steps = ", ".join(f"{name} {value:.1f}" for name, value in each.items())
         lines = [f"{sum(each.values()):.1f} ms a recall ({steps}), over {self.recalls:,} recalls and searches of this process"]
         if self.rendered:
             of = f"{self.characters:,} characters, about {self.tokens:,} tokens (estimated)"
             lines.append(f"{self.rendered:,} texts for prompts: {of}")
-        return lines
+        return "\n".join(lines)

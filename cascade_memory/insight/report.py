@@ -149,7 +149,7 @@ class Report:
     shadow: ShadowReport | None
     with_choice: int = 0  # episodes in which there was at least one candidate
     learned: Learned | None = None  # None for all namespaces together, and for rankers that cannot say
-    costs: Costs | None = None  # of this process alone: nobody else's are known
+    costs: Costs | None = None  # of this process alone, and so not among the rows, which are the same in every process
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -197,8 +197,6 @@ class Report:
             found += zip(("learned", "", ""), self.learned.lines(), strict=False)
         if self.shadow is not None:
             found += zip(("shadow", "", ""), self.shadow.lines(), strict=False)
-        if self.costs is not None:
-            found += zip(("cost", ""), self.costs.lines(), strict=False)
         return found
 
     def __repr__(self) -> str:
