@@ -174,8 +174,8 @@ class Handle:
     def report(self, *, namespace: str | None = None, everywhere: bool = False) -> Report:
         """Measure the memory's worth on its own stream, and say what it has learned.
 
-        That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved. Its ``costs`` add
-        up what the recalls of this process cost.
+        That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved. Its ``costs``
+        add up what the recalls of this process cost.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
