@@ -189,7 +189,7 @@ class LedgerInsightContract(LedgerMaterial):
         counts = ledger.insight.counts(1)
         assert counts == {
             **{"cases": 3, "copies": 3, "solutions": 2, "recalls": 3, "shown": 2, "episodes": 3},
-            **{"open": 1, "settled": 2, "censored": 0, "expired": 0},
+            **{"open": 1, "settled": 2, "censored": 0, "expired": 0, "reported": 0},
             **{"rewards": 2, "mean_reward": 0.5, "unkept_below": 1, "unkept_solution": 0, "unkept_source": 0},
         }
         assert ledger.insight.recalls(1) == 3
@@ -197,6 +197,9 @@ class LedgerInsightContract(LedgerMaterial):
         other = ledger.namespace("other", create=True)
         assert other is not None
         ledger.cases.add([self._case(other)])
+        ledger.record(self._recall("reported", other))
+        ledger.settle(self._settlement("reported", 1.0, namespace=other, source="agent", learns=False))
+        assert [ledger.insight.counts(number)["reported"] for number in (1, other, None)] == [0, 1, 1]
         assert (ledger.insight.counts(1), ledger.insight.counts(None)["cases"]) == (counts, 4)
 
     def test_rewards_say_whether_a_case_was_shown(self) -> None:
