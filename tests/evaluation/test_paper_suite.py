@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -183,3 +185,49 @@ def test_what_is_missing_is_said_before_anything_is_sent(
 def test_a_dry_run_is_for_the_papers_suite(tmp_path: Path, capsys: Any):
     assert main(["bench", "run", "--suite", "quick", "--dry-run", "--data", str(tmp_path)]) == 2
     assert "--dry-run can only be used with --suite paper" in capsys.readouterr().err
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reproducing.md"
+WEB = Path(__file__).parents[1] / "helpers" / "web_search_server.py"
+OWN = {
+    "--model",
+    "--base-url",
+    "--data",
+    "--ranker",
+    "--embedder",
+    "--gradient",
+    "--jobs",
+}  # what the reader has, and we replace
+
+
+def commands() -> list[list[str]]:
+    """Return the commands of the page, without what they say of the reader's own models and data."""
+    page = PAGE.read_text()
+    lines = re.findall(r"^cascade-memory (bench run .*)$", page, re.MULTILINE) + re.findall(
+        r"`(bench run --suite [^`]*)`", page
+    )
+    found: list[list[str]] = []
+    for line in lines:
+        words = shlex.split(line)
+        own = {place for place, word in enumerate(words) if word in OWN}
+        kept = [word for place, word in enumerate(words) if place not in own and place - 1 not in own]
+        found.append([*kept, *(["--gradient"] if "--gradient" in words else [])])
+    return found
+
+
+@pytest.mark.slow
+def test_every_command_of_the_page_is_played_on_a_small_scale(data: Path, tmp_path: Path, capsys: Any):
+    reranker, embedder = make_reranker(tmp_path / "reranker"), make_embedder(tmp_path / "embedder", seed=1)
+    server = shlex.join([sys.executable, str(WEB), str(data / "2wiki" / "corpus.jsonl")])
+    assert len(commands()) >= 12
+    with serving(Scripted(data)) as (url, _):
+        own = ["--model", "tiny", "--base-url", url, "--ranker", str(reranker), "--embedder", str(embedder), "--jobs", "1"]
+        for number, words in enumerate(commands()):
+            if "--gradient" in words or ("alfworld" in words and not (is_installed() and SCIENCE)):
+                continue  # the first has a test of its own
+            small = ["--data", str(data), "--out", str(tmp_path / f"{number}.jsonl"), "--limit", "2", "--seeds", "1"]
+            small += [] if "--tasks" in words else ["--tasks", "banking77"]
+            words = [server if word == "SERVER" else word for word in words]
+            assert main([*words, *own, *small, "--json"]) == 0, words
+            rows = json.loads(capsys.readouterr().out)
+            assert {row["n"] for row in rows} == {2}, words

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import PAPER
 from cascade_memory.evaluation.bench.stages import WORLDS, lacking
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -67,7 +68,7 @@ def parts(
         Part("deep search", [name for name in there if name == SEARCHED], _of(ACTED_WITH, methods)),
     ]
     if gradient:
-        planned = [Part("gradients", answered, _of(GRADIENT, methods))]
+        planned = [Part("gradients", answered, [one for one in GRADIENT if methods is None or one in methods])]
     return [part for part in planned if part.tasks and part.methods], absent
 
 
@@ -80,4 +81,5 @@ def _why_not(task: str, data: Path, passages: bool) -> str | None:
 
 
 def _of(usual: Sequence[str], methods: Sequence[str] | None) -> list[str]:
-    return [one for one in usual if methods is None or one in methods]
+    """Return the usual methods, or those that were asked for, which may be further ones on the reranker."""
+    return list(usual) if methods is None else [one for one in methods if one in usual or one in RERANKED]

@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import os
 import shlex
+import sys
 import threading
 from contextlib import AsyncExitStack
 from typing import Any
@@ -119,7 +120,9 @@ def _streams(server: str) -> Any:
     stdio: Any = importlib.import_module("mcp.client.stdio")
     command, *arguments = words_of_command(server)
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
-    return stdio.stdio_client(stdio.StdioServerParameters(command=command, args=arguments, env=environment))
+    # Its messages go to the process's own standard error: what replaces that in a notebook is no file.
+    log: Any = sys.__stderr__ or open(os.devnull, "w")  # noqa: SIM115 - it is open for as long as the server runs
+    return stdio.stdio_client(stdio.StdioServerParameters(command=command, args=arguments, env=environment), errlog=log)
 
 
 def is_url(server: str) -> bool:
