@@ -71,7 +71,7 @@ DTLBENCH: Mapping[str, Published] = {
         samples=2000,
         order="1,866 games of the train split and the 134 of the unseen split, in the order of the file",
         resources="the official games: pip install alfworld, then alfworld-download",
-        run="cascade-memory bench run --tasks alfworld-30 --model NAME --base-url URL --data DIR",
+        run="cascade-memory bench run --tasks alfworld --model NAME --base-url URL --data DIR",
     ),
     "scienceworld": Published(
         files=("scienceworld/scienceworld.jsonl",),
