@@ -42,7 +42,8 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
         passages=options.search is None,
     )
     if not found:
-        raise InvalidInput("; ".join(absent.values()) or "none of these methods is in the paper's suite")
+        others = ["none of these methods is in the paper's suite"] if options.methods else []
+        raise InvalidInput("; ".join([*absent.values(), *others]))
     if options.ranker is None and any(method in RERANKED for part in found for method in part.methods):
         raise InvalidInput(_NEEDS_A_RERANKER)
     if not options.json:

@@ -23,6 +23,7 @@ from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
 
 _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
+_FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 
 
 class EpisodeVerbs(Browsing):
@@ -97,6 +98,8 @@ class EpisodeVerbs(Browsing):
         confirms: str | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
+        unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
+        metadata = metadata or {}
         judgement = Judgement(
             episode_id=episode_id,
             namespace=namespace,
@@ -104,10 +107,10 @@ class EpisodeVerbs(Browsing):
             source=source,
             solution=solution,
             case_text=self._case_text,
-            metadata=_noted(metadata or {}, value),
+            metadata=metadata if unkept or value >= _LOOKS_SOLVED else {**_FAILED, **metadata},
             overwrite=overwrite,
             confirms=confirms,
-            unkept=why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from),
+            unkept=unkept,
             waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
         )
         settled = engine.reward(judgement)
@@ -304,8 +307,3 @@ def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Epis
     # The verdict and the stored case must be about the same solution.
     judged = episode.solution if solution is None else solution
     return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=judged)
-
-
-def _noted(metadata: Mapping[str, MetadataValue], value: float) -> Mapping[str, MetadataValue]:
-    """Note with a failure that it is one: if it is stored, because of a low ``retain_at``, no prompt must call it solved."""
-    return metadata if value >= _LOOKS_SOLVED else {"solved": False, **metadata}

@@ -148,8 +148,8 @@ def test_a_model_is_told_the_same_whatever_cases_are_shown_and_the_memory_keeps_
         assert task.example(case.solution) in messages[1]["content"]
     assert "Solved cases" in helped[1]["content"]
     assert "Solved cases" not in mixed[1]["content"]
-    assert "(This solution was wrong.)" in mixed[1]["content"]
-    assert "(This solution was right.)" in mixed[1]["content"]
+    assert "Answer that was wrong:" in mixed[1]["content"]
+    assert "\nSolution:\n" in mixed[1]["content"]
     rows = [json.loads(line) for line in (folder / DTLBENCH[task.name].files[0]).read_text(encoding="utf-8").splitlines()]
     bare = [row["task"] + (f"\nKnowledge: {row['evidence']}" if row.get("evidence") else "") for row in rows]
     assert [one.query for one in items] == bare

@@ -50,7 +50,7 @@ def stir(one: Reinforce) -> None:
 
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
-        for weight in one._adapter.weights.values():
+        for weight in one.adapter.weights.values():
             weight.add_(0.3 * torch.randn(weight.shape, generator=generator))
 
 
@@ -78,9 +78,9 @@ def test_the_gradient_is_that_of_reinforce(lm, reinforce, kl_form, reward):
     import torch
 
     one = reinforce(kl_form=kl_form, batch=4, kl=0.2)
-    weights = one._adapter.weights
+    weights = one.adapter.weights
     log_probability = by_hand(lm, EPISODE)
-    with one._adapter.switched_off():
+    with one.adapter.switched_off():
         untrained = by_hand(lm, EPISODE).item()
     slopes = torch.autograd.grad(log_probability, list(weights.values()))
     distance = log_probability.item() - untrained
@@ -96,10 +96,10 @@ def test_the_published_loss_has_this_gradient(lm, reinforce):
     import torch
 
     one = reinforce(batch=1, kl=0.2, learning_rate=1e-9)
-    one._step = lambda: None  # the gradients are to be seen
-    weights = list(one._adapter.weights.values())
+    one.step = lambda: None  # the gradients are to be seen
+    weights = list(one.adapter.weights.values())
     log_probability = by_hand(lm, EPISODE)
-    with torch.no_grad(), one._adapter.switched_off():
+    with torch.no_grad(), one.adapter.switched_off():
         untrained = by_hand(lm, EPISODE)
     loss = -(1.0 * log_probability - 0.2 * (log_probability - untrained))  # as the authors write it
     slopes = torch.autograd.grad(loss, weights)
@@ -113,7 +113,7 @@ def test_a_step_is_one_of_adamw_on_the_clipped_sum_of_a_batch(lm, reinforce):
     settings: dict[str, Any] = {"learning_rate": 0.01, "batch": 2, "weight_decay": 0.5, "clip": 0.05}
     one = reinforce(**settings)
     base = {name: weight.clone() for name, weight in lm.model.state_dict().items() if "lora" not in name}
-    weights = list(one._adapter.weights.values())
+    weights = list(one.adapter.weights.values())
     slopes = []
     for episode, reward in ((EPISODE, 1.0), (OTHER, 0.0)):
         found = torch.autograd.grad(by_hand(lm, episode), weights)

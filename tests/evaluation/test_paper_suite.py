@@ -215,7 +215,7 @@ def commands() -> list[list[str]]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_command_of_the_page_is_played_on_a_small_scale(data: Path, tmp_path: Path, capsys: Any):
     reranker, embedder = make_reranker(tmp_path / "reranker"), make_embedder(tmp_path / "embedder", seed=1)
     server = shlex.join([sys.executable, str(WEB), str(data / "2wiki" / "corpus.jsonl")])

@@ -25,8 +25,8 @@ class Reinforce:
         import torch
 
         self._lm, self._training = lm, training
-        self._adapter = Adapter(lm, training, seed)
-        self._weights = self._adapter.weights
+        self.adapter = Adapter(lm, training, seed)
+        self._weights = self.adapter.weights
         self._optimiser = torch.optim.AdamW(
             list(self._weights.values()), lr=training.learning_rate, weight_decay=training.weight_decay
         )
@@ -38,7 +38,7 @@ class Reinforce:
         import torch
 
         now = self.log_probability(sampled)
-        with torch.no_grad(), self._adapter.switched_off():
+        with torch.no_grad(), self.adapter.switched_off():
             before = self.log_probability(sampled)
         ratio = float(now.detach() - before)
         worth = reward - self._training.kl * (1.0 if self._training.kl_form == "published" else ratio)
@@ -48,7 +48,7 @@ class Reinforce:
         loss.backward()
         self.gathered += 1
         if self.gathered == self._training.batch:
-            self._step()
+            self.step()
         return ratio
 
     def log_probability(self, sampled: Sampled) -> Any:
@@ -60,7 +60,8 @@ class Reinforce:
         logs = torch.log_softmax(logits, dim=-1)
         return logs.gather(-1, tokens.to(logs.device).unsqueeze(-1)).sum()
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Take one step of AdamW on the gradients of a batch."""
         import torch
 
         torch.nn.utils.clip_grad_norm_(list(self._weights.values()), self._training.clip)
@@ -97,7 +98,7 @@ class Reinforce:
 
     def close(self) -> None:
         """Take the adapter out of the model."""
-        self._adapter.remove()
+        self.adapter.remove()
 
 
 def _fits(found: Any, weight: Any) -> bool:
