@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli.bench_data import folder_of_data
@@ -12,6 +14,7 @@ from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import FILE, PAPER, SUITES
+from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
@@ -28,6 +31,7 @@ Solvers = Callable[[argparse.Namespace], "Attempts"]
 
 def run(options: argparse.Namespace, solver_of: Solvers) -> int:
     """Say what will be played and what it takes; play it, unless this is a dry run; print the results and write the report."""
+    from cascade_memory.evaluation.bench.human import HUMAN
     from cascade_memory.evaluation.bench.measure import measure
     from cascade_memory.evaluation.bench.on_reranker import RERANKED
     from cascade_memory.evaluation.bench.paper_suite import parts
@@ -44,35 +48,53 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
     if not found:
         others = ["none of these methods is in the paper's suite"] if options.methods else []
         raise InvalidInput("; ".join([*absent.values(), *others]))
-    if options.ranker is None and any(method in RERANKED for part in found for method in part.methods):
+    choosing = {HUMAN[method].method if method in HUMAN else method for part in found for method in part.methods}
+    if options.ranker is None and choosing & set(RERANKED):
         raise InvalidInput(_NEEDS_A_RERANKER)
     if not options.json:
-        _announce(options, found, absent, setup)
+        _announce(options, found, absent, setup, solver_of)
     if options.dry_run:
         return 0
     rows: list[dict[str, Any]] = []
+    failed: list[InvalidInput] = []
     for part in found:
-        rows += measure(
-            part.tasks,
-            data=data,
-            solver=solver_of(_of_part(options, part)),
-            out=options.out,
-            methods=part.methods,
-            seeds=_seeds(options),
-            limit=options.limit,
-            order=options.order or FILE,
-            setup=setup,
-            jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
-            progress=False if options.json else None,
-        )
+        try:
+            rows += measure(
+                part.tasks,
+                data=data,
+                solver=solver_of(_of_part(options, part)),
+                out=options.out,
+                methods=part.methods,
+                seeds=_seeds(options),
+                limit=options.limit,
+                order=options.order or FILE,
+                setup=setup,
+                jobs=_jobs(options),
+                progress=False if options.json else None,
+            )
+        except InvalidInput as error:  # the data of one part must not keep the others from being played and reported
+            failed.append(InvalidInput(f"{part.name}: {error}"))
+    if failed and not rows:
+        raise failed[0]
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
-        return 0
+        return _complained(failed)
     for solver in dict.fromkeys(row["solver"] for row in rows):
         print_success(f"model {solver}", [row for row in rows if row["solver"] == solver])
     print(f"rows: {options.out}")
     report_if_possible(options.out, options.report)
-    return 0
+    return _complained(failed)
+
+
+def _complained(failed: list[InvalidInput]) -> int:
+    """Say what could not be played after all; return the exit code."""
+    for error in failed:
+        sys.stderr.write(f"not played: {visible(str(error))}\n")
+    return 2 if failed else 0
+
+
+def _jobs(options: argparse.Namespace) -> int:
+    return 1 if options.gradient else options.jobs  # several processes would each load the model
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -80,6 +102,10 @@ def _check(options: argparse.Namespace) -> None:
         raise InvalidInput("the paper's suite is played by a language model: --model NAME --base-url URL, or --gradient FOLDER")
     if options.stream or options.rewards:
         raise InvalidInput(f"--stream and --rewards cannot be used with --suite {NAME}")
+    from cascade_memory.evaluation.bench.paper_suite import METHODS
+
+    if unknown := sorted(set(options.methods or ()) - set(METHODS)):
+        raise InvalidInput(f"the paper has no method {unknown[0]!r}; it has {', '.join(METHODS)}")
     if unknown := sorted(set(options.tasks or ()) - set(PAPER)):
         raise InvalidInput(f"the paper has no task {unknown[0]!r}; it has {', '.join(PAPER)}")
 
@@ -89,28 +115,30 @@ def _seeds(options: argparse.Namespace) -> int:
 
 
 def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
-    """Return the options that concern a part: what is said of deep search is for deep search alone."""
-    if part.name == "deep search":
-        return options
-    return argparse.Namespace(**{**vars(options), "search": None, "search_tool": None, "retrieval": None, "judge": None})
+    """Return the options that concern a part: what is said of deep search or of worlds is for these alone."""
+    without = {} if part.name == "deep search" else dict.fromkeys(("search", "search_tool", "retrieval", "judge"))
+    acts = options.act_only and part.name == "in worlds"
+    return argparse.Namespace(**{**vars(options), **without, "act_only": acts})
 
 
-def _announce(options: argparse.Namespace, found: list[Part], absent: Any, setup: Setup) -> None:
-    """Print each part with what it will take, and what cannot be played."""
+def _announce(
+    options: argparse.Namespace, found: list[Part], absent: Mapping[str, str], setup: Setup, solver_of: Solvers
+) -> None:
+    """Print each part with what it will take, and what cannot be played; refuse rows that were measured otherwise."""
     from cascade_memory.evaluation.bench.forecast import forecast
     from cascade_memory.evaluation.bench.plan import Suite
     from cascade_memory.evaluation.bench.rows import Rows
 
     known, data, order = Rows(options.out), folder_of_data(options.data), options.order or FILE
     for part in found:
+        solver = solver_of(_of_part(options, part))
         suite = Suite(tasks=part.tasks, methods=part.methods, seeds=_seeds(options), limit=options.limit, order=order)
-        runs = [setup.of(run) for run in suite.runs()]
-        played = {
-            (row["task"], row["method"], row["seed"]) for row in known.rows if row.get("solver") not in ("simulated", "reuse")
-        }
-        left = [run for run in runs if (run.task, run.method, run.seed) not in played]
+        runs = [setup.of(replace(run, solver=solver.name)) for run in suite.runs()]
+        for run in runs:
+            known.check_declared(asdict(run), solver.declared)
+        left = known.missing(runs)
         print(f"{part.name} ({', '.join(part.tasks)}; {len(part.methods)} methods, {_seeds(options)} seeds):")
-        print(f"  {forecast(left, data).sentence(len(left), options.jobs)}")
+        print(f"  {forecast(left, data, judged=options.judge == 'model').sentence(len(left), _jobs(options))}")
         if len(left) < len(runs):
             print(f"  {len(runs) - len(left):,} runs have rows already")
     for why in absent.values():

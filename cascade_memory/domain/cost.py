@@ -63,16 +63,18 @@ class Totals:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-@dataclass(slots=True, eq=False)
 class Spent:
-    """What a recall has spent so far, in seconds; the engine fills it while it works."""
+    """What a recall has spent so far, in seconds; the engine fills it while it works.
 
-    totals: Totals
-    embed: float = math.nan
-    search: float = math.nan
-    rank: float = math.nan
-    write: float = math.nan
-    rendered: bool = False
+    It is no dataclass, so that ``dataclasses.asdict(recall)`` does not look into it.
+    """
+
+    __slots__ = ("embed", "rank", "rendered", "search", "totals", "write")
+
+    def __init__(self, totals: Totals) -> None:
+        self.totals = totals
+        self.embed = self.search = self.rank = self.write = math.nan
+        self.rendered = False
 
     def note_rendered(self, text: str) -> None:
         """Add the text of this recall to the totals, the first time that somebody asks for it."""

@@ -107,7 +107,7 @@ class EpisodeVerbs(Browsing):
             source=source,
             solution=solution,
             case_text=self._case_text,
-            metadata=metadata if unkept or value >= _LOOKS_SOLVED else {**_FAILED, **metadata},
+            metadata=metadata if unkept or value >= _LOOKS_SOLVED else {**metadata, **_FAILED},
             overwrite=overwrite,
             confirms=confirms,
             unkept=unkept,

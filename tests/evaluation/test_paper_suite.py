@@ -32,6 +32,8 @@ from cascade_memory.evaluation.bench.stage import catalogued
 from cascade_memory.evaluation.environments.hospital.questions import hospital_questions
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
 from cascade_memory.evaluation.environments.household.engine import is_installed
+from cascade_memory.evaluation.model.model_solver import truths_of
+from cascade_memory.evaluation.report import paper
 from cascade_memory.evaluation.tasks.catalogue import task_named
 from cascade_memory.evaluation.tasks.task import Item, Task
 
@@ -171,7 +173,7 @@ def test_a_model_in_this_process_plays_it_with_gradients(data: Path, tmp_path: P
         (NOWHERE, "name it with --ranker"),
         ([*NOWHERE, "--tasks", "hospital"], "the paper has no task 'hospital'"),
         ([*NOWHERE, "--rewards", "late"], "cannot be used with --suite paper"),
-        ([*NOWHERE, "--methods", "random"], "none of these methods"),
+        ([*NOWHERE, "--methods", "random"], "the paper has no method 'random'"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_sent(
@@ -222,12 +224,70 @@ def test_every_command_of_the_page_is_played_on_a_small_scale(data: Path, tmp_pa
     assert len(commands()) >= 12
     with serving(Scripted(data)) as (url, _):
         own = ["--model", "tiny", "--base-url", url, "--ranker", str(reranker), "--embedder", str(embedder), "--jobs", "1"]
-        for number, words in enumerate(commands()):
+        for words in commands():
             if "--gradient" in words or ("alfworld" in words and not (is_installed() and SCIENCE)):
                 continue  # the first has a test of its own
-            small = ["--data", str(data), "--out", str(tmp_path / f"{number}.jsonl"), "--limit", "2", "--seeds", "1"]
+            out = Path(words.pop(words.index("--out") + 1)).name if "--out" in words else "rows.jsonl"
+            words = [word for word in words if word != "--out"]
+            small = ["--data", str(data), "--out", str(tmp_path / out), "--limit", "2", "--seeds", "1"]
             small += [] if "--tasks" in words else ["--tasks", "banking77"]
             words = [server if word == "SERVER" else word for word in words]
             assert main([*words, *own, *small, "--json"]) == 0, words
             rows = json.loads(capsys.readouterr().out)
             assert {row["n"] for row in rows} == {2}, words
+
+
+def test_the_plan_knows_which_rows_stand_for_its_runs(data: Path, tmp_path: Path, capsys: Any):
+    reranker, other = make_reranker(tmp_path / "reranker"), make_reranker(tmp_path / "other", seed=4)
+    out = tmp_path / "rows.jsonl"
+    with serving(Scripted(data)) as (url, received):
+        asked = ["bench", "run", "--suite", "paper", "--base-url", url, "--data", str(data), "--out", str(out), "--jobs", "1"]
+        asked += ["--tasks", "banking77", "--methods", "zero-shot", "Neural-LinLogUCB", "--seeds", "1", "--limit", "2"]
+        assert main([*asked, "--model", "tiny", "--ranker", str(reranker)]) == 0
+        sent = len(received)
+        capsys.readouterr()
+
+        def runs_left(*options: str) -> str:
+            assert main([*asked, *options, "--dry-run"]) == 0
+            return re.search(r"(\d+) runs?:", capsys.readouterr().out)[1]  # type: ignore[index]
+
+        assert runs_left("--model", "tiny", "--ranker", str(reranker)) == "0"
+        assert runs_left("--model", "tiny", "--ranker", str(reranker), "--alpha", "0.3") == "1"
+        assert runs_left("--model", "tiny", "--ranker", str(other)) == "1"
+        assert runs_left("--model", "another", "--ranker", str(reranker)) == "2"
+        assert len(received) == sent
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--methods", "Neural-LinLogUCB + revision"], "name it with --ranker"),
+        (["--methods", "zero-shot", "NPCBR"], "the paper has no method 'NPCBR'"),
+        (["--gradient", "nowhere", "--tasks", "2wiki"], "--gradient plays tasks with one answer each"),
+    ],
+)
+def test_what_cannot_be_played_fairly_is_refused(options: list[str], said: str, data: Path, tmp_path: Path, capsys: Any):
+    asked = ["bench", "run", "--suite", "paper", "--data", str(data), "--out", str(tmp_path / "rows.jsonl"), *options]
+    assert main([*asked, *([] if "--gradient" in options else NOWHERE)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_human_gives_one_of_several_right_answers(data: Path):
+    task: Any = task_named("mimic-iv-msr")
+    items = task.items(data)
+    assert any(isinstance(item.label, list) for item in items)
+    assert all(task.reward(task.example(truth), item) == 1.0 for item, truth in zip(items, truths_of(task, items), strict=True))
+
+
+def test_the_figure_beside_a_row_is_that_of_the_same_experiment():
+    row = {"task": "alfworld", "method": "Neural-LinLogUCB", "solver": "Qwen3-32B", "declared": {}}
+    assert paper.reported("alfworld", "Neural-LinLogUCB", row) == ("CASCADE", "81.74")
+    assert paper.reported("alfworld", "Neural-LinLogUCB", {**row, "declared": {"thinks": False}}) == ("CASCADE", "67.43")
+    searched = {**row, "task": "2wiki", "search": "https://search.example.org"}
+    assert paper.reported("2wiki", "Neural-LinLogUCB (ranker one@1)", searched) == ("CASCADE", "66.51")
+    assert paper.reported("2wiki", "NP-CBR", {**searched, "search": "passages here, dense"}) == ("NP-CBR", "45.94")
+    settings = {"temperature": 0.1, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5}
+    like = {"task": "mud", "method": "zero-shot", "solver": "Qwen3-32B", "n": 1740, "order": "file", "declared": settings}
+    assert paper.unlike({**like, "differs": ""}) == []
+    assert paper.unlike({**like, "differs": "", "declared": {**settings, "temperature": 1.0}}) == ["temperature 1.0"]
+    assert "judged by labels" in paper.unlike({**like, "task": "2wiki", "judged_by": "labels"})

@@ -112,7 +112,9 @@ def _max_tokens(limits: dict[str, Any], config: dict[str, Any], folder: Path) ->
     said = json_object(folder / "tokenizer_config.json") or {}
     numbers = [limits.get("max_seq_length"), config.get("max_position_embeddings"), said.get("model_max_length"), _LONGEST]
     usable = [
-        int(number) for number in numbers if isinstance(number, int | float) and not isinstance(number, bool) and number < 1e9
+        int(number)
+        for number in numbers
+        if isinstance(number, int | float) and not isinstance(number, bool) and -1e9 < number < 1e9
     ]
     if any(number < 2 for number in usable):
         raise InvalidInput(f"the files of {folder} set a length of {min(usable)} tokens, which fits no text")

@@ -1,4 +1,4 @@
-"""How many requests and tokens a run with a language model will take, before anything is sent. Rough, and rather too high."""
+"""How many requests a run with a language model will take at most, and about how many tokens, before anything is sent."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from cascade_memory.evaluation.bench.stage import catalogued
 from cascade_memory.evaluation.model.model_solver import messages_for
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-_CHARS_PER_TOKEN = 3.5  # of English; Chinese texts have fewer
+_CHARS_PER_TOKEN = 2.5  # English has about 4; logs, SQL and Chinese have fewer
 _REPLY = 200  # tokens of a reply
 _LOOKED_AT = 200  # tasks whose prompts are measured
 
-# Tasks in which a model acts: the most steps, the characters of the prompt at the start, and what each step adds to it.
+_JUDGED = 3  # requests to a judging model for each answer, at most
+
+# Tasks in which a model acts: the most steps (thoughts have five of their own), the characters of the prompt at the start, and
+# what each step adds to it.
 _ACTED = {
-    "alfworld": (30, 3_000, 400),
-    "scienceworld": (30, 4_000, 500),
+    "alfworld": (35, 3_000, 400),
+    "scienceworld": (35, 4_000, 500),
     "2wiki": (6, 1_500, 2_500),
     "mimic-iii": (5, 4_500, 1_500),
 }
@@ -32,7 +35,7 @@ _ACTED = {
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Requests, and tokens of prompts and replies, at most."""
+    """Requests, at most, and about how many tokens of prompts and replies."""
 
     requests: int
     prompt_tokens: int
@@ -49,21 +52,24 @@ class Forecast:
         """Say it in one sentence.
 
         >>> Forecast(7_200, 9_000_000, 1_440_000).sentence(6, jobs=2)
-        '6 runs: at most 7,200 requests, 9.0 million tokens of prompts and 1.4 of replies; 1.0 hours at 1 second a request'
+        '6 runs: at most 7,200 requests, about 9.0 million tokens of prompts and 1.4 of replies; 1.0 hours at 1 s a request'
         """
         hours = self.requests / 3_600 / max(1, min(jobs, runs))
         return (
             f"{runs:,} {'run' if runs == 1 else 'runs'}: at most {self.requests:,} requests, "
-            f"{self.prompt_tokens / 1e6:.1f} million tokens of prompts and {self.reply_tokens / 1e6:.1f} of replies; "
-            f"{hours:.1f} hours at 1 second a request"
+            f"about {self.prompt_tokens / 1e6:.1f} million tokens of prompts and {self.reply_tokens / 1e6:.1f} of replies; "
+            f"{hours:.1f} hours at 1 s a request"
         )
 
 
-def forecast(runs: Iterable[Run], data: Path) -> Forecast:
-    """Add up what runs will take."""
+def forecast(runs: Iterable[Run], data: Path, *, judged: bool = False) -> Forecast:
+    """Add up what runs will take; with ``judged``, a model judges the answers of deep search."""
     total = Forecast(0, 0, 0)
     for run in runs:
         total += _acted(run, data) if run.task in _ACTED else _answered(run, data)
+        if judged and run.task == "2wiki":
+            asked = _JUDGED * _count(run.task, run.limit, data)
+            total += Forecast(asked, asked * 500, asked * 50)
     return total
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import PAPER
 from cascade_memory.evaluation.bench.stages import WORLDS, lacking
+from cascade_memory.evaluation.environments.household.official import official_games
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 # Figure 3 and the tables of the supplement, in the paper's order; then the human in the loop.
@@ -28,7 +30,8 @@ ANSWERED_WITH = (
 )
 ACTED_WITH = ("zero-shot", "NP-CBR", "Neural-LinLogUCB")
 GRADIENT = ("zero-shot", "REINFORCE + LoRA")
-SEARCHED = "2wiki"
+METHODS = tuple(dict.fromkeys((*ANSWERED_WITH, *RERANKED, *GRADIENT)))
+SEARCHED, HOUSEHOLD = "2wiki", "alfworld"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,16 @@ def parts(
     With ``gradient``, a model in this process is trained; otherwise a model behind a server plays with every kind of memory.
     ``tasks`` and ``methods`` narrow the suite down. With ``passages`` false, a server searches for 2wiki.
 
-    >>> found, absent = parts(Path("nowhere"), gradient=False, tasks=["banking77"])
+    >>> found, absent = parts(Path(), gradient=False, tasks=["banking77"])
     >>> found, list(absent)
     ([], ['banking77'])
     """
     wanted = [name for name in PAPER if tasks is None or name in tasks]
-    absent = {name: why for name in wanted if (why := _why_not(name, data, passages)) is not None}
+    if not data.is_dir():
+        raise InvalidInput(f"there is no folder of data at {data}")
+    absent = {name: why for name in wanted if (why := _why_not(name, data, passages, gradient)) is not None}
+    if HOUSEHOLD in wanted and HOUSEHOLD not in absent and tasks is None and official_games(data) is None:
+        absent[HOUSEHOLD] = "alfworld: no official games; --tasks alfworld plays generated ones instead"
     there = [name for name in wanted if name not in absent]
     answered = [name for name in there if name not in WORLDS]
     acted = [name for name in there if name in WORLDS and name != SEARCHED]
@@ -72,7 +79,9 @@ def parts(
     return [part for part in planned if part.tasks and part.methods], absent
 
 
-def _why_not(task: str, data: Path, passages: bool) -> str | None:
+def _why_not(task: str, data: Path, passages: bool, gradient: bool) -> str | None:
+    if task in WORLDS and gradient:
+        return f"{task}: --gradient plays tasks with one answer each"
     if task in WORLDS:
         return lacking(task, data, passages=passages)
     if CATALOGUE[task].is_there(data):

@@ -20,7 +20,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, FILE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.solver import SimulatedSolver, Solver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
-from cascade_memory.evaluation.tasks.catalogue import task_named
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports.embedder import Embedder
 
@@ -97,6 +97,14 @@ def catalogued(name: str) -> Task:
 def in_order(items: Sequence[Item], run: Run) -> list[Item]:
     """Return a stream in the order of a run; a log file always keeps its order in time."""
     return list(items) if run.task == "lfd" else [items[i] for i in order_of(len(items), run.seed, run.order)]
+
+
+def data_differs(run: Run, folders: Folders) -> dict[str, str]:
+    """Say in a column how the data differs from the paper's: not at all, if DTLBench's own files are read."""
+    entry = CATALOGUE.get(run.task)
+    if entry is None or entry.published is None:
+        return {}
+    return {"differs": "" if entry.published.is_there(folders.data) else entry.stand_in}
 
 
 def solved_alone(run: Run, n: int) -> list[bool]:

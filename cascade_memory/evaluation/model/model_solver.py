@@ -46,6 +46,20 @@ class ShowsExamples(Protocol):
         ...
 
 
+@runtime_checkable
+class HasTruths(Protocol):
+    """A task some of whose labels list several right answers. For other tasks, the label is the right answer."""
+
+    def truth(self, item: Item) -> str:
+        """Return one right answer."""
+        ...
+
+
+def truths_of(task: Task, items: Sequence[Item]) -> list[str]:
+    """Return a right answer to each task of a stream."""
+    return [task.truth(item) if isinstance(task, HasTruths) else item.solution for item in items]
+
+
 class ModelSolver:
     """Asks a model with what the task tells, the cases as fenced data, and the task; the task judges the reply.
 

@@ -15,15 +15,14 @@ from cascade_memory.evaluation.bench.hospital_stage import CODED, questions_of, 
 from cascade_memory.evaluation.bench.household_stage import LIMITS, OFFICIAL, STEPS, games_of, has_official_games
 from cascade_memory.evaluation.bench.plan import CONDITIONS, Run
 from cascade_memory.evaluation.bench.science_stage import experiments_of, is_published
-from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order
+from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, embedded, in_order
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
 from cascade_memory.evaluation.model.chat import Chat
 from cascade_memory.evaluation.model.coding import CodeSolver
-from cascade_memory.evaluation.model.model_solver import ModelSolver, messages_for
+from cascade_memory.evaluation.model.model_solver import ModelSolver, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
-from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.recurring import recurs
 from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports.embedder import Embedder
@@ -86,9 +85,14 @@ class Model:
             solver=ModelSolver(task, items, asking),
             embedder=embedder,
             declared=self.declared,
-            solutions=[item.solution for item in items],
+            solutions=truths_of(task, items),
             recurring=recurs(task),
-            account=lambda: {**asking.account(), **_of_the_judge(judging), **_wording(task, items), **_data(run, folders)},
+            account=lambda: {
+                **asking.account(),
+                **_of_the_judge(judging),
+                **_wording(task, items),
+                **data_differs(run, folders),
+            },
         )
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
@@ -125,17 +129,9 @@ class Model:
             embedder=embedder,
             declared=self.declared,
             kinds=kinds if all(kinds) else None,
-            account=asking.account,
+            account=lambda: {**asking.account(), **data_differs(run, folders)},
             close=records.close,
         )
-
-
-def _data(run: Run, folders: Folders) -> dict[str, str]:
-    """Say how the data differs from the paper's: not at all, if DTLBench's own files are read."""
-    entry = CATALOGUE.get(run.task)
-    if entry is None or entry.published is None:
-        return {}
-    return {"differs": "" if entry.published.is_there(folders.data) else entry.stand_in}
 
 
 def _wording(task: Task, items: Sequence[Item]) -> dict[str, Any]:

@@ -48,6 +48,11 @@ _MULTI_TURN = {
     "2Wiki": {"Zero-shot": 35.36, "NP-CBR": 45.94, "CASCADE": 50.06},
     "MIMIC-III": {"Zero-shot": 20.75, "NP-CBR": 44.02, "CASCADE": 55.76},
 }
+# The same with ReAct, which the paper compares in one sentence, and with web search.
+_REACT = {"ALFWorld": {"CASCADE": 81.74}, "ScienceWorld": {"CASCADE": 74.67}}
+_WEB = {"2Wiki": {"Zero-shot": 50.63, "NP-CBR": 53.29, "CASCADE": 66.51}}
+_SAMPLING = {"temperature": 0.1, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5}
+_JUDGE = "gpt-4o-mini"
 # Names of methods here, and in the paper, whose CASCADE is the bandit Neural-LinLogUCB on a trained reranker.
 _METHODS = {
     "zero-shot": "Zero-shot",
@@ -79,7 +84,7 @@ def unlike(row: Row) -> list[str]:
     >>> unlike({"task": "mud", "method": "CASCADE", "solver": "mini", "n": 50})
     ['model mini', '50 of 1,740 tasks', 'shuffled', 'light features, no reranker', 'default embedder']
     """
-    theirs = _METHODS.get(str(row["method"]), "")
+    theirs = _METHODS.get(str(row["method"]).partition(" (")[0], "")
     models: dict[str, str] = json.loads(row.get("models") or "{}")
     options: dict[str, float] = json.loads(row.get("options") or "{}")
     return [
@@ -93,9 +98,20 @@ def unlike(row: Row) -> list[str]:
 
 def _of_the_solver(row: Row) -> list[str]:
     solver, wanted = str(row["solver"]), _SEARCHER if row["task"] == "2wiki" else _MODEL
-    if solver == "simulated" or solver.startswith("reuse"):
+    if _is_without_a_model(row):
         return ["no language model"]
-    return [] if wanted in solver.casefold() else [f"model {solver}"]
+    declared: dict[str, object] = dict(row.get("declared") or {})
+    other = [name for name, value in _SAMPLING.items() if declared and declared.get(name) != value]
+    judge = str(row.get("judged_by") or _JUDGE)
+    return [
+        *([] if wanted in solver.casefold() else [f"model {solver}"]),
+        *(f"{name} {declared.get(name, 'of the server')}" for name in other),
+        *([] if _JUDGE in judge else [f"judged by {judge}"]),
+    ]
+
+
+def _is_without_a_model(row: Row) -> bool:
+    return str(row["solver"]).startswith(("simulated", "reuse"))
 
 
 def _of_the_stream(row: Row) -> list[str]:
@@ -114,18 +130,31 @@ def _other(kind: str, given: str | None, wanted: str) -> list[str]:
     return [] if given.split("@")[0].endswith(wanted) else [f"{kind} {given.split('@')[0]}"]
 
 
-def reported(task: str, method: str) -> tuple[str, str] | None:
+def reported(task: str, method: str, row: Row | None = None) -> tuple[str, str] | None:
     """Return the paper's name of a method and its figure on a task; None where it reports none.
+
+    A row tells which of several figures is meant: with thoughts or without, with local search or a server's.
 
     >>> reported("banking77", "zero-shot")
     ('Zero-shot', '66.66 ± 0.03')
     >>> reported("alfworld", 'Neural-LinLogUCB {"alpha": 0.7}')
     ('CASCADE', '67.43')
     """
-    entry, theirs = CATALOGUE.get(task), _METHODS.get(method.partition(" {")[0])
+    entry, theirs = CATALOGUE.get(task), _METHODS.get(method.partition(" {")[0].partition(" (")[0])
     if entry is None or theirs is None:
         return None
     if entry.paper_name in _TASKS and theirs in _SINGLE_TURN:
         return theirs, _SINGLE_TURN[theirs].split()[_TASKS.index(entry.paper_name)].replace("/", " ± ")
-    figure = _MULTI_TURN.get(entry.paper_name, {}).get(theirs)
+    figure = _table_for(row or {}, entry.paper_name).get(entry.paper_name, {}).get(theirs)
     return None if figure is None else (theirs, f"{figure:.2f}")
+
+
+def _table_for(row: Row, name: str) -> dict[str, dict[str, float]]:
+    declared: dict[str, object] = dict(row.get("declared") or {})
+    if not row or _is_without_a_model(row):
+        return _MULTI_TURN
+    if name in _REACT and declared.get("thinks", True):
+        return _REACT
+    if name in _WEB and not str(row.get("search") or "passages").startswith("passages"):
+        return _WEB
+    return _MULTI_TURN

@@ -86,7 +86,8 @@ def beside_the_paper(section: Section) -> Table | None:
     lines: list[list[str]] = []
     for task in section.tasks:
         for method in section.methods:
-            found, rows = paper.reported(task, method), section.of(task, method)
+            rows = section.of(task, method)
+            found = paper.reported(task, method, rows[0] if rows else None)
             here = mean_text(list(section.by_seed(task, method, solved).values()))
             if found is not None and here:
                 lines.append([task, method, here, found[0], found[1], "; ".join(paper.unlike(rows[0])) or "nothing"])

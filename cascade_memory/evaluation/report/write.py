@@ -38,4 +38,10 @@ def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: 
 
 
 def _charts(section: Section) -> list[Chart | None]:
-    return [charts.success(section), forest.forest(section), charts.missed(section), forest.costs(section)]
+    return [
+        charts.success(section),
+        charts.steps(section),
+        forest.forest(section),
+        charts.missed(section),
+        forest.costs(section),
+    ]

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import importlib
 import os
+import re
 import shlex
 import sys
 import threading
@@ -152,13 +153,15 @@ def words_of_command(server: str) -> list[str]:
 def called(server: str) -> str:
     """Name a server in a message or a row, without what may be a password or a key.
 
-    >>> called("https://me:secret@search.example.org/mcp?key=1"), called("python server.py --key 1")
-    ('https://search.example.org/mcp', 'python server.py')
+    >>> called("https://me:secret@search.example.org/mcp/sk-1?key=1"), called("env KEY=sk-1 python server.py --key 1")
+    ('https://search.example.org', 'python server.py')
     """
     if is_url(server):
         scheme, _, rest = server.partition("://")
-        return f"{scheme}://{rest.partition('?')[0].partition('#')[0].rpartition('@')[2]}"
-    words = words_of_command(server)
+        return f"{scheme}://{re.split('[/?#]', rest)[0].rpartition('@')[2]}"
+    words = [word for word in words_of_command(server) if "=" not in word and word != "env"]
+    if "-c" in words[:3]:
+        return words[0]  # what follows is code
     plain = [word for word in words[:4] if not word.startswith("-") or word == "-m"]
     return " ".join(plain[: 3 if "-m" in plain else 2])
 

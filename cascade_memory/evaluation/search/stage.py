@@ -9,7 +9,7 @@ from cascade_memory.domain.case_text import with_tool_calls
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.search_stage import embedder_in, passages_of
-from cascade_memory.evaluation.bench.stage import Folders, Stage, in_order
+from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, in_order
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import TakesTools
 from cascade_memory.evaluation.search.agent import SearchingSolver
@@ -50,7 +50,13 @@ def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, 
     solver = SearchingSolver(items, asking, tool, judge)
 
     def account() -> Mapping[str, Any]:
-        own = {**asking.account(), "search": tool.about, "searches_failed": solver.failed, "judged_by": "labels"}
+        own = {
+            **asking.account(),
+            **data_differs(run, folders),
+            "search": tool.about,
+            "searches_failed": solver.failed,
+            "judged_by": "labels",
+        }
         if judging is None or not isinstance(judge, ByModel):
             return own
         of_judge = {f"judge_{name}": value for name, value in judging.account().items()}

@@ -71,24 +71,24 @@ DTLBENCH: Mapping[str, Published] = {
         samples=2000,
         order="1,866 games of the train split and the 134 of the unseen split, in the order of the file",
         resources="the official games: pip install alfworld, then alfworld-download",
-        run="cascade-memory bench run --tasks alfworld --model NAME --base-url URL --data DIR",
+        run="cascade-memory bench run --tasks alfworld --order file --model NAME --base-url URL --data DIR",
     ),
     "scienceworld": Published(
         files=("scienceworld/scienceworld.jsonl",),
         fields={"task": "the task and the first look", "taskName": "its type", "variationIdx": "the number of its variation"},
         samples=1857,
         resources='the simulator: pip install "cascade-memory[bench]", and Java 11 or later',
-        run="cascade-memory bench run --tasks scienceworld --model NAME --base-url URL --data DIR",
+        run="cascade-memory bench run --tasks scienceworld --order file --model NAME --base-url URL --data DIR",
     ),
     "2wiki": Published(
         files=("2wiki/2wiki.jsonl",),
         fields={"task": "the question", "label": "the right answers"},
         samples=2500,
         resources=(
-            "for local search, wiki-18.jsonl (huggingface.co/datasets/PeterJinGo/wiki-18-corpus) and e5_Flat.index "
-            "(PeterJinGo/wiki-18-e5-index) in 2wiki/source"
+            "the paper searches wiki-18.jsonl (huggingface.co/datasets/PeterJinGo/wiki-18-corpus) by a server of its own, for "
+            "which there is --search; passages here (2wiki/corpus.jsonl) may be up to a million"
         ),
-        run="cascade-memory bench run --tasks 2wiki --model NAME --base-url URL --data DIR",
+        run="cascade-memory bench run --tasks 2wiki --order file --model NAME --base-url URL --data DIR",
     ),
     "mimic-iii": Published(
         files=("ehr/ehr.jsonl", "ehr/source"),
@@ -96,6 +96,6 @@ DTLBENCH: Mapping[str, Published] = {
         samples=2500,
         layout=f"{_JSONL}; tables in ehr/source/ADMISSIONS.csv and 16 more, and ehr/source/mimic_iii.db",
         resources="EHRAgent's archive of the tables, from the address in the README of github.com/guosyjlu/CASCADE",
-        run="cascade-memory bench run --tasks mimic-iii --model NAME --base-url URL --data DIR",
+        run="cascade-memory bench run --tasks mimic-iii --order file --model NAME --base-url URL --data DIR",
     ),
 }

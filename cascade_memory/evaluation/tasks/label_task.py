@@ -59,6 +59,11 @@ class LabelTask:
         """Judge a reply by the item's label."""
         return self.judge(reply, item.label)
 
+    def truth(self, item: Item) -> str:
+        """Return one right answer, which a human would give; a label may list several."""
+        several = self.answers == "text" and isinstance(item.label, list)
+        return str(cast("list[Any]", item.label)[0]) if several else item.solution
+
     def question(self, item: Item) -> str:
         """Write the task and how to answer; both are the same in all sources."""
         names = list(cast("Mapping[str, Any]", item.label)) if isinstance(item.label, Mapping) else ()

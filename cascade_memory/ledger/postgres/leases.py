@@ -18,11 +18,13 @@ from cascade_memory.errors import StoreError
 from cascade_memory.ledger.postgres.connections import PostgresConnections
 from cascade_memory.ledger.postgres.schema import SCHEMA
 
-LASTS = 12.0  # seconds, by the server's clock
-_RENEWED_AFTER = LASTS / 4
-_UNTIL = f"clock_timestamp() + interval '{LASTS} seconds'"
+LASTS = 12.0  # seconds, by the server's clock: a call to Chroma may take ten
+_SHORTER = {"tidying": 8.0}  # work of a moment, which waits at most for a writer that was stopped
+_RENEWED_AFTER = 0.25  # of that time
+_UNTIL = "clock_timestamp() + make_interval(secs => ?)"
 _TAKE = f"""INSERT INTO {SCHEMA}.lease AS held (job, namespace, holder, epoch, expires) VALUES (?, ?, ?, 1, {_UNTIL})
-            ON CONFLICT (job, namespace) DO UPDATE SET holder = excluded.holder, epoch = held.epoch + 1, expires = {_UNTIL}
+            ON CONFLICT (job, namespace) DO UPDATE SET holder = excluded.holder, epoch = held.epoch + 1,
+              expires = {_UNTIL}
             WHERE held.expires < clock_timestamp() RETURNING epoch"""
 _MINE = "job = ? AND namespace = ? AND holder = ? AND epoch = ?"
 _RENEW = f"UPDATE {SCHEMA}.lease SET expires = {_UNTIL} WHERE {_MINE} AND expires >= clock_timestamp() RETURNING epoch"
@@ -41,6 +43,7 @@ class Lease:
     def __init__(self, connections: PostgresConnections, job: str, namespace: int = 0) -> None:
         self._connections, self._job, self._namespace = connections, job, namespace
         self._holder = f"{platform.node()} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        self._lasts = _SHORTER.get(job, LASTS)
         self._epoch: int | None = None
         self._renewed = 0.0
 
@@ -54,7 +57,7 @@ class Lease:
             return self.keep()
         began = time.monotonic()
         with self._connections.read() as connection:
-            row = connection.execute(_TAKE, (self._job, self._namespace, self._holder)).fetchone()
+            row = connection.execute(_TAKE, (self._job, self._namespace, self._holder, self._lasts, self._lasts)).fetchone()
         if row is not None:
             self._epoch, self._renewed = int(row[0]), began
         return row is not None
@@ -62,10 +65,10 @@ class Lease:
     def keep(self) -> bool:
         """Renew the lease if that is due; return False if it is lost."""
         began = time.monotonic()
-        if self._epoch is None or began - self._renewed < _RENEWED_AFTER:
+        if self._epoch is None or began - self._renewed < _RENEWED_AFTER * self._lasts:
             return self._epoch is not None
         with self._connections.read() as connection:
-            row = connection.execute(_RENEW, self._mine).fetchone()
+            row = connection.execute(_RENEW, (self._lasts, *self._mine)).fetchone()
         self._epoch, self._renewed = (None, 0.0) if row is None else (self._epoch, began)
         return row is not None
 
@@ -85,7 +88,7 @@ class Lease:
     def lost(self) -> NoReturn:
         """Raise, since the lease is not held any more."""
         self._epoch = None
-        raise LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {LASTS:g} seconds")
+        raise LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {self._lasts:g} seconds")
 
     def release(self) -> None:
         """Give the lease back; its epoch stays. If the server cannot be reached, the lease ends by itself."""

@@ -62,7 +62,7 @@ def outcome(code: str, tools: Sequence[str]) -> dict[str, str]:
         return {"error": f"{said}\nprinted before: {printed.text}" if printed.text else said}
 
 
-def _use(name: str, *args: Any) -> Any:
+def _use(name: str, /, *args: Any) -> Any:
     """Ask the process outside to use a tool."""
     _write(json.dumps({"call": name, "args": [_packed(one) for one in args]}))
     reply = json.loads(sys.stdin.buffer.readline())
