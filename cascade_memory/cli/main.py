@@ -134,7 +134,7 @@ def _serve(verbs: _Verbs) -> None:
     serve.add_argument("--transport", choices=["stdio", "http"], default="stdio")
     add_namespace(serve)
     about = f"for a new memory: {', '.join(EMBEDDERS)} (default: the environment variable {EMBEDDER}, else auto)"
-    serve.add_argument("--embedder", default=os.environ.get(EMBEDDER) or "auto", metavar="NAME", help=about)
+    serve.add_argument("--embedder", metavar="NAME", help=about)
     levels = ("debug", "info", "warning", "error")
     about = "what to log on standard error; info: a line for each recall and reward (default warning)"
     serve.add_argument("--log-level", choices=levels, default="warning", help=about)

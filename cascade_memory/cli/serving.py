@@ -9,10 +9,11 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.cli.opening import existing, place
-from cascade_memory.errors import InvalidInput
+from cascade_memory.cli.opening import EMBEDDER, existing, place
+from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
 
@@ -40,15 +41,24 @@ def serve(options: argparse.Namespace) -> int:
     logging.basicConfig(
         level=options.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    with CascadeMemory(
-        options.path, embedder=options.embedder, namespace=options.namespace, k=options.k, chroma=options.chroma
-    ) as memory:
+    with _opened(options) as memory:
         if listening is None:
             _close_on_signal(memory)
         run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)  # the memory is being closed already
     return 0
+
+
+def _opened(options: argparse.Namespace) -> CascadeMemory:
+    """Open the memory; the environment names the embedder of a new one, and an existing one keeps its own."""
+    others: dict[str, Any] = {"namespace": options.namespace, "k": options.k, "chroma": options.chroma}
+    try:
+        return CascadeMemory(options.path, embedder=options.embedder or os.environ.get(EMBEDDER) or "auto", **others)
+    except EncoderMismatch:
+        if options.embedder:
+            raise
+        return CascadeMemory(options.path, **others)
 
 
 def _check_stdio(options: argparse.Namespace) -> None:

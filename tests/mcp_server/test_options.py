@@ -9,6 +9,7 @@ from mcp_clients import call, http, served
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
+from cascade_memory.encoders.hashing import HashingEmbedder
 
 
 async def test_a_new_memory_gets_the_embedder_and_the_log_says_what_happened(tmp_path: Path):
@@ -30,3 +31,14 @@ async def test_a_new_memory_gets_the_embedder_and_the_log_says_what_happened(tmp
 def test_an_unknown_embedder_is_refused_with_those_there_are(tmp_path: Path, capsys):
     assert main(["serve", "--path", str(tmp_path / "memory"), "--embedder", "hashin"]) == 2
     assert '"hashing"' in capsys.readouterr().err
+
+
+async def test_the_environment_names_the_embedder_of_new_memories_only(tmp_path: Path):
+    with CascadeMemory(tmp_path / "old", embedder=HashingEmbedder(64)) as memory:
+        memory.add("cool some mug", "fridge")
+    for name, embedder in (("old", "hashing-1:64"), ("new", "hashing-1:384")):
+        with served(tmp_path / name, CASCADE_MEMORY_EMBEDDER="hashing") as (url, _):
+            async with http(f"{url}/mcp") as session:
+                await call(session, "recall_cases", query="cool some mug")
+        with CascadeMemory(tmp_path / name, embedder="stored") as memory:
+            assert memory.stats().embedder == embedder
