@@ -33,7 +33,7 @@ from cascade_memory.evaluation.environments.hospital.rounds import play_rounds
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
 from cascade_memory.evaluation.environments.hospital.tables import TABLES
 from cascade_memory.evaluation.environments.hospital.templates import KINDS
-from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
+from cascade_memory.evaluation.environments.sandbox.sandbox import Ran, Sandbox
 from cascade_memory.evaluation.model import Asking, Model
 from cascade_memory.evaluation.model.coding import INSTRUCTION, CodeSolver
 from cascade_memory.evaluation.reuse.code_values import Vocabulary
@@ -310,3 +310,9 @@ def test_missing_files_and_tables_are_named(database, tmp_path, capsys):
     with Records(small) as records:
         assert records.run("answer = LoadDB('patients').columns") == Ran(True, "['SUBJECT_ID', 'GENDER']")
         assert "this database has no table 'cost'" in records.run("answer = LoadDB('cost')").text
+
+
+def test_a_script_may_raise_again_what_it_caught():
+    again = "try:\n    int('x')\nexcept ValueError:\n    raise"
+    assert "invalid literal for int()" in Sandbox().run(again, {}).text
+    assert "raise needs an error here" in Sandbox().run("raise", {}).text

@@ -40,6 +40,7 @@ class Interpreter:
         self.line = 0  # the line that runs now, for messages
         self._expressions = Expressions()
         self._modules = modules()
+        self._handled: list[Exception] = []  # the errors that the running handlers have caught, for a bare raise
         self._known: Mapping[type[ast.stmt], Callable[[Any, Scope], None]] = {
             ast.Expr: lambda node, scope: self._value(node.value, scope),
             ast.Assign: self._assign,
@@ -148,7 +149,11 @@ class Interpreter:
             if handler.type is None or isinstance(error, self._errors(self._value(handler.type, scope))):
                 if handler.name is not None:
                     scope.set(handler.name, Caught(error))
-                self.run(handler.body, scope)
+                self._handled.append(error)
+                try:
+                    self.run(handler.body, scope)
+                finally:
+                    self._handled.pop()
                 return
         raise error
 
@@ -159,7 +164,9 @@ class Interpreter:
         return kinds
 
     def _raise(self, node: ast.Raise, scope: Scope) -> None:
-        what: Any = ValueError("raise needs an error here") if node.exc is None else self._value(node.exc, scope)
+        if node.exc is None:
+            raise self._handled[-1] if self._handled else RuntimeError("raise needs an error here")
+        what: Any = self._value(node.exc, scope)
         error = what.error if isinstance(what, Caught) else what() if what in ERRORS.values() else what
         if not isinstance(error, Exception):
             raise TypeError("only errors can be raised")
