@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 STEPS = ("embed", "search", "rank", "write")
 _BYTES_PER_TOKEN = 4  # of English text, about; other scripts take more bytes per character and more tokens
@@ -48,33 +48,34 @@ class Cost:
         return f"{self.milliseconds:.1f} ms ({steps}); {self.characters:,} characters, about {self.tokens:,} tokens"
 
 
-@dataclass(slots=True, eq=False)
 class Totals:
-    """The sums over all recalls of a namespace that this process has made; several threads add to them."""
+    """The sums over all recalls of a namespace that this process has made; several threads add to them.
 
-    recalls: int = 0
-    embed: float = 0.0  # seconds, here and below
-    search: float = 0.0
-    rank: float = 0.0
-    write: float = 0.0
-    rendered: int = 0  # recalls whose text was asked for with the memory's own template
-    characters: int = 0
-    tokens: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class Spent:
-    """What a recall has spent so far, in seconds; the engine fills it while it works.
-
-    It is no dataclass, so that ``dataclasses.asdict(recall)`` does not look into it.
+    It is no dataclass, so that ``dataclasses.asdict(recall)`` does not look into it and find a lock.
     """
 
-    __slots__ = ("embed", "rank", "rendered", "search", "totals", "write")
+    def __init__(self) -> None:
+        self.recalls = 0
+        self.embed = self.search = self.rank = self.write = 0.0  # seconds
+        self.rendered = 0  # recalls whose text was asked for with the memory's own template
+        self.characters = self.tokens = 0
+        self.lock = threading.Lock()
 
-    def __init__(self, totals: Totals) -> None:
-        self.totals = totals
-        self.embed = self.search = self.rank = self.write = math.nan
-        self.rendered = False
+    def __deepcopy__(self, memo: dict[int, object] | None = None) -> Totals:
+        """Return this same object: there is one for a namespace."""
+        return self
+
+
+@dataclass(slots=True, eq=False)
+class Spent:
+    """What a recall has spent so far, in seconds; the engine fills it while it works."""
+
+    totals: Totals
+    embed: float = math.nan
+    search: float = math.nan
+    rank: float = math.nan
+    write: float = math.nan
+    rendered: bool = False
 
     def note_rendered(self, text: str) -> None:
         """Add the text of this recall to the totals, the first time that somebody asks for it."""

@@ -122,7 +122,6 @@ def test_the_environment_names_the_memory_and_the_namespace(
 ):
     monkeypatch.setenv("CASCADE_MEMORY_URL", folder)
     monkeypatch.setenv("CASCADE_MEMORY_NAMESPACE", "tenant-1")
-    monkeypatch.setenv("CASCADE_MEMORY_EMBEDDER", "hashing")
     (case,) = _json(capsys, "list")
     assert case["task"] == "of others"
     assert _json(capsys, "show", case["id"]) == case
@@ -130,7 +129,7 @@ def test_the_environment_names_the_memory_and_the_namespace(
     assert _json(capsys, "report")["namespace"] == "tenant-1"
     assert _json(capsys, "report", "--everywhere")["namespace"] is None
     served = parser().parse_args(["serve"])
-    assert (served.path, served.namespace, served.embedder, served.log_level) == (folder, "tenant-1", "hashing", "warning")
+    assert (served.path, served.namespace, served.log_level) == (folder, "tenant-1", "warning")
 
 
 def test_pending_breaks_no_id_at_80_columns(

@@ -240,7 +240,7 @@ def knows_everything(folder: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_task_is_played_by_one_command_in_the_order_of_its_file(folder, tmp_path, monkeypatch, capsys, closed_afterwards):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     replies = knows_everything(folder)

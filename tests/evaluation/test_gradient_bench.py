@@ -164,7 +164,7 @@ def stamp_of(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kl_form", ["published", "penalty"])
+@pytest.mark.parametrize("kl_form", ["published", pytest.param("penalty", marks=pytest.mark.long)])
 def test_it_learns_a_task_that_a_tiny_model_can_learn(model, tmp_path, kl_form):
     data = write_signs(tmp_path, 240)
     rows = rows_of(model, data, seeds=5, methods=[REINFORCE], training={**QUICKLY, "kl_form": kl_form})

@@ -78,7 +78,7 @@ def test_the_tools_find_the_answers_that_our_own_queries_compute(database, recor
         assert is_right(ran.text, question.label), question
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tools_find_every_answer(database, records):
     wrong = [one for one in hospital_questions(database) if not is_right(records.run(one.code).text, one.label)]
     assert wrong == []

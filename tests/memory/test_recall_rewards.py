@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import gc
 import logging
 from pathlib import Path
@@ -26,6 +27,11 @@ def _broken(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch, what: str) -
         raise OSError("out of order")
 
     monkeypatch.setattr(engine_of(memory).parts.ledger, what, fail)
+
+
+def test_a_recall_can_be_turned_into_a_dictionary():
+    with CascadeMemory(embedder="hashing") as memory:
+        assert dataclasses.asdict(memory.recall("cool some mug"))["query"] == "cool some mug"
 
 
 def test_it_goes_to_the_namespace_of_the_recall(memory: CascadeMemory):
