@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dtlbench import ASKED, published
+from dtlbench import ASKED, published, right_replies
 from faulty_server import KEY, serving
 from hostile_replies import ANYWHERE, to_a_question, to_a_set, to_an_object, to_entities, to_one_label
 from shown_prompts import SHOWN, case_of, shown
@@ -229,21 +229,10 @@ def closed_afterwards() -> Iterator[None]:
         catalogued(name).close()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def knows_everything(folder: Path) -> dict[str, str]:
-    """Return the right reply to each task, by its text."""
-    found: dict[str, str] = {}
-    for name in ASKED:
-        task = task_named(name)
-        for item in task.items(folder):
-            found[f"{task.question(item)}"] = right_reply(task, item)
-        getattr(task, "close", lambda: None)()
-    return found
-
-
 @pytest.mark.long
 def test_every_task_is_played_by_one_command_in_the_order_of_its_file(folder, tmp_path, monkeypatch, capsys, closed_afterwards):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    replies = knows_everything(folder)
+    replies = right_replies(folder)
 
     def say(prompt: str) -> str:
         return replies[re.split(r"--- memory-\w+ end\n", prompt)[-1]]

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("langchain_core")
 
-from dtlbench import ASKED, published
+from dtlbench import ASKED, published, right_replies
 from langchain_core.messages import AIMessage, BaseMessage
 from openai_server import serving
 from published_worlds import alfworld_games, alfworld_stream, scienceworld_stream
@@ -35,7 +35,6 @@ from cascade_memory.evaluation.environments.household.engine import is_installed
 from cascade_memory.evaluation.model.model_solver import truths_of
 from cascade_memory.evaluation.report import paper
 from cascade_memory.evaluation.tasks.catalogue import task_named
-from cascade_memory.evaluation.tasks.task import Item, Task
 
 SCIENCE = importlib.util.find_spec("scienceworld") is not None and shutil.which("java") is not None
 NOWHERE = ["--model", "tiny", "--base-url", "http://127.0.0.1:9/v1"]
@@ -69,21 +68,6 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         one.cache_clear()
     for name in ("spider", "bird"):  # a benchmark keeps them open until its process ends; this one goes on
         catalogued(name).close()  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def right_replies(folder: Path) -> dict[str, str]:
-    """Return the right reply to each task with one answer, by the text that asks for it."""
-    found: dict[str, str] = {}
-    for name in ASKED:
-        task: Any = task_named(name)
-        found |= {task.question(item): right_reply(task, item) for item in task.items(folder)}
-        getattr(task, "close", lambda: None)()
-    return found
-
-
-def right_reply(task: Task, item: Item) -> str:
-    label = item.label[0] if isinstance(item.label, list) and task.name == "mimic-iv-msr" else item.solution
-    return task.example(label)  # type: ignore[attr-defined]
 
 
 class Scripted:

@@ -6,6 +6,10 @@ import contextlib
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
+
+from cascade_memory.evaluation.model.model_solver import truths_of
+from cascade_memory.evaluation.tasks.catalogue import task_named
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "dtlbench"
 ASKED = (
@@ -33,3 +37,14 @@ def published(folder: Path) -> Path:
                 database.executescript(script)
                 database.commit()
     return folder
+
+
+def right_replies(folder: Path) -> dict[str, str]:
+    """Return the right reply to each task with one answer, by the text that asks for it."""
+    found: dict[str, str] = {}
+    for name in ASKED:
+        task: Any = task_named(name)
+        items = task.items(folder)
+        found |= {task.question(item): task.example(truth) for item, truth in zip(items, truths_of(task, items), strict=True)}
+        getattr(task, "close", lambda: None)()
+    return found
