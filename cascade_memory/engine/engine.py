@@ -198,22 +198,22 @@ class Engine:
         self.learn_now()
 
     def learn_now(self) -> None:
-        """Learn everything that was applied so far; a failure is counted."""
+        """Learn everything that was applied so far, and evict cases where there are too many; a failure is counted."""
         self._learn_together()
         busy = list(self._states.values())
+        for state in busy:  # before anything is learned, which may take long: others may wait for the room
+            self._tidy_if_due(state)
         while busy:  # in turns: a namespace with a long training must not hold up the others
             busy = [state for state in busy if self._learn_some(state) and not self._closed]
 
     def _learn_some(self, state: NamespaceState) -> bool:
-        """Learn in a namespace and evict cases if necessary; return whether more is left to learn there."""
-        more = False
+        """Evict cases from a namespace if necessary, and learn there; return whether more is left to learn."""
+        self._tidy_if_due(state)
         try:
-            more = state.learn(outcomes=self.learning != "off")
+            return state.learn(outcomes=self.learning != "off")
         except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
             self.note_failure("learn", error)
-        if state.overdue:
-            self._tidy(state)
-        return more
+            return False
 
     def refit(self, namespace: str) -> None:
         """Learn everything in a namespace again from the ledger; encoders start from their pretrained weights."""
@@ -232,7 +232,9 @@ class Engine:
             except Exception as error:  # noqa: BLE001 - as below
                 self.note_failure("learn", error)
 
-    def _tidy(self, state: NamespaceState) -> None:
+    def _tidy_if_due(self, state: NamespaceState) -> None:
+        if not state.overdue:
+            return
         try:
             state.tidy()
             self.follow()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 
 import numpy as np
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranker
 from cascade_memory.bandit.case_worth import worth
+from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.encoders import CosineEncoder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import recalls
+from cascade_memory.ports import Feedback
 
 
 def _solve(memory: CascadeMemory, query: str, solution: str, value: float = 1.0) -> str | None:
@@ -156,3 +161,27 @@ def test_a_discarded_episode_keeps_no_candidates(on_disk):
         (size,) = connection.execute("SELECT sum(length(features) + length(context)) FROM recall").fetchone()
     assert size == 0
     assert len(memory.get_episode(episode).cases) <= 1
+
+
+def test_room_is_made_before_anything_else_is_learned():
+    may_learn, learning = threading.Semaphore(0), threading.Event()
+
+    class Slow(UniformPolicy):
+        def update(self, feedback: Sequence[Feedback]) -> None:
+            learning.set()
+            assert may_learn.acquire(timeout=30)
+            super().update(feedback)
+
+    slow = Ranker(name="slow", encoder=lambda dimension, lookup: CosineEncoder(), policy=Slow)
+    with CascadeMemory(embedder="hashing", ranker=slow, max_cases=5) as memory:
+        _solve(memory, "the first task", "the first solution")
+        assert learning.wait(30)
+        learning.clear()
+        for i in range(12):  # while the first reward is learned
+            memory.add(f"task {i}", f"solution {i}", namespace="other")
+        other = memory.recall("the second task", namespace="other")
+        memory.reward(other.episode_id, 1.0, namespace="other")
+        may_learn.release()
+        assert learning.wait(30)  # the second reward is being learned now
+        assert memory.stats(namespace="other").cases == 5
+        may_learn.release(10)
