@@ -25,3 +25,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     for name in AT_THE_ROOT:
         markdown = markdown.replace(f"](../{name})", f"]({name})")
     return markdown.replace("](../README.md)", "](index.md)")
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Give the search a name for those who hear the page instead of seeing it."""
+    return output.replace('data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"')

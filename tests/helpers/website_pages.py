@@ -87,6 +87,8 @@ def _linked(file: Path, page: Page, site: Path, pages: dict[Path, Page]) -> list
 def _place(file: Path, link: str, site: Path) -> Path | None:
     """Return the file of the site that a link names, if there is one."""
     parts = urlsplit(link)
+    if file.name == "404.html":  # a server shows it at any address, so it names everything from the root
+        parts = parts._replace(path=parts.path.removeprefix("/"))
     if parts.scheme or parts.netloc or parts.path.startswith("/"):
         return None
     there = (file.parent / unquote(parts.path)).resolve() if parts.path else file
