@@ -29,4 +29,5 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_post_page(output: str, **_: Any) -> str:
     """Give the search a name for those who hear the page instead of seeing it."""
-    return output.replace('data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"')
+    nameless = 'data-md-component="search" role="dialog"'
+    return output.replace(nameless, f'{nameless} aria-label="Search"')

@@ -2,8 +2,8 @@
 
     python tests/browser/check_site.py BUILT_SITE --axe AXE.min.js [--pictures FOLDER] [--pages PATTERN]
 
-At two widths, light and dark: the console is silent, only files of the site are read, nothing sticks out sideways, axe-core finds
-nothing serious, and the search finds something. Says so and does nothing where there is no Chromium.
+At two widths, light and dark: the console is silent, only files of the site are read, nothing sticks out sideways, axe-core
+finds nothing serious, and the search finds something. Says so and does nothing where there is no Chromium.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from headless_browser import Tab, found, headless
 
 WIDTHS = (1280, 400)
-MAIN = ("index.html", "tutorial.html", "how-to/index.html", "concepts.html", "benchmarks.html", "api/memory.html", "langchain.html")
+MAIN = ("index.html", "tutorial.html", "how-to/index.html", "concepts.html", "benchmarks.html", "api/memory.html")
+SEARCHED = (("hindsight", "index.html", "Glossary"), ("purge", "how-to/plot.html", "Deletion and privacy"))
 # What makes a page too wide: all that sticks out and is in no box that scrolls or hides it.
 _STICKS_OUT = """[...document.querySelectorAll('.md-container *')].filter(one => {
     if (one.getBoundingClientRect().right <= WIDTH + 1) return false
@@ -56,7 +57,7 @@ def faults(tab: Tab, page: Path, site: Path, width: int, *, dark: bool, axe: str
     scheme = waited(tab, "document.body && document.body.getAttribute('data-md-color-scheme')", 10)
     if scheme != ("slate" if dark else "default"):
         yield f"its colours are {scheme!r}"
-    waited(tab, "!document.querySelector('.md-typeset table:not([class])') || !!document.querySelector('.md-typeset__table')", 10)
+    waited(tab, "!document.querySelector('.md-typeset table:not([class])') || !!document.querySelector('.md-typeset__table')")
     inner, wide = tab.value("[window.innerWidth, document.documentElement.scrollWidth]")
     if not wide <= inner == width:
         yield f"is {wide} wide"
@@ -91,11 +92,11 @@ def check(site: Path, pages: list[Path], axe: str, program: str, pictures: Path 
                     time.sleep(1)  # the tabs fade in
                     tab.picture(pictures / f"{name.replace('/', '-').removesuffix('.html')}-{width}-{colours}.png")
             say(f"{name}: {len(every)} faults so far")
-        for word, page, title in (("hindsight", "index.html", "Glossary"), ("purge", "how-to/plot.html", "Deletion and privacy")):
-            titles = search(tab, site / page, word)
-            say(f"{word!r} on {page} finds {titles}")
+        for word, name, title in SEARCHED:
+            titles = search(tab, site / name, word)
+            say(f"{word!r} on {name} finds {titles[:5]}")
             if title not in titles:
-                every.append(f"the search for {word!r} on {page} does not find {title!r}")
+                every.append(f"the search for {word!r} on {name} does not find {title!r}")
     return every
 
 

@@ -42,6 +42,7 @@ ELSEWHERE = {
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",
     "vLLM: what a request may ask of it": "chat_template_kwargs enable_thinking",
     "another program": "cp alfworld-download",
+    "mkdocs: its settings, and the extra that installs it": "mkdocs.yml docs",
     "the published files of the paper's benchmark; their names are put together": (
         "alfworld/alfworld.jsonl scienceworld/scienceworld.jsonl"
     ),
@@ -59,6 +60,7 @@ VERBATIM = {
     "messages of ours, shortened or filled in": ("TypeError: CascadeMemory takes no option ...", "declare `cascade: dict`"),
     "a header of HTTP": ("Host: 127.0.0.1:8765",),
     "LaTeX": (r"\boxed{}",),
+    "for mkdocs": ("mkdocs build --strict",),
     "for pip": ('-c constraints.txt -e ".[langchain,local]"',),
 }
 OBJECTS = {  # what the pages call an instance of which classes
