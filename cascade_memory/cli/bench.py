@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.cli import bench_own, bench_paper, bench_report, bench_setup
-from cascade_memory.cli.bench_data import data, folder_of_data
+from cascade_memory.cli.bench_data import convert, data, folder_or_bundled, is_bundled
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import FILE, MISLED, REUSED, SUITES, Suite
 
-__all__ = ["data", "games", "replay", "run", "tune"]
+__all__ = ["convert", "data", "games", "replay", "run", "tune"]
 
 
 def games(options: argparse.Namespace) -> int:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from cascade_memory.evaluation.bench.stage import declared_of
     from cascade_memory.evaluation.bench.stages import lacking
 
-    folder = folder_of_data(options.data)
+    folder = folder_or_bundled(options.data)
     suite = SUITES[options.suite]
     methods = [*KNOWN, *HUMAN]
     if missing := sorted(set(options.tasks or ()) - set(suite.tasks)):
@@ -74,11 +74,22 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
     _print_success(rows)
-    for why in absent.values():
-        print(f"not played: {why}")
+    _print_absent(absent, folder)
     print(f"rows: {options.out}")
     bench_report.report_if_possible(options.out, options.report)
     return 0
+
+
+def _print_absent(absent: dict[str, str], folder: Path) -> None:
+    """Say which streams of the suite were left out. Without a folder of data, that is nearly all of them, in one sentence."""
+    if absent and is_bundled(folder):
+        print(
+            f"not played: {', '.join(absent)}. No folder of data is named (--data, or CASCADE_DATA), so only what comes with "
+            "the package was played. cascade-memory bench data says where to get the others, and how to convert them"
+        )
+        return
+    for why in absent.values():
+        print(f"not played: {why}")
 
 
 def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence[str]) -> Suite:
@@ -138,4 +149,4 @@ def replay(options: argparse.Namespace) -> int:
 
 def tune(options: argparse.Namespace) -> int:
     """Choose the parameters of a method on the first tasks of a stream."""
-    return bench_report.tune(options, folder_of_data(options.data))
+    return bench_report.tune(options, folder_or_bundled(options.data))

@@ -23,11 +23,38 @@ def folder_of_data(given: Path | None) -> Path:
     return folder
 
 
+def folder_or_bundled(given: Path | None) -> Path:
+    """Return the folder of the data that is named; if none is, the one that comes with the package."""
+    from cascade_memory.evaluation.bundled import bundled_data
+
+    return folder_of_data(given) if given or os.environ.get("CASCADE_DATA") else bundled_data()
+
+
+def is_bundled(folder: Path) -> bool:
+    """Say whether this is the folder that comes with the package."""
+    from cascade_memory.evaluation.bundled import bundled_data
+
+    return folder == bundled_data()
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Make the file of a task from what the makers of its data publish."""
+    from cascade_memory.evaluation.conversion.all_converters import convert as converted
+
+    made = converted(options.task, options.source, options.out, options.rows)
+    if options.json:
+        print(json.dumps({"task": options.task, "files": {str(path): rows for path, rows in made.items()}}))
+        return 0
+    for path, rows in made.items():
+        print(f"{path}: {rows:,} rows" if rows else str(path))
+    return 0
+
+
 def data(options: argparse.Namespace) -> int:
     """List whether the data of each task is present; say of each, or of a single one, where it comes from and what to run."""
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
-    folder = folder_of_data(options.data)
+    folder = folder_or_bundled(options.data)
     if options.task and options.task not in CATALOGUE:
         raise InvalidInput(f"there is no task {options.task!r}; there are {', '.join(CATALOGUE)}")
     chosen = [CATALOGUE[options.task]] if options.task else list(CATALOGUE.values())
@@ -58,7 +85,19 @@ def _print_details(entry: Entry, folder: Path) -> None:
         print(f"{name:10} {shown or 'no'}")
 
 
+def _conversion(entry: Entry) -> dict[str, str]:
+    from cascade_memory.evaluation.conversion.all_converters import CONVERTERS, WITHOUT
+
+    one = CONVERTERS.get(entry.name)
+    if one is None:
+        return {"converter": WITHOUT[entry.name]}
+    command = f"cascade-memory bench convert {entry.name} SOURCE --out DIR"
+    return {"get": one.get, "SOURCE has": ", ".join(one.reads), "converter": command, "tried with": one.tried}
+
+
 def _described(entry: Entry, folder: Path) -> dict[str, Any]:
+    from cascade_memory.evaluation.bundled import DIFFERS
+
     published = entry.published
     lines: dict[str, Any] = {"task": entry.name, "about": entry.title, "in paper": entry.paper_name}
     if published is not None:
@@ -76,9 +115,12 @@ def _described(entry: Entry, folder: Path) -> dict[str, Any]:
         "licence": entry.licence,
         "or files": ", ".join(entry.files) or "none needed",
         "differs": f"with those files, {entry.stand_in}" if entry.stand_in else "",
+        **_conversion(entry),
         "steps": entry.max_steps,
         "run": "" if published is None else published.run.format(name=entry.name),
         "there": entry.is_there(folder),
     }
+    if is_bundled(folder) and entry.is_there(folder):
+        lines["differs"] = DIFFERS.get(entry.name, "")
     kept = ("task", "about", "in paper", "there")
     return {name: value for name, value in lines.items() if value not in ("", None) or name in kept}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cascade_memory.cli import bench_search
-from cascade_memory.cli.bench_data import folder_of_data
+from cascade_memory.cli.bench_data import folder_or_bundled
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     if options.stream:
         task, data, limit = _own_task(options), options.stream.parent, None
     else:
-        task, data, limit = _tasks(options), folder_of_data(options.data), suite.limit
+        task, data, limit = _tasks(options), folder_or_bundled(options.data), suite.limit
     rows = measure(
         task,
         data=data,
@@ -126,16 +126,16 @@ def _tasks(options: argparse.Namespace) -> list[str]:
         for name in SUITES[options.suite].tasks
         if name in CATALOGUE and (CATALOGUE[name].make is not None or name == bench_search.TASK)
     ]
-    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder_of_data(options.data))]
+    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder_or_bundled(options.data))]
     for name in names:
         if name in WORLDS:
             if options.gradient:
                 raise InvalidInput(f"--gradient plays tasks with one answer each, not {name!r}, in which a model acts")
-            if why := lacking(name, folder_of_data(options.data), passages=options.search is None):
+            if why := lacking(name, folder_or_bundled(options.data), passages=options.search is None):
                 raise InvalidInput(why)
             continue
         task_named(name)  # if there is no such task, this raises and lists the tasks
-        if not CATALOGUE[name].is_there(folder := folder_of_data(options.data)):
+        if not CATALOGUE[name].is_there(folder := folder_or_bundled(options.data)):
             raise InvalidInput(f"no data for {name} in {folder}: cascade-memory bench data says where to get it")
     return names
 

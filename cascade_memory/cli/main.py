@@ -178,6 +178,11 @@ def _bench(verbs: _Verbs) -> None:
     inner = bench.add_subparsers(dest="bench", required=True, metavar="VERB")
     data = _command(inner, "data", bench_verbs.data, "list which data of the tasks is present, and where to get it")
     data.add_argument("task", nargs="?", help="one task only")
+    convert = _command(inner, "convert", bench_verbs.convert, "make the file of a task from the files that its makers publish")
+    convert.add_argument("task", help="a task for which bench data names a converter")
+    convert.add_argument("source", type=Path, help="the folder with the published files")
+    convert.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of data (for CASCADE_DATA)")
+    convert.add_argument("--rows", type=_positive, metavar="N", help="how many to draw (default: as many as the paper plays)")
     games = _command(inner, "games", bench_verbs.games, "generate the missing household games for ALFWorld's engine")
     games.add_argument("--count", type=int, default=264, help="how many games the folder shall hold (default 264)")
     games.add_argument("--seed", type=int, default=777, help="the same seed gives the same games")
@@ -218,7 +223,7 @@ def _bench(verbs: _Verbs) -> None:
             "--data",
             type=Path,
             metavar="DIR",
-            help="the folder with the streams (default: the environment variable CASCADE_DATA)",
+            help="the folder with the streams (default: CASCADE_DATA; without it, what comes with the package)",
         )
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.runner import run
     from cascade_memory.evaluation.bench.setup import Setup
     from cascade_memory.evaluation.bench.stage import Simulated
+    from cascade_memory.evaluation.bundled import bundled_data, bundled_tasks
     from cascade_memory.evaluation.judging.model_judge import ModelJudge
     from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices
     from cascade_memory.evaluation.solver import SimulatedSolver
@@ -33,6 +34,8 @@ __all__ = [
     "Setup",
     "Simulated",
     "SimulatedSolver",
+    "bundled_data",
+    "bundled_tasks",
     "measure",
     "play",
     "run",
@@ -54,6 +57,8 @@ _HOMES = {
     "PrecomputedEmbedder": "stream",
     "Simulated": "bench.stage",
     "SimulatedSolver": "solver",
+    "bundled_data": "bundled",
+    "bundled_tasks": "bundled",
     "measure": "bench.measure",
     "play": "stream",
     "tickets": "synthetic",

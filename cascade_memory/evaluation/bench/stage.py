@@ -18,6 +18,7 @@ from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
 from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, FILE, MATCHED, MISLED, Run
+from cascade_memory.evaluation.bundled import DIFFERS, bundled_data
 from cascade_memory.evaluation.solver import SimulatedSolver, Solver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
@@ -104,6 +105,8 @@ def data_differs(run: Run, folders: Folders) -> dict[str, str]:
     entry = CATALOGUE.get(run.task)
     if entry is None or entry.published is None:
         return {}
+    if folders.data == bundled_data():
+        return {"differs": DIFFERS.get(run.task, "")}
     return {"differs": "" if entry.published.is_there(folders.data) else entry.stand_in}
 
 
