@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, ToolAnnotations
+
+from cascade_memory import __version__
 
 try:
     _home: Any = importlib.import_module("mcp.server.mcpserver")
@@ -26,8 +28,16 @@ _HTTP: dict[str, Any] = {"stateless_http": True, "json_response": True}
 
 def make(name: str, instructions: str, *, host: str) -> Any:
     """Make a server without tools. For a loopback ``host`` it checks the Host header of requests (against DNS rebinding)."""
-    listening = {} if _is_second else {"host": host, **_HTTP}
-    return _server(name, instructions=instructions, log_level="ERROR", **listening)
+    own: dict[str, Any] = {"version": __version__} if _is_second else {"host": host, **_HTTP}
+    server = _server(name, instructions=instructions, log_level="ERROR", **own)
+    if not _is_second:  # its constructor takes no version, and would report that of the SDK
+        server._mcp_server.version = __version__
+    return server
+
+
+def result(text: str, data: dict[str, Any]) -> CallToolResult:
+    """Answer a call with the same data twice: as text, for a model, and structured, for a program."""
+    return CallToolResult.model_validate({"content": [{"type": "text", "text": text}], "structuredContent": data})
 
 
 def http_app(server: Any, *, host: str) -> Any:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
+from mcp.types import CallToolResult
 from pydantic import Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain import recall_tool
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
-from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, tool_annotations
-from cascade_memory.mcp_server.verbs import Verbs, compact
+from cascade_memory.mcp_server.answers import Added, Forgotten, MemoryStats, Recalled, Reported
+from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, result, tool_annotations
+from cascade_memory.mcp_server.verbs import MOST_FORGOTTEN, Verbs, compact
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.visible import visible
 
@@ -26,11 +29,20 @@ _READ_ONLY = (
 Query = Annotated[str, Field(description=recall_tool.QUERY)]
 EpisodeId = Annotated[str, Field(description="The episode_id that recall_cases returned")]
 Reward = Annotated[float, Field(description="1 if the task was solved, 0 if not, or a number between")]
-Solution = Annotated[str, Field(description="What solved the task, in words that would help to solve a similar task")]
+Solution = Annotated[
+    str,
+    Field(description="What solved the task, in words that would help to solve a similar task. Without it no case can be made"),
+]
+AddedSolution = Annotated[str, Field(description="What solved the task, in words that would help to solve a similar task")]
 Seen = Annotated[
     str, Field(description="Only to confirm an earlier report unchanged: its fingerprint in cascade://episodes/{episode_id}")
 ]
-CaseIds = Annotated[list[str], Field(description="The ids of cases that recall_cases returned")]
+CaseIds = Annotated[list[str], Field(description=f"1 to {MOST_FORGOTTEN} ids of cases that recall_cases returned")]
+
+_RECALL = "Look up how similar tasks were solved. Call it once, before you start; "
+_REPORT = "Report how the task of an episode went, also if it failed. "
+_ADD = "Store a task that was solved without recall_cases. "
+_AT_ONCE, _LATER = "The memory learns from it at once.", "The memory learns from it once the host has confirmed it."
 
 
 def build(memory: CascadeMemory, *, read_only: bool = False, trust_agent_rewards: bool = False, host: str = "127.0.0.1") -> Any:
@@ -55,15 +67,21 @@ def build(memory: CascadeMemory, *, read_only: bool = False, trust_agent_rewards
 
 
 def _reading(server: Any, verbs: Verbs) -> None:
-    @server.tool(structured_output=False, annotations=tool_annotations(read_only=verbs.read_only))
-    async def recall_cases(query: Query) -> str:
-        """Look up how similar tasks were solved. Call it once, before you start; keep the episode_id for report_outcome."""
-        return await _answered(verbs, lambda: compact(verbs.recall_cases(query)), ToolError)
+    then = (
+        "this server only reads, so nothing is to be reported."
+        if verbs.read_only
+        else "keep the episode_id for report_outcome."
+    )
 
-    @server.tool(structured_output=False, annotations=tool_annotations(read_only=True))
-    async def memory_stats() -> str:
-        """Count cases, episodes and rewards."""
-        return await _answered(verbs, lambda: compact(verbs.memory_stats()), ToolError)
+    @server.tool(description=f"{_RECALL}{then}", annotations=tool_annotations(read_only=verbs.read_only))
+    async def recall_cases(query: Query) -> Annotated[CallToolResult, Recalled]:
+        return await _result(verbs, lambda: verbs.recall_cases(query), in_thread)
+
+    about = "Count the cases, episodes and rewards of this memory, and say whether it works."
+
+    @server.tool(description=about, annotations=tool_annotations(read_only=True))
+    async def memory_stats() -> Annotated[CallToolResult, MemoryStats]:
+        return await _result(verbs, verbs.memory_stats, in_thread)
 
     @server.resource("cascade://stats", mime_type="application/json")
     async def stats() -> str:
@@ -87,22 +105,42 @@ def _reading(server: Any, verbs: Verbs) -> None:
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
-    @server.tool(structured_output=False, annotations=tool_annotations())
-    async def report_outcome(episode_id: EpisodeId, reward: Reward, solution: Solution = "", confirms: Seen = "") -> str:
-        """Report how the task of an episode went. Report failures too: the memory also learns from them."""
-        return await _answered(
-            verbs, lambda: compact(verbs.report_outcome(episode_id, reward, solution, confirms)), ToolError, in_reward_thread
-        )
+    _report_outcome(server, verbs)
+    then = "It becomes a case at once." if verbs.trusted else "It becomes a case once the host has confirmed it."
 
-    @server.tool(structured_output=False, annotations=tool_annotations())
-    async def add_case(query: Query, solution: Solution) -> str:
-        """Store a task that was solved without recall_cases."""
-        return await _answered(verbs, lambda: compact(verbs.add_case(query, solution)), ToolError, in_reward_thread)
+    @server.tool(description=f"{_ADD}{then}", annotations=tool_annotations())
+    async def add_case(query: Query, solution: AddedSolution) -> Annotated[CallToolResult, Added]:
+        return await _result(verbs, lambda: verbs.add_case(query, solution))
 
-    @server.tool(structured_output=False, annotations=tool_annotations(destructive=True))
-    async def forget_cases(case_ids: CaseIds) -> str:
-        """Delete cases permanently."""
-        return await _answered(verbs, lambda: compact(verbs.forget_cases(case_ids)), ToolError, in_reward_thread)
+    @server.tool(description="Delete cases permanently, by their ids.", annotations=tool_annotations(destructive=True))
+    async def forget_cases(case_ids: CaseIds) -> Annotated[CallToolResult, Forgotten]:
+        return await _result(verbs, lambda: verbs.forget_cases(case_ids))
+
+
+def _report_outcome(server: Any, verbs: Verbs) -> None:
+    if verbs.trusted:
+
+        @server.tool(description=f"{_REPORT}{_AT_ONCE}", annotations=tool_annotations())
+        async def report_outcome(
+            episode_id: EpisodeId, reward: Reward, solution: Solution = "", confirms: Seen = ""
+        ) -> Annotated[CallToolResult, Reported]:
+            return await _result(verbs, lambda: verbs.report_outcome(episode_id, reward, solution, confirms))
+
+        return
+
+    @server.tool(name="report_outcome", description=f"{_REPORT}{_LATER}", annotations=tool_annotations())
+    async def report_and_wait(
+        episode_id: EpisodeId, reward: Reward, solution: Solution = ""
+    ) -> Annotated[CallToolResult, Reported]:
+        return await _result(verbs, lambda: verbs.report_outcome(episode_id, reward, solution))
+
+
+async def _result(
+    verbs: Verbs, verb: Callable[[], dict[str, Any]], thread: Callable[[Callable[[], str]], Awaitable[str]] = in_reward_thread
+) -> CallToolResult:
+    """Run the verb of a tool. A program gets exactly what a model reads."""
+    text = await _answered(verbs, lambda: compact(verb()), ToolError, thread)
+    return result(text, json.loads(text))
 
 
 async def _answered(
