@@ -20,7 +20,7 @@ from pages import FENCE, PAGES, PROJECT, Block, blocks
 from cascade_memory.cli import main
 from cascade_memory.errors import MissingExtra
 
-OPTIONAL = ("langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters", "mcp")
+OPTIONAL = ("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters", "mcp")
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 
