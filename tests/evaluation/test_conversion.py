@@ -45,21 +45,8 @@ def rca(source: Path) -> None:
 
 
 def lfd(source: Path) -> None:
-    head = [
-        "LineId",
-        "Label",
-        "Timestamp",
-        "Date",
-        "Node",
-        "Time",
-        "NodeRepeat",
-        "Type",
-        "Component",
-        "Level",
-        "Content",
-        "EventId",
-        "EventTemplate",
-    ]
+    head = ["LineId", "Label", "Timestamp", "Date", "Node", "Time", "NodeRepeat", "Type", "Component", "Level", "Content"]
+    head += ["EventId", "EventTemplate"]
     first = ["1", "-", "0", "2005.01.01", "R1", "t", "R1", "RAS", "KERNEL", "INFO", "all is well", "E1", "all is <*>"]
     second = ["2", "APPREAD", "0", "2005.01.02", "R2", "t", "R2", "RAS", "APP", "FATAL", "cannot read, at all", "E2", "<*>"]
     table(source / "BGL/BGL_2k.log_structured.csv", head, first, second)
