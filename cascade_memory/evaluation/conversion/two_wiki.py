@@ -21,10 +21,10 @@ def convert(source: Path, count: int) -> Converted:
         kept: Row = {"task": words_of(one["question"]), "label": one["answer"], "context": passages, "orig_index": index}
         questions.append(kept)
     questions = drawn(questions, count)
-    passages: dict[tuple[str, str], None] = {}
+    found: list[tuple[str, str]] = []
     for one in questions:
-        passages |= dict.fromkeys(_passages(one.pop("context"), f"{source / _FILE}: entry {one['orig_index'] + 1}"))
-    corpus = [{"id": number, "title": title, "text": text} for number, (title, text) in enumerate(passages)]
+        found += _passages(one.pop("context"), f"{source / _FILE}: entry {one['orig_index'] + 1}")
+    corpus = [{"id": number, "title": title, "text": text} for number, (title, text) in enumerate(dict.fromkeys(found))]
     return {"2wiki_rag.jsonl": questions, "2wiki_corpus.jsonl": corpus}
 
 
