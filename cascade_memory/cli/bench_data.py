@@ -90,7 +90,7 @@ def _conversion(entry: Entry) -> dict[str, str]:
 
     one = CONVERTERS.get(entry.name)
     if one is None:
-        return {"converter": WITHOUT[entry.name]}
+        return {"converter": WITHOUT.get(entry.name, "")}
     command = f"cascade-memory bench convert {entry.name} SOURCE --out DIR"
     return {"get": one.get, "SOURCE has": ", ".join(one.reads), "converter": command, "tried with": one.tried}
 
