@@ -63,7 +63,7 @@ class ChildBuild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
+            encoding="ascii",  # it says a number and a digest
             env={**_LITTLE_MEMORY, **os.environ},
         )
 

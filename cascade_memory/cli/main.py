@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -271,6 +272,7 @@ def _on_folder(verbs: _Verbs, name: str, run: commands.Command, about: str) -> a
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    _print_any_text()
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -287,3 +289,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 130, "interrupted"
     sys.stderr.write(f"cascade-memory {options.command}: {visible(message)}\n")
     return code
+
+
+def _print_any_text() -> None:
+    """Escape what a terminal or a pipe cannot show, instead of failing: the encoding of Windows knows only few letters."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")

@@ -47,6 +47,8 @@ def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool
         if path is not None:
             _enter_wal(connection)
             connection.execute(f"PRAGMA synchronous = {synchronous}")
+            if synchronous == "FULL":
+                connection.execute("PRAGMA fullfsync = ON")  # on macOS a sync alone leaves the bytes in the disk's own cache
             connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
     except BaseException:
         connection.close()

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from cascade_memory.errors import StoreError
 
-# SQLite writes the copy to a temporary file, in the folder that this variable names. The texts of cases must not go to /tmp. A
-# process reads the variable only once, and in the host's process it would also affect the host's own use of SQLite.
-_PLACE = "SQLITE_TMPDIR"
+# SQLite writes the copy to a temporary file, in the folder that this variable names (the latter on Windows). The texts of cases
+# must not go to /tmp. A process reads the variable only once, and in the host's process it would also affect the host's own use
+# of SQLite.
+_PLACES = ("SQLITE_TMPDIR", "TMP")
 _CACHE_KB = 32_768  # for the ledger, and the same again for the copy
 
 # The program exits without closing the ledger. The last process that closes a ledger deletes its log, and SQLite knows by the
@@ -41,10 +42,11 @@ def vacuum_elsewhere(path: Path) -> None:
     try:
         done = subprocess.run(
             command,
-            env={**os.environ, _PLACE: str(path.parent)},
+            env={**os.environ, **dict.fromkeys(_PLACES, str(path.parent))},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
         )
     except OSError as error:

@@ -68,9 +68,10 @@ def _exists_error(place: Path) -> InvalidInput:
 
 def sync_to_disk(path: Path) -> None:
     """Make a file, or the entries of a folder, survive a power cut; for a folder, only if the system supports it."""
-    if os.name == "nt" and path.is_dir():
+    is_windows = os.name == "nt"
+    if is_windows and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDWR if is_windows else os.O_RDONLY)  # Windows syncs only what may be written
     try:
         os.fsync(handle)
     finally:

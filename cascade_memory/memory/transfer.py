@@ -131,7 +131,7 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
     try:
         handle, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".unfinished", dir=target.parent)
         unfinished = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:  # the same bytes on every system
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -141,7 +141,7 @@ def main() -> None:
     gc.collect()
     size = "tiny" if options.tiny and options.lora != "none" else options.lora
     trained = [] if size == "none" else lora_rows(size, options.tokens, Meter(device).measure, options.times)
-    with options.out.open("w") as file:
+    with options.out.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in [*rows, *trained])
     for row in rows:
         peak = max(row["recall_peak_gib"], row["train_peak_gib"])

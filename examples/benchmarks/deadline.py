@@ -73,7 +73,7 @@ def row(kind: str, recall: Callable[[str], Any]) -> None:
 @contextlib.contextmanager
 def stopped_writer(folder: Path) -> Iterator[None]:
     command = [sys.executable, "-c", _WRITER, str(folder / "ledger.sqlite3")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield
@@ -82,7 +82,7 @@ def stopped_writer(folder: Path) -> Iterator[None]:
 
 def slow_import(memory: CascadeMemory, place: Path) -> None:
     memory.export(place / "export", progress=False)
-    lines, stop = (place / "export").read_text().splitlines(), threading.Event()
+    lines, stop = (place / "export").read_text(encoding="utf-8").splitlines(), threading.Event()
 
     def slowly() -> Iterator[str]:
         for line in lines:

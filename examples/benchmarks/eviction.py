@@ -225,7 +225,7 @@ def main() -> None:
     wanted = list(planned(options))
     if todo := sorted(set(wanted) - {identity(row) for row in rows}, key=wanted.index):
         folder_of_data(None)  # fail early, and only once, if there is no data
-        with ProcessPoolExecutor(options.jobs) as pool, options.out.open("a") as file:
+        with ProcessPoolExecutor(options.jobs) as pool, options.out.open("a", encoding="utf-8") as file:
             for finished in tqdm(as_completed([pool.submit(play, run) for run in todo]), total=len(todo), unit="run"):
                 rows.append(finished.result())
                 file.write(json.dumps(rows[-1]) + "\n")

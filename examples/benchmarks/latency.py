@@ -261,7 +261,7 @@ def main() -> None:
     for n in options.sizes:
         rows.append(measure(n, options.times, chroma=n <= options.chroma))
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        with options.out.open("a") as file:
+        with options.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**rows[-1], "python": platform.python_version()}) + "\n")
     show(rows)
 

@@ -146,7 +146,7 @@ async def first_recall(folder: Path) -> float:
 def imported() -> float:
     """Return the seconds from starting a process until it says that all is loaded. Its end is not measured."""
     began = time.perf_counter()
-    with subprocess.Popen([sys.executable, "-c", IMPORTING], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", IMPORTING], stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         return time.perf_counter() - began
@@ -189,7 +189,7 @@ def main() -> None:
         return
     rows = asyncio.run(measure(options))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("a") as file:
+    with options.out.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps({"cases": options.cases, **row}) + "\n" for row in rows)
     for row in rows[:2]:
         print(

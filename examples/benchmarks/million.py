@@ -66,7 +66,7 @@ def fill(url: str, chroma: str, start: int, stop: int) -> dict[str, float]:
 
 def status(name: str) -> float:
     """Return a figure about this process's memory, in MiB."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    line = next(line for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines() if line.startswith(name))
     return round(int(line.split()[1]) / 1024)
 
 
@@ -109,17 +109,17 @@ def measured(url: str, chroma: str, size: int) -> dict[str, Any]:
 
 def memory_of(pid: int) -> int:
     """Return the memory of a process and its children in MiB; what they share is divided among them."""
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, encoding="utf-8", check=False).stdout.split()
     total = 0
     for one in [str(pid), *children]:
-        lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+        lines = Path(f"/proc/{one}/smaps_rollup").read_text(encoding="utf-8").splitlines()
         total += int(next(line for line in lines if line.startswith("Pss:")).split()[1])
     return total // 1024
 
 
 def size_of(folder: str) -> int:
     """Return how much disk a folder takes, in MiB."""
-    return int(subprocess.run(["du", "-sm", folder], capture_output=True, text=True, check=True).stdout.split()[0])
+    return int(subprocess.run(["du", "-sm", folder], capture_output=True, encoding="utf-8", check=True).stdout.split()[0])
 
 
 def main() -> None:

@@ -154,7 +154,7 @@ def main() -> None:
     folder_of_data(None)  # fail early if there is no data
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(partial(play, options), range(options.seeds)))
-    with options.out.open("a") as file:
+    with options.out.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     print("Banking77, SIMULATED solver, MiniLM's weights under a random head, CPU")
     for row in rows:

@@ -60,7 +60,7 @@ class Bench:
         pool = load(self.texts, seed=self.seed, cache=self.cache)
         held = slice(self.texts - 2 * self.times - 1, self.texts)  # never stored
         pairs = list(zip(pool.texts[held], pool.solutions[held], strict=True))
-        (self.work / "queries.json").write_text(json.dumps(pairs))
+        (self.work / "queries.json").write_text(json.dumps(pairs), encoding="utf-8")
         np.save(self.work / "queries.npy", pool.vectors[held])
         np.save(self.work / "vectors.npy", pool.vectors)
 
@@ -73,19 +73,19 @@ class Bench:
             "cache": str(self.cache), "queries": str(self.work / "queries.json"), "role": "owner", "out": str(self.out),
             "queries_vectors": str(self.work / "queries.npy"), "vectors": str(self.work / "vectors.npy"), **more,
         }  # fmt: skip
-        path.write_text(json.dumps(job))
+        path.write_text(json.dumps(job), encoding="utf-8")
         return [sys.executable, str(Path(__file__).with_name("scale_worker.py")), str(path), str(path.with_suffix(".row"))]
 
     def run(self, work: str, n: int, folder: Path, **more: Any) -> Row:
         """Do a job in its own process, and return its row."""
         command = self.job(work, n, folder, **more)
         subprocess.run(command, check=True)
-        return json.loads(Path(command[-1]).read_text())
+        return json.loads(Path(command[-1]).read_text(encoding="utf-8"))
 
     def note(self, part: str, n: int, row: Row) -> None:
         """Add a row to the rows in memory and to the file."""
         self.rows.append({"part": part, "cases": n, **row})
-        with self.out.open("a") as file:
+        with self.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(self.rows[-1]) + "\n")
 
     def filled(self, n: int, chroma: str | None = None) -> Path:
@@ -139,7 +139,9 @@ def modes(bench: Bench, n: int) -> None:
 @contextlib.contextmanager
 def owner(bench: Bench, n: int, folder: Path, **more: Any) -> Iterator[None]:
     """Run another process that owns the folder."""
-    process = subprocess.Popen(bench.job("hold", n, folder, **more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        bench.job("hold", n, folder, **more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    )
     with process:  # leaving the block closes its input, which makes it stop
         assert process.stdout is not None
         while process.stdout.readline().strip() not in ("ready", ""):
@@ -199,7 +201,7 @@ def main() -> None:
     """Measure the chosen parts, and print the tables."""
     chosen = options()
     if chosen.show:
-        show([json.loads(line) for line in chosen.show.read_text().splitlines()])
+        show([json.loads(line) for line in chosen.show.read_text(encoding="utf-8").splitlines()])
         return
     largest = max(chosen.sizes)
     times = chosen.times or (100 if largest <= 1_000 else 300)

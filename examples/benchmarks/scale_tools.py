@@ -62,7 +62,7 @@ def memory_mib() -> dict[str, float]:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
         return {"rss": peak, "rss_peak": peak}
     # Not ru_maxrss: on Linux it includes the peak of the process that started this one.
-    fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    fields = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
     return {
         "rss": int(fields["VmRSS"].split()[0]) / 1024,
         "rss_own": int(fields["RssAnon"].split()[0]) / 1024,

@@ -43,7 +43,7 @@ def fill(job: Job) -> Row:
 
 def serve(job: Job) -> Row:
     """Open a filled folder cold, then recall and reward with queries that are not stored."""
-    queries = json.loads(Path(job["queries"]).read_text())
+    queries = json.loads(Path(job["queries"]).read_text(encoding="utf-8"))
     vectors = np.load(job["queries_vectors"])
     embedder = KnownVectors([query for query, _ in queries], vectors)
     times = job["times"]
@@ -107,7 +107,7 @@ def _episodes(job: Job, memory: CascadeMemory, queries: list[list[str]]) -> Row:
 
 def hold(job: Job) -> Row:
     """Own a folder until standard input is closed."""
-    queries = json.loads(Path(job["queries"]).read_text())
+    queries = json.loads(Path(job["queries"]).read_text(encoding="utf-8"))
     embedder = KnownVectors([query for query, _ in queries], np.load(job["queries_vectors"]))
     with open_memory(job, embedder) as memory:
         memory.recall(queries[-1][0])
@@ -190,7 +190,7 @@ def episodes(job: Job) -> Row:
                 **memory_mib(), **disk_mib(folder),
             }  # fmt: skip
             blocks.append(block)
-            with Path(job["out"]).open("a") as file:
+            with Path(job["out"]).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(block) + "\n")
             print(
                 f"  {block['episodes']:>9,} episodes: recall {block['recall']:.2f} ms, reward {block['reward']:.2f} ms, "
@@ -214,10 +214,10 @@ def episodes(job: Job) -> Row:
 
 def main() -> None:
     """Do the job that a file describes, and write its row."""
-    job: Job = json.loads(Path(sys.argv[1]).read_text())
+    job: Job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     work = {"fill": fill, "serve": serve, "hold": hold, "index": index, "episodes": episodes}
     row = work[job["work"]](job)
-    Path(sys.argv[2]).write_text(json.dumps(row))
+    Path(sys.argv[2]).write_text(json.dumps(row), encoding="utf-8")
 
 
 if __name__ == "__main__":

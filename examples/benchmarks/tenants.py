@@ -64,7 +64,7 @@ def main() -> None:
     runs = list(product(options.streams, ARMS, [options.tenants], [options.episodes], range(options.seeds)))
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(play, *zip(*runs, strict=True)))
-    options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     print(f"success in %, {options.tenants} tenants, {options.seeds} seeds, SIMULATED solver")
     for stream in options.streams:
         mine = [row for row in rows if row["stream"] == stream]

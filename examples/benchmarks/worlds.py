@@ -239,7 +239,7 @@ def main() -> None:
         for world in options.worlds
         for bandit in options.bandits
     ]
-    with ProcessPoolExecutor(options.jobs) as pool, options.out.open("w") as file:
+    with ProcessPoolExecutor(options.jobs) as pool, options.out.open("w", encoding="utf-8") as file:
         rows = []
         for done in tqdm(as_completed([pool.submit(play, *one) for one in asked]), total=len(asked), unit="run"):
             rows.append(done.result())

@@ -166,7 +166,7 @@ def _revision() -> str | None:
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         outputs = [
-            subprocess.run([*git, *what], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+            subprocess.run([*git, *what], capture_output=True, encoding="utf-8", check=True, timeout=10).stdout.strip()
             for what in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         ]
     except (OSError, subprocess.SubprocessError):

@@ -31,7 +31,7 @@ def add_line(file: Path, line: Mapping[str, Any]) -> None:
     [{'place': 1}]
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as lines:
+    with file.open("a", encoding="utf-8", newline="\n") as lines:
         lines.write(json.dumps(line) + "\n")
         lines.flush()
         os.fsync(lines.fileno())

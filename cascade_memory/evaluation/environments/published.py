@@ -17,7 +17,7 @@ def published_rows(path: Path, needed: Mapping[str, type]) -> list[Mapping[str, 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "rows.jsonl"
-    ...     _ = file.write_text('{"task": "Find a plant.", "variationIdx": 3}')
+    ...     _ = file.write_text('{"task": "Find a plant.", "variationIdx": 3}', encoding="utf-8")
     ...     published_rows(file, {"task": str, "variationIdx": int})
     [{'task': 'Find a plant.', 'variationIdx': 3}]
     """

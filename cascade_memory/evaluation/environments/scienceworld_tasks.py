@@ -77,13 +77,13 @@ class _Making:
         """List the variations of the stream, solved or not, always in the same order."""
         listing = self._file.with_suffix(".places.json")
         if listing.exists():
-            return [Place(kind, variation) for kind, variation in json.loads(listing.read_text())]
+            return [Place(kind, variation) for kind, variation in json.loads(listing.read_text(encoding="utf-8"))]
         if self._file.with_suffix(".complete").exists():  # from before there were listings
             return list(self._found)
         found = places(self._started(), for_development=self._for_development)
         listing.parent.mkdir(parents=True, exist_ok=True)
         unfinished = listing.with_suffix(".new")
-        unfinished.write_text(json.dumps([[place.kind, place.variation] for place in found]))
+        unfinished.write_text(json.dumps([[place.kind, place.variation] for place in found]), encoding="utf-8")
         unfinished.replace(listing)
         return found
 

@@ -80,7 +80,7 @@ def text_of(world: ScienceWorld) -> str:
 
 def _drawn(listing: Path) -> list[Place]:
     if listing.exists():
-        return [Place(kind, variation) for kind, variation in json.loads(listing.read_text())]
+        return [Place(kind, variation) for kind, variation in json.loads(listing.read_text(encoding="utf-8"))]
     world = ScienceWorld()
     try:
         counts = {kind: world.variations(kind) for kind in ALL_LIMITS}
@@ -91,7 +91,7 @@ def _drawn(listing: Path) -> list[Place]:
     drawn = [places[i] for i in order[:MOST]]
     listing.parent.mkdir(parents=True, exist_ok=True)
     unfinished = listing.with_suffix(".new")
-    unfinished.write_text(json.dumps([[place.kind, place.variation] for place in drawn]))
+    unfinished.write_text(json.dumps([[place.kind, place.variation] for place in drawn]), encoding="utf-8")
     unfinished.replace(listing)
     return drawn
 

@@ -28,7 +28,7 @@ class PeakMemory:
                 torch.cuda.reset_peak_memory_stats(device)
             return
         try:
-            _RESET.write_text("5")  # Linux: the highest resident size begins again at the present one
+            _RESET.write_text("5", encoding="ascii")  # Linux: the highest resident size begins again at the present one
         except OSError:
             return
 
@@ -45,7 +45,7 @@ class PeakMemory:
 def _resident(name: str) -> int | None:
     """Return a line of the process's status in bytes."""
     try:
-        found = re.search(rf"^{name}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+        found = re.search(rf"^{name}:\s+(\d+) kB", _STATUS.read_text(encoding="ascii", errors="replace"), re.MULTILINE)
     except OSError:
         return None
     return None if found is None else int(found[1]) * 1024

@@ -7,9 +7,9 @@ import json
 import math
 import os
 import re
-import selectors
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,21 +68,39 @@ class ReadOnlyQueries:
         return json.loads(line)
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
+        """Read one line. A process that takes too long is killed, which ends the reading: Windows cannot wait for a pipe."""
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(self._seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._read(process)
+        except EOFError:
+            if not late.is_set():
+                raise
+            raise QueryFailed(f"the query took longer than {self._seconds:g} seconds") from None
+        finally:
+            timer.cancel()
+            timer.join()
+            if late.is_set():
+                self._stop()
+
+    def _read(self, process: subprocess.Popen[bytes]) -> bytes:
         assert process.stdout is not None
         parts: list[bytes] = []
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while not (parts and parts[-1].endswith(b"\n")):
-                if not selector.select(self._seconds):
-                    self._stop()
-                    raise QueryFailed(f"the query took longer than {self._seconds:g} seconds")
-                part = os.read(process.stdout.fileno(), 1 << 20)
-                if not part:
-                    raise EOFError
-                parts.append(part)
-                if self._most_bytes is not None and sum(map(len, parts)) > self._most_bytes:
-                    self._stop()
-                    raise QueryFailed(f"the result of the query has more than {self._most_bytes:,} bytes")
+        while not (parts and parts[-1].endswith(b"\n")):
+            part = os.read(process.stdout.fileno(), 1 << 20)
+            if not part:
+                raise EOFError
+            parts.append(part)
+            if self._most_bytes is not None and sum(map(len, parts)) > self._most_bytes:
+                self._stop()
+                raise QueryFailed(f"the result of the query has more than {self._most_bytes:,} bytes")
         return b"".join(parts)
 
     def _stop(self) -> None:

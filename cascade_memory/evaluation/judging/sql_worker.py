@@ -50,7 +50,7 @@ def _packed(value: Any) -> Any:
 
 def main() -> None:
     """Answer queries until standard input is closed."""
-    with contextlib.suppress(ImportError):  # Windows
+    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limit, and macOS may refuse this one
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -122,7 +122,7 @@ def _streams(server: str) -> Any:
     command, *arguments = words_of_command(server)
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     # Its messages go to the process's own standard error: what replaces that in a notebook is no file.
-    log: Any = sys.__stderr__ or open(os.devnull, "w")  # noqa: SIM115 - it is open for as long as the server runs
+    log: Any = sys.__stderr__ or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it is open for as long as the server runs
     return stdio.stdio_client(stdio.StdioServerParameters(command=command, args=arguments, env=environment), errlog=log)
 
 
@@ -136,13 +136,17 @@ def is_url(server: str) -> bool:
 
 
 def words_of_command(server: str) -> list[str]:
-    """Split a command as a shell would.
+    """Split a command as a shell would; on Windows a backslash is part of a path.
 
     >>> words_of_command("python 'my server.py' --fast")
     ['python', 'my server.py', '--fast']
     """
+    lexer = shlex.shlex(server, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if os.name == "nt":
+        lexer.escape = ""
     try:
-        found = shlex.split(server)
+        found = list(lexer)
     except ValueError as error:
         raise InvalidInput(f"the command of the search server cannot be read: {error}") from error
     if not found:

@@ -108,7 +108,7 @@ class Engine:
     def rules() -> tuple[str, str]:
         """Return the PDDL domain of the games, and the grammar of their texts."""
         data = Path(_module("alfworld").__file__).parent / "data"
-        return (data / "alfred.pddl").read_text(), (data / "alfred.twl2").read_text()
+        return (data / "alfred.pddl").read_text(encoding="utf-8"), (data / "alfred.twl2").read_text(encoding="utf-8")
 
     def close(self) -> None:
         """Release the environment, so that the next engine can use it."""

@@ -121,7 +121,7 @@ def _write(engine: Engine, file: Path, scene: Scene, rng: np.random.Generator) -
         "solvable": True,
     }
     file.parent.mkdir(exist_ok=True, parents=True)
-    file.write_text(json.dumps(game))
+    file.write_text(json.dumps(game), encoding="utf-8")
 
 
 def solution(engine: Engine, scene: Scene) -> list[str]:
