@@ -114,7 +114,7 @@ def in_turns(size: int, times: int, places: dict[str, dict[str, Any]], pause: fl
         rows[name] |= {
             "recall_p50": ms(recalls), "recall_p95": ms(recalls, 95), "reward_p50": ms(rewards), "reward_p95": ms(rewards, 95),
             "trips_recall": max(there), "trips_reward": max(back), "chroma": memories[name].health().chroma,
-            "rss_mib": round(int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20),
+            "rss_mib": round(int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20),
             "load_average": round(os.getloadavg()[0], 1),
         }  # fmt: skip
         memories[name].close()

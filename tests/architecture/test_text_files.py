@@ -25,11 +25,9 @@ def without_encoding(tree: ast.AST) -> Iterator[int]:
         given = {one.arg: one.value for one in node.keywords}
         if "encoding" in given:
             continue
-        if (name in _POSITION and len(node.args) <= _POSITION[name]) or (
-            _is_true(given.get("text")) and name in ("run", "Popen")
-        ):
-            yield node.lineno
-        elif name in _OPENING and (mode := _mode(name, node, given)) is not None and "b" not in mode:
+        whole_file = name in _POSITION and len(node.args) <= _POSITION[name]
+        of_child = name in ("run", "Popen") and _is_true(given.get("text"))
+        if whole_file or of_child or (name in _OPENING and "b" not in _mode(name, node, given)):
             yield node.lineno
 
 
@@ -37,13 +35,13 @@ def _is_true(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and value.value is True
 
 
-def _mode(name: str, node: ast.Call, given: dict[str | None, ast.expr]) -> str | None:
-    """Return the mode in which a call opens a file; None if it opens something else, such as a memory or an archive."""
+def _mode(name: str, node: ast.Call, given: dict[str | None, ast.expr]) -> str:
+    """Return the mode in which a call opens a file; "b" if it opens something else, such as a memory or an archive."""
     words = [one.value for one in (*node.args[:2], given.get("mode")) if isinstance(one, ast.Constant)]
     modes = [word for word in words if isinstance(word, str) and word and set(word) <= set("rwaxbt+")]
     if modes:
         return modes[0]
-    return "r" if name == "open" and isinstance(node.func, ast.Name) and len(node.args) == 1 else None
+    return "r" if name == "open" and isinstance(node.func, ast.Name) and len(node.args) == 1 else "b"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
