@@ -104,9 +104,7 @@ def run_commands(code: str, place: str) -> None:
                 script = PROJECT / words[1]
                 assert script.is_file() or (script / "__main__.py").is_file(), f"{place}: {command}"
             else:
-                assert words == ["pytest"] or words[0] in ("export", "mv", "rm"), (
-                    f"{place}: who runs {command!r}?"
-                )
+                assert words == ["pytest"] or words[0] in ("export", "mv", "rm"), f"{place}: who runs {command!r}?"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
