@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
 
@@ -32,6 +33,17 @@ class Case:
     succeeded: float = 0.0
     key: int = 0  # the ledger's row number: ascending with age, never reused
 
+    def _repr_html_(self) -> str:
+        facts = [
+            ("id", self.id),
+            ("namespace", self.namespace),
+            ("source", self.source if self.episode_id is None else f"{self.source}, episode {self.episode_id}"),
+            ("verified", f"{self.copies:,} times"),
+            ("shown", f"{self.shown:,} times, with a total reward of {self.succeeded:g}"),
+            *((name, str(value)) for name, value in self.metadata.items()),
+        ]
+        return Card("Case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]).html()
+
 
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +56,7 @@ class ExpiredCase:
     solution: Solution
     expired_at: float  # by the wall clock
     seconds_left: float  # running time of the memory until the case is deleted for good
+
+    def _repr_html_(self) -> str:
+        facts = [("id", self.id), ("namespace", self.namespace), ("deleted for good", f"in {self.seconds_left:,.0f} s")]
+        return Card("Expired case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]).html()

@@ -1,12 +1,11 @@
-"""How values look: escaped HTML for notebooks, short text for terminals."""
+"""How values look as short text."""
 
 from __future__ import annotations
 
 import difflib
-import html
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from cascade_memory.visible import visible
 
@@ -32,19 +31,6 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> str:
-    """Build a small HTML table in which every text is escaped, since the texts of cases cannot be trusted.
-
-    >>> html_table("t", ["a"], [["<b>"]])
-    '<div><strong>t</strong><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table></div>'
-    """
-    cells = "".join(f"<th>{_escaped(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    after = "".join(f"<div><small>{_escaped(note)}</small></div>" for note in notes)
-    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<div><strong>{_escaped(title)}</strong>{table}{after}</div>"
-
-
 def no_namespace(name: str, names: Collection[str]) -> str:
     """Build the message that there is no such namespace; it lists existing ones, the most similar names first.
 
@@ -58,6 +44,3 @@ def no_namespace(name: str, names: Collection[str]) -> str:
     there = f"there {verb} {', '.join(map(repr, named))}{more}".rstrip()
     return f"there is no namespace {name!r} yet; {there}"
 
-
-def _escaped(text: str) -> str:
-    return html.escape(visible(text))

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.domain.display import number
+from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput
+from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
@@ -110,3 +112,19 @@ class Episode:
         if self.solution is None:
             return ""
         return self.solution.answer if isinstance(self.solution, Trajectory) else self.solution
+
+    def _repr_html_(self) -> str:
+        judged = "none yet" if self.reward is None else f"{number(self.reward)}, from {self.source}"
+        solution = "" if self.solution is None else solution_text(self.solution)
+        reported = "" if self.reported is None else solution_text(self.reported)
+        facts = [
+            ("id", self.id),
+            ("namespace", self.namespace),
+            ("reward", judged),
+            ("shown", f"{len(self.cases):,} cases in {self.recalls:,} recalls" + (f": {', '.join(self.cases)}" if self.cases else "")),
+            *([("thread", self.thread_id)] if self.thread_id is not None else []),
+            *([("reported by the agent", reported)] if reported else []),
+            *((name, str(value)) for name, value in self.metadata.items()),
+        ]
+        status = self.status if self.arm == "live" else f"{self.status}, {self.arm}"
+        return Card("Episode", status, [Entry(self.query, solution), Facts(facts)]).html()

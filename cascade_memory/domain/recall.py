@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
-from cascade_memory.domain.display import html_table, number, shorten
+from cascade_memory.domain.display import number, shorten
 from cascade_memory.domain.trajectory import Solution, Step, solution_text
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, MemoryClosed
+from cascade_memory.looks.card import Card, Entry, Facts, Grid, Notes
 from cascade_memory.visible import shown_visibly, visible
 
 _NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
@@ -36,6 +37,15 @@ class RecalledCase:
     utility: float
     uncertainty: float
     score: float
+
+    def entry(self) -> Entry:
+        """Say how the case looks in a notebook."""
+        predicted = f"similarity {number(self.similarity)}, predicted success {number(self.utility)}"
+        return Entry(self.query, solution_text(self.solution), predicted)
+
+    def _repr_html_(self) -> str:
+        facts = [("id", self.id), *((name, str(value)) for name, value in self.metadata.items())]
+        return Card("Recalled case", parts=[self.entry(), Facts(facts)]).html()
 
 
 @shown_visibly
@@ -163,7 +173,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         head = ("", "similarity", "utility", "uncertainty", "score", "query")
-        return html_table(self.summary, head, self._rows(), notes=self._notes())
+        return Card("Why", self.summary, [Grid(head, self._rows(), numbers=range(1, 5)), Notes(self._notes())]).html()
 
 
 class Rewardable(Protocol):
@@ -333,16 +343,13 @@ class Recall:
         return f"Recall({state}, episode_id={visible(repr(self.episode_id))})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            [shorten(case.query, 80), shorten(solution_text(case.solution), 120), number(case.similarity), number(case.utility)]
-            for case in self.cases
-        ]
         why = self.explain()
-        title = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
         notes = [why.summary, f"episode {self.episode_id}"]
         if self.error is not None:
             notes.insert(0, f"recall {'was not recorded' if self.cases else 'failed'}: {self.error}")
-        return html_table(title, ("query", "solution", "similarity", "utility"), rows, notes=notes)
+        said = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
+        state = "bad" if self.error is not None else ""
+        return Card("Recall", said, [*(case.entry() for case in self.cases), Notes(notes)], state=state).html()
 
 
 def _times(count: float) -> str:

@@ -45,6 +45,7 @@ def report_of(
         with_choice=sum(len(one.lesson.slate) > 0 for one in judged),
         learned=learned,
         costs=costs,
+        course=tuple((float(one.lesson.reward), one.showed) for one in judged),
     )
 
 

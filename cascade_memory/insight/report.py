@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates
 from cascade_memory.domain.cost import Costs
-from cascade_memory.domain.display import html_table, number
+from cascade_memory.domain.display import number
 from cascade_memory.insight.learned import Learned
+from cascade_memory.insight.plot import success_panel
+from cascade_memory.looks.card import Card, Facts, Grid, Notes, Picture
+
+_WINDOW = 50  # episodes in each mean of the picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +154,13 @@ class Report:
     with_choice: int = 0  # episodes in which there was at least one candidate
     learned: Learned | None = None  # None for all namespaces together, and for rankers that cannot say
     costs: Costs | None = None  # of this process alone, and so not among the rows, which are the same in every process
+    course: tuple[tuple[float, bool], ...] = field(default=(), repr=False, compare=False)  # for the picture in a notebook
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
-        return {**asdict(self), "notes": list(self.notes)}
+        plain = asdict(replace(self, course=()))
+        del plain["course"]
+        return {**plain, "notes": list(self.notes)}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -210,8 +217,21 @@ class Report:
 
     def _repr_html_(self) -> str:
         bins = self.calibration.bins if self.calibration is not None else ()
-        curve = [f"{number(one.predicted)} predicted, {number(one.came)} observed in {one.episodes:,} episodes" for one in bins]
-        return html_table("memory report", ("", ""), [list(row) for row in self.rows()], notes=[*self.notes, *curve])
+        curve = [[number(one.predicted), number(one.came), f"{one.episodes:,}"] for one in bins]
+        parts = [
+            Picture([success_panel(self.course, _WINDOW)] if self.course else [], height=170.0),
+            Facts(self.rows()),
+            Grid(["success predicted", "observed", "episodes"], curve, numbers=range(3)),
+            Notes(self.notes),
+        ]
+        return Card("Memory report", self._in_words(), parts).html()
+
+    def _in_words(self) -> str:
+        if self.lift is None:
+            return "" if self.success is None else f"mean reward {_level(self.success)}"
+        points = [100 * one for one in (self.lift.estimate, self.lift.low, self.lift.high)]
+        helps = "helps" if points[1] > 0 else "harms" if points[2] < 0 else "is not known to help"
+        return f"the memory {helps}: {points[0]:+.1f} points of reward ({points[1]:+.1f} to {points[2]:+.1f})"
 
 
 def _level(value: Interval | None) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cascade_memory.domain.display import html_table, no_namespace, number
+from cascade_memory.domain.display import no_namespace, number
+from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.visible import shown_visibly, visible
 
 _UNKEPT = {
@@ -83,7 +84,7 @@ class Stats:
         return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
 
     def _repr_html_(self) -> str:
-        return html_table("memory", ("", ""), [list(row) for row in self.rows()])
+        return Card("Memory", f"{self.cases:,} cases", [Facts(self.rows())]).html()
 
 
 @shown_visibly
@@ -127,7 +128,8 @@ class Health:
         return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
 
     def _repr_html_(self) -> str:
-        return html_table("health", ("", ""), [list(row) for row in self.rows()])
+        said = "✓ ok" if self.ok else "✗ failing"
+        return Card("Health", said, [Facts(self.rows()[1:])], state="good" if self.ok else "bad").html()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +150,11 @@ class Receipt:
     def summary(self) -> str:
         """Describe the counts in words."""
         return f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
+
+    def _repr_html_(self) -> str:
+        rows = [("deleted", self.summary()), ("purged", "yes: no file of the memory holds a byte of it" if self.purged else "no")]
+        more = [f"may still hold some of it: {one}" for one in self.stale]
+        return Card("Forgotten", parts=[Facts(rows), Notes(more)]).html()
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""

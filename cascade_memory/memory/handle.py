@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.cost import Costs
-from cascade_memory.domain.display import html_table, shorten
+from cascade_memory.domain.display import shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.patience import patience
@@ -32,9 +32,10 @@ from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
 from cascade_memory.insight.learned import learned_by
 from cascade_memory.insight.measuring import report_of
-from cascade_memory.insight.plot import plot_rewards
+from cascade_memory.insight.plot import Plot, plot_rewards
 from cascade_memory.insight.report import Report
 from cascade_memory.insight.stats import Health, Stats
+from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.verdict import RewardFn, source_of
 from cascade_memory.ports.policy import Policy
@@ -193,8 +194,12 @@ class Handle:
         costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
         return report_of(list(insight.judged(namespace_id)), insight.arms(namespace_id), name, learned, costs)
 
-    def plot(self, *, namespace: str | None = None, window: int = 50) -> Any:
-        """Draw success and regret over the episodes; needs the extra "plot". Returns the matplotlib figure."""
+    def plot(self, *, namespace: str | None = None, window: int = 50) -> Plot:
+        """Plot success and regret over the episodes; a notebook shows the picture. Each mean is of ``window`` episodes.
+
+        ``plot().savefig("success.png")`` writes it into a file, and ``plot().figure`` is the matplotlib figure of it: both
+        need the extra "plot".
+        """
         return plot_rewards(self.rewards(namespace=namespace), window=check_k(window, "window"))
 
     def note_failure(self, step: str, error: Exception) -> None:
@@ -307,9 +312,10 @@ class Handle:
 
     def _repr_html_(self) -> str:
         if self._closed:
-            return html_table("CascadeMemory (closed)", (), [])
-        notes = [f"{name}: {shorten(value, 100)}" for name, value in self.health().rows()[:2]]
-        return html_table(f"CascadeMemory ({self.place})", ("", ""), [list(row) for row in self.stats().rows()], notes=notes)
+            return Card("CascadeMemory", "closed").html()
+        health = self.health()
+        notes = [f"{name}: {shorten(value, 100)}" for name, value in health.rows()[:2]]
+        return Card("CascadeMemory", self.place, [Facts(self.stats().rows()), Notes(notes)], state="" if health.ok else "bad").html()
 
 
 def _policy(engine: Engine, name: str) -> Policy:

@@ -1,0 +1,70 @@
+"""Curves over tasks or episodes: what a chart shows, before anybody draws it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cascade_memory.looks.palette import Look
+
+Point = tuple[float, float]
+_FEW_PARTS = 2  # a window is at most this part of what there is, so that a short stream has a curve as well
+_POINTS = 300  # more would not be visible
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line with a name, which stands at its end."""
+
+    name: str
+    points: Sequence[Point]
+    look: Look
+    width: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Curves with common axes. ``shares`` are between 0 and 1 and shown in percent; ``words`` say what can be seen."""
+
+    title: str
+    below: str  # the name of the x axis
+    curves: Sequence[Curve]
+    words: str
+    shares: bool = False
+
+    @property
+    def top(self) -> float:
+        """The highest value of the y axis, which begins at 0."""
+        return 1.0 if self.shares else max([1.0, *(y for curve in self.curves for _, y in curve.points)])
+
+
+def window_for(wanted: int, values: int) -> int:
+    """Return over how many values to average: as many as wanted, but fewer if there are few.
+
+    >>> window_for(50, 200), window_for(50, 20), window_for(50, 1)
+    (50, 10, 1)
+    """
+    return max(1, min(wanted, values // _FEW_PARTS))
+
+
+def moving_mean(values: Sequence[float], window: int) -> Iterator[float]:
+    """Yield the mean of the last ``window`` values; it begins where there are that many, so it has no jumps at its start.
+
+    >>> list(moving_mean([0.0, 1.0, 1.0, 0.0], 2))
+    [0.5, 1.0, 0.5]
+    """
+    sums = list(itertools.accumulate(values, initial=0.0))
+    for end in range(window, len(values) + 1):
+        yield (sums[end] - sums[end - window]) / window
+
+
+def thinned(points: Sequence[Point], most: int = _POINTS) -> list[Point]:
+    """Leave out points that would not be visible; the first and the last stay.
+
+    >>> len(thinned([(float(i), 0.0) for i in range(10_000)])), thinned([(1.0, 2.0)])
+    (300, [(1.0, 2.0)])
+    """
+    if len(points) <= most:
+        return list(points)
+    return [points[round(i * (len(points) - 1) / (most - 1))] for i in range(most)]
