@@ -27,6 +27,8 @@ _RC: dict[Any, Any] = {
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
+    "axes.xmargin": 0.02,
+    "lines.solid_joinstyle": "round",
     "figure.facecolor": PAGE,
     "axes.facecolor": "none",
     "grid.color": SHADES["other"][0],

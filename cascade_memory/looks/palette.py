@@ -31,7 +31,7 @@ SHADES: dict[str, tuple[str, str]] = {
     "other": ("#b4bac2", "#565e68"),  # of lines in the background only, which need not be told apart
 }
 _OF_PAGES = ("page", "box", "line")  # never the colour of a line or a text
-BLACK, WHITE = "#000000", "#ffffff"  # on a field whose colour is the same on every page
+BLACK, WHITE, FRAME = "#000000", "#ffffff", "#ff3b30"  # on a field whose colour is the same on every page
 INK, FAINT, PAGE = (SHADES[name][0] for name in ("ink", "faint", "page"))
 
 

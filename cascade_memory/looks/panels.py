@@ -29,6 +29,7 @@ def _draw(axes: Any, panel: Panel) -> EndNames:
         xs, ys = [x for x, _ in curve.points], [y for _, y in curve.points]
         dot = curve.look.mark if len(xs) == 1 else ""
         axes.plot(xs, ys, color=curve.look.colour, linestyle=curve.look.dash, linewidth=curve.width, marker=dot)
+    axes.margins(x=0.01)
     axes.set_title(panel.title, parse_math=False)
     axes.set_xlabel(panel.below)
     axes.set_ylim(0, 1.02 * panel.top)

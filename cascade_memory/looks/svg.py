@@ -11,7 +11,7 @@ from cascade_memory.looks.palette import as_variable
 from cascade_memory.visible import visible
 
 _LETTERS = 13.0  # the size of the letters, in a picture of 420 x 210
-_LETTER = 0.58 * _LETTERS  # the width of an average one, rather too wide
+_LETTER = 0.64 * _LETTERS  # the width of an average one, rather too wide
 _WIDTH, _LEFT, _TOP, _BOTTOM = 420.0, 44.0, 12.0, 34.0
 _DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "8 3 2 3"}
 
@@ -67,7 +67,7 @@ class _Field:
             return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" style="fill:{colour}"/>'
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         dash = f";stroke-dasharray:{_DASHES[curve.look.dash]}" if _DASHES[curve.look.dash] else ""
-        return f'<path d="M{path}" style="fill:none;stroke:{colour};stroke-width:{curve.width:g}{dash}"/>'
+        return f'<path d="M{path}" style="fill:none;stroke:{colour};stroke-width:{curve.width:g};stroke-linejoin:round{dash}"/>'
 
     def names(self) -> str:
         curves = [curve for curve in self.panel.curves if curve.points and curve.name]

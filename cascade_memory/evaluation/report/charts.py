@@ -14,10 +14,13 @@ from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.report import regret
 from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import ENOUGH
-from cascade_memory.evaluation.report.drawing import Chart, Panel
-from cascade_memory.evaluation.report.palette import legend, looks, strong
+from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
+from cascade_memory.looks.figure import End, EndNames
+from cascade_memory.looks.palette import OTHER, looks, strong
 from cascade_memory.evaluation.report.section import Section, bits
 
+_BESIDE = 0.014  # between two bars, as a part of the width
+_NAMES = 9.0  # points
 _POINTS = 160  # points per curve; more would not be visible
 Curve = Callable[[Row], "NDArray[np.float64] | None"]  # a value after each task of a row
 
@@ -27,14 +30,13 @@ def success(section: Section) -> Chart:
     return Chart(
         "success",
         "Success over the stream",
-        "Percent solved of the tasks so far. The curves begin after the first tasks, where the percentage jumps. Bands: 95 % "
-        "intervals of the coloured methods over three seeds or more (Student's t), cut where they leave the picture."
+        "Percent solved of the tasks so far. The curves begin after the first tasks, where the percentage jumps. "
+        + _bars(section)
         + note(section),
         [
             Panel(task, _ends_in_words(section, task, success_so_far, "percent solved"), partial(_draw_success, section, task))
             for task in section.tasks
         ],
-        legend(section.methods),
     )
 
 
@@ -49,8 +51,8 @@ def steps(section: Section) -> Chart | None:
         )
         for task in known
     ]
-    caption = "Tool calls or actions per task, the mean of the tasks so far. Bands: 95 % intervals over three seeds or more."
-    return Chart("steps", "Steps over the stream", caption, panels, legend(section.methods)) if panels else None
+    caption = "Tool calls or actions per task, the mean of the tasks so far. " + _bars(section)
+    return Chart("steps", "Steps over the stream", caption, panels) if panels else None
 
 
 def missed(section: Section) -> Chart | None:
@@ -66,8 +68,8 @@ def missed(section: Section) -> Chart | None:
         for name, curve in (("regret", regret.total), *(parts if known else ())):
             about = _ends_in_words(section, task, curve, name)
             panels.append(Panel(f"{task}: {name}", about, partial(_draw_missed, section, task, curve)))
-    caption = f"Summed over the tasks so far. {regret.DEFINITION}{about_parts} Bands: 95 % intervals over three seeds or more."
-    return Chart("regret", "What was missed", caption, panels, legend(section.methods)) if panels else None
+    caption = f"Summed over the tasks so far. {regret.DEFINITION}{about_parts} {_bars(section)}"
+    return Chart("regret", "What was missed", caption, panels) if panels else None
 
 
 def success_so_far(row: Row) -> NDArray[np.float64] | None:
@@ -101,39 +103,66 @@ def _retrieval(row: Row) -> NDArray[np.float64] | None:
     return None if parts is None else parts[1]
 
 
-def _draw_success(section: Section, task: str, axes: Any) -> None:
-    shown = _draw_curves(axes, section, task, success_so_far, skip=0.08)
+def _bars(section: Section) -> str:
+    """Say what the bars and the grey lines are."""
+    grey = " Thin grey lines: the other methods, see the table." if OTHER in looks(section.methods).values() else ""
+    return f"Bars at the right: 95 % intervals at the end, over three seeds or more (Student's t).{grey}"
+
+
+def _draw_success(section: Section, task: str, axes: Any) -> EndNames:
+    shown, names = _draw_curves(axes, section, task, success_so_far, skip=0.08)
     if shown:
         axes.set_ylim(max(0.0, min(map(np.min, shown)) - 4), min(100.0, max(map(np.max, shown)) + 4))
     axes.set(xlabel="tasks", ylabel="solved so far, %")
+    return names
 
 
-def _draw_steps(section: Section, task: str, axes: Any) -> None:
-    _draw_curves(axes, section, task, steps_so_far, skip=0.08)
+def _draw_steps(section: Section, task: str, axes: Any) -> EndNames:
+    _, names = _draw_curves(axes, section, task, steps_so_far, skip=0.08)
     axes.set(xlabel="tasks", ylabel="steps per task so far")
+    return names
 
 
-def _draw_missed(section: Section, task: str, curve: Curve, axes: Any) -> None:
-    shown = [*_draw_curves(axes, section, task, curve)]
+def _draw_missed(section: Section, task: str, curve: Curve, axes: Any) -> EndNames:
+    shown, names = _draw_curves(axes, section, task, curve)
     same = (_gap, _retrieval) if curve is not regret.total else (curve,)
     both = [np.max(mean) for one in same for _, (_, mean, _) in _curves(section, task, one).items()]
     if shown:
         axes.set_ylim(min(0.0, *map(np.min, shown)), 1.05 * max(1.0, *both))  # the same for both parts of a task
     axes.set(xlabel="tasks", ylabel="missed so far")
+    return names
 
 
-def _draw_curves(axes: Any, section: Section, task: str, curve: Curve, skip: float = 0.0) -> list[NDArray[np.float64]]:
-    """Plot a line per method, the grey ones in the background; return the lines."""
+def _draw_curves(
+    axes: Any, section: Section, task: str, curve: Curve, skip: float = 0.0
+) -> tuple[list[NDArray[np.float64]], EndNames]:
+    """Plot a line per method, the grey ones in the background; return the lines, and the names of the coloured ones.
+
+    Bands around the lines would hide each other. So each interval is a bar behind the end of its line, beside the others.
+    """
     look = looks(section.methods)
     drawn: list[NDArray[np.float64]] = []
+    ends: list[End] = []
     for method, (steps, mean, half) in sorted(_curves(section, task, curve, skip).items(), key=lambda one: look[one[0]].strong):
         style = look[method]
         width = 1.8 if style.strong else 0.7
         axes.plot(steps, mean, color=style.colour, linestyle=style.dash, linewidth=width)
-        if style.strong and half is not None:
-            axes.fill_between(steps, mean - half, mean + half, color=style.colour, alpha=0.14, linewidth=0)
+        if style.strong:
+            ends.append(End(_short(method), float(mean[-1]), style.colour))
+            if half is not None:
+                place = steps[-1] + (0.6 + len(ends)) * _BESIDE * max(1, steps[-1] - steps[0])
+                axes.errorbar(place, mean[-1], yerr=half[-1], color=style.colour, linewidth=1.6, capsize=0)
         drawn.append(mean)
-    return drawn
+    return drawn, EndNames(axes, ends, _NAMES)
+
+
+def _short(method: str) -> str:
+    """Shorten the name at the end of a line.
+
+    >>> _short("CASCADE, always a case"), _short("zero-shot")
+    ('always a case', 'no memory')
+    """
+    return brief("no memory" if method == "zero-shot" else method.removeprefix("CASCADE, "), 17)
 
 
 def _curves(

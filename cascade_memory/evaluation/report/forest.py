@@ -10,7 +10,7 @@ import numpy as np
 from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
-from cascade_memory.evaluation.report.palette import INK, legend, looks, strong
+from cascade_memory.looks.palette import INK, legend, looks, strong
 from cascade_memory.evaluation.report.section import Section, solved
 
 AVERAGE = "average"
@@ -23,7 +23,7 @@ def forest(section: Section) -> Chart | None:
         methods = [name for name in strong(section.methods) if name != base and comparable(section, name, base)]
         if base in section.methods and methods:
             height = 0.8 + (len(section.tasks) + 1) * (0.18 + 0.11 * len(methods))
-            about = f"{section.title}: points ahead of {base}; the table below has the figures."
+            about = f"Points ahead of {base}; the table below has the figures."
             panels.append(Panel(f"ahead of {base}", about, partial(_draw_forest, section, methods, base), height))
     caption = (
         "Points by which a method is ahead of another one, paired by seed, with 95 % intervals (Student's t). An interval that "

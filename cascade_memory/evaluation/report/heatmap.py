@@ -13,6 +13,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.drawing import Chart, Panel
 from cascade_memory.evaluation.report.section import Section, sections, solved
+from cascade_memory.looks.palette import BLACK, FRAME, WHITE
 
 _UNTUNED = "the method's own"
 
@@ -68,7 +69,7 @@ def _draw(means: dict[tuple[float | None, float], float], axes: Any) -> None:
     for (rate, alpha), value in means.items():
         x, y = rates.index(rate), alphas.index(alpha)
         bright = high > low and (value - low) / (high - low) > 0.5
-        axes.text(x, y, f"{value:.1f}", ha="center", va="center", color="black" if bright else "white")
+        axes.text(x, y, f"{value:.1f}", ha="center", va="center", color=BLACK if bright else WHITE)
         if (rate, alpha) == best:
             axes.add_patch(_frame(x, y))
     axes.set_xticks(range(len(rates)), [_rate(rate) for rate in rates])
@@ -80,4 +81,4 @@ def _draw(means: dict[tuple[float | None, float], float], axes: Any) -> None:
 def _frame(x: int, y: int) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x - 0.48, y - 0.44), 0.96, 0.88, fill=False, edgecolor="#ff3b30", linewidth=2)
+    return Rectangle((x - 0.48, y - 0.44), 0.96, 0.88, fill=False, edgecolor=FRAME, linewidth=2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from cascade_memory.evaluation.report.drawing import Chart, svg
-from cascade_memory.evaluation.report.palette import Look
+from cascade_memory.looks.palette import Look, as_variable
 
 _SIGNS = {"more": "▲", "fewer": "▼", "open": "●"}  # colours alone are not enough for colour-blind readers
 
@@ -81,14 +81,23 @@ def sentences(lines: Sequence[tuple[str, str]]) -> str:
     return f'<ul class="verdicts">{items}</ul>'
 
 
-def chart(one: Chart, solver: str, name: str) -> str:
-    """Render a chart: a heading with the name of the solver, a legend, the pictures with descriptions, and a caption."""
+def folded(title: str, parts: Sequence[str]) -> str:
+    """Render parts that a reader opens on demand.
+
+    >>> folded("More & more", ["<p>text</p>"])
+    '<details><summary>More &amp; more</summary><p>text</p></details>'
+    """
+    return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>" if parts else ""
+
+
+def chart(one: Chart, name: str) -> str:
+    """Render a chart: a heading, a legend, the pictures with descriptions, and a caption."""
     panels = "\n".join(
         f'<figure><figcaption>{escape(panel.title)}</figcaption><div role="img" aria-label="{escape(panel.about)}">'
         f"{svg(panel, f'{name}-{i}')}</div></figure>"
         for i, panel in enumerate(one.panels)
     )
-    head = heading(3, f"{one.heading} · {solver}") + _legend(one.legend)
+    head = heading(3, one.heading) + _legend(one.legend)
     return f'{head}<div class="panels">{panels}</div>{paragraph(one.caption)}'
 
 
@@ -100,6 +109,10 @@ _MARKS = {  # about (14, 6)
     "s": "M10.8 2.8h6.4v6.4h-6.4Z",
     "D": "M14 2L18 6L14 10L10 6Z",
     "X": "M10 4l2-2l2 2l2-2l2 2l-2 2l2 2l-2 2l-2-2l-2 2l-2-2l2-2Z",
+    "P": "M12.5 2.5h3v2h2v3h-2v2h-3v-2h-2v-3h2Z",
+    "*": "M14 1.5l1.2 3.2h3.4l-2.7 2.1l1 3.4l-2.9-2l-2.9 2l1-3.4l-2.7-2.1h3.4Z",
+    "h": "M10.5 4l3.5-2l3.5 2v4l-3.5 2l-3.5-2Z",
+    "p": "M14 2l4 3l-1.5 5h-5l-1.5-5Z",
     ".": "M12.5 6a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0 -3 0",
 }
 
@@ -107,8 +120,8 @@ _MARKS = {  # about (14, 6)
 def _legend(legend: dict[str, Look]) -> str:
     items = "".join(
         f'<li><svg aria-hidden="true" width="28" height="12" viewBox="0 0 28 12"><path d="M0 6H28" stroke-width="2" '
-        f'stroke-dasharray="{_DASHES[look.dash]}" style="stroke: var(--c{look.colour[1:]})"/>'
-        f'<path d="{_MARKS[look.mark]}" style="fill: var(--c{look.colour[1:]})"/></svg> {escape(method)}</li>'
+        f'stroke-dasharray="{_DASHES[look.dash]}" style="stroke: {as_variable(look.colour)}"/>'
+        f'<path d="{_MARKS[look.mark]}" style="fill: {as_variable(look.colour)}"/></svg> {escape(method)}</li>'
         for method, look in legend.items()
     )
     return f'<ul class="legend">{items}</ul>' if legend else ""

@@ -8,11 +8,14 @@ from importlib import resources
 
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report import charts, forest, paper, tables, words
+from cascade_memory.evaluation.report.answer import answer
 from cascade_memory.evaluation.report.differences import ENOUGH
 from cascade_memory.evaluation.report.drawing import Chart
-from cascade_memory.evaluation.report.markup import chart, heading, paragraph, sentences
-from cascade_memory.evaluation.report.palette import ON_DARK
+from cascade_memory.evaluation.report.markup import chart, folded, heading, paragraph, sentences
+from cascade_memory.evaluation.report.names import names
 from cascade_memory.evaluation.report.section import Section, solved_last_fifth, solved_of_the_rest
+from cascade_memory.evaluation.report.words import solver_in_words
+from cascade_memory.looks.palette import page_variables
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -22,7 +25,7 @@ def page(found: Sequence[Section], tuned: Sequence[tuple[Section, Chart]]) -> st
     rows = [row for section in found for row in section.rows.values()]
     parts = [_head(found, rows), *(_section(section, i) for i, section in enumerate(found))]
     parts += [_tuning(section, one, i) for i, (section, one) in enumerate(tuned)]
-    style = _colours() + resources.files("cascade_memory.evaluation.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = page_variables() + resources.files("cascade_memory.evaluation.report").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -31,15 +34,6 @@ def page(found: Sequence[Section], tuned: Sequence[tuple[Section, Chart]]) -> st
         + "\n".join(parts)
         + f"\n</main>\n<footer>{_footer(rows)}</footer>\n</body>\n</html>\n"
     )
-
-
-def _colours() -> str:
-    """Define a CSS variable for every colour of the pictures, for light and dark pages."""
-    light, dark = (
-        "".join(f"--c{name[1:]}: {colour}; " for name, colour in pairs)
-        for pairs in ([(name, name) for name in ON_DARK], ON_DARK.items())
-    )
-    return f":root {{ {light}}}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
 
 
 def _title(rows: Sequence[Row]) -> str:
@@ -54,8 +48,10 @@ def _many(n: int, what: str) -> str:
 def _head(found: Sequence[Section], rows: Sequence[Row]) -> str:
     episodes = sum(row["n"] for row in rows)
     links = "".join(f'<li><a href="#solver-{i}">{escape(_name(section))}</a></li>' for i, section in enumerate(found))
+    first = f"<p>{escape(_name(found[0]))}:</p>{answer(found[0])}" if found else ""
     return (
         f"<h1>{escape(_title(rows))}</h1>"
+        + first
         + paragraph(
             f"{_many(len(rows), 'run')}, {episodes:,} tasks played: a task is tested before its outcome is learned from, and "
             "with the same seed every method has the same order and the same solver. Figures of different solvers are never "
@@ -72,64 +68,71 @@ def _name(section: Section) -> str:
 def _section(section: Section, place: int) -> str:
     parts = [
         f'<h2 id="solver-{place}">{escape(_name(section))}</h2>',
-        _verdicts(section),
-        heading(3, "What was played"),
-        paragraph(f"Methods: {'; '.join(section.methods)}. Seeds: {', '.join(map(str, section.seeds))}."),
+        paragraph(told) if (told := solver_in_words(section)) else "",
+        *([answer(section)] if place else []),  # the page begins with the answer of the first one
+        *_verdicts(section),
+        heading(3, "The methods"),
+        names(section.methods),
+        heading(3, "The streams"),
         tables.streams(section).html(),
-        chart(charts.success(section), section.title, f"{place}-success"),
+        paragraph(f"Seeds: {', '.join(map(str, section.seeds))}."),
+        chart(charts.success(section), f"{place}-success"),
         tables.success(section).html(),
     ]
     if (drawn := charts.steps(section)) is not None:
-        parts.append(chart(drawn, section.title, f"{place}-steps"))
+        parts.append(chart(drawn, f"{place}-steps"))
     if (table := tables.beside_the_paper(section)) is not None:
         parts += [heading(3, "Beside the paper"), paragraph(paper.CITATION), table.html()]
     parts.append(_differences(section, place))
     if (drawn := charts.missed(section)) is not None and (table := tables.missed(section)) is not None:
-        parts += [chart(drawn, section.title, f"{place}-regret"), table.html()]
+        parts += [chart(drawn, f"{place}-regret"), table.html()]
     if kinds := tables.by_kind(section):
         parts += [heading(3, "By kind of task"), *(table.html() for table in kinds)]
     drawn = forest.costs(section)
-    parts.append(heading(3, "What it costs") if drawn is None else chart(drawn, section.title, f"{place}-costs"))
+    parts.append(heading(3, "What it costs") if drawn is None else chart(drawn, f"{place}-costs"))
     parts += [table.html() for table in tables.costs(section)]
     return "\n".join(parts)
 
 
-def _verdicts(section: Section) -> str:
+def _verdicts(section: Section) -> list[str]:
+    """Say where the subject is ahead, and where not; no comparison is in both lists."""
     method = words.subject(section)
+    doubts = words.where_memory_does_not_help(section)
     lines = [line for base in words.compared_with(section) for line in words.against(section, method, base)]
+    ahead = [line for line in lines if line not in doubts and not (line[0] != "more" and words.is_of_no_memory(line))]
     rival = words.against_the_best_rival(section)
     warning = paragraph(f"With fewer than {ENOUGH} seeds, no two methods can be distinguished.")
-    few = [warning] if len(section.seeds) < ENOUGH else []
-    return "\n".join(
-        [
-            heading(3, f"How {method} compares"),
-            *few,
-            sentences([*lines, *([rival] if rival else [])]),
-            heading(3, "Where memory does not help"),
-            sentences(words.where_memory_does_not_help(section)),
-            paragraph(
-                "In brackets: percentage points ± half of their 95 % interval. "
-                f"▲, ▼: the whole interval lies above or below zero; ●: it does not, or there are fewer than {ENOUGH} seeds."
-            ),
-        ]
-    )
+    return [
+        heading(3, f"How {method} compares"),
+        *([warning] if len(section.seeds) < ENOUGH else []),
+        sentences([*ahead, *([rival] if rival else [])]),
+        heading(3, "Where memory does not help"),
+        sentences(doubts),
+        paragraph(
+            "In brackets: percentage points ± half of their 95 % interval. "
+            f"▲, ▼: the whole interval lies above or below zero; ●: it does not, or there are fewer than {ENOUGH} seeds."
+        ),
+    ]
 
 
 def _differences(section: Section, place: int) -> str:
+    """Show each comparison once, as a picture; its figures, and those of parts of the streams, are folded."""
     drawn = forest.forest(section)
-    parts = [] if drawn is None else [chart(drawn, section.title, f"{place}-differences")]
-    parts += [table.html() for table in tables.differences(section)]
+    parts = [heading(3, "Paired differences") if drawn is None else chart(drawn, f"{place}-differences")]
+    parts.append(folded("The figures of all methods", [table.html() for table in tables.differences(section)]))
     parts += [heading(3, "At the end of the streams"), tables.success(section, solved_last_fifth).html()]
-    parts += [table.html() for table in tables.differences(section, solved_last_fifth)]
+    last = [table.html() for table in tables.differences(section, solved_last_fifth)]
+    parts.append(folded("The differences at the end of the streams", last))
     if tables.rest_is_known(section):
         parts += [heading(3, "Of the tasks that the solver does not solve alone")]
         parts += [tables.success(section, solved_of_the_rest).html()]
-        parts += [table.html() for table in tables.differences(section, solved_of_the_rest)]
+        rest = [table.html() for table in tables.differences(section, solved_of_the_rest)]
+        parts.append(folded("The differences on these tasks", rest))
     return "\n".join(parts)
 
 
 def _tuning(section: Section, one: Chart, place: int) -> str:
-    return f"<h2>Tuning: {escape(_name(section))}</h2>{chart(one, section.title, f'tuning-{place}')}"
+    return f"<h2>Tuning: {escape(_name(section))}</h2>{chart(one, f'tuning-{place}')}"
 
 
 def _footer(rows: Sequence[Row]) -> str:

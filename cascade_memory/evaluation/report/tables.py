@@ -65,7 +65,7 @@ def success(section: Section, measure: Measure = solved) -> Table:
         ]
         for method in section.methods
     ]
-    caption = f"{section.title}: percent solved{_OF_WHAT[measure]}"
+    caption = f"Percent solved{_OF_WHAT[measure]}"
     if measure is solved:
         caption += ", mean over seeds ± half of the 95 % interval"
     return Table(caption + (f".{text}" if (text := note(section)) else ""), ["method", *section.tasks, "average"], lines)
@@ -91,7 +91,7 @@ def beside_the_paper(section: Section) -> Table | None:
             here = mean_text(list(section.by_seed(task, method, solved).values()))
             if found is not None and here:
                 lines.append([task, method, here, found[0], found[1], "; ".join(paper.unlike(rows[0])) or "nothing"])
-    head = ["task", "method here", f"here: {section.title}", "method in the paper", "paper: Qwen3-32B", "what differs"]
+    head = ["task", "method here", "here", "method in the paper", "paper: Qwen3-32B", "what differs"]
     return Table("Beside the paper's figures", head, lines, words={1, 3, 5}) if lines else None
 
 
@@ -109,7 +109,7 @@ def missed(section: Section) -> Table | None:
     head = ["task", "method", "regret", "coverage gap", "retrieval regret"]
     if not any(line[3] for line in lines):
         head, lines = head[:3], [line[:3] for line in lines]
-    return Table(f"{section.title}: missed by the end of the stream, in tasks", head, lines, words={1}) if lines else None
+    return Table("Missed by the end of the stream, in tasks", head, lines, words={1}) if lines else None
 
 
 def differences(section: Section, measure: Measure = solved) -> list[Table]:
@@ -125,7 +125,7 @@ def differences(section: Section, measure: Measure = solved) -> list[Table]:
         others = [line for line in lines if line[0] != base]
         comma = "," if _OF_WHAT[measure] else ""
         more = f".{text}" if (text := note(section)) else ""
-        tables.append(Table(f"{section.title}: points more than {base}{comma}{_OF_WHAT[measure]}{more}", head, others))
+        tables.append(Table(f"Points more than {base}{comma}{_OF_WHAT[measure]}{more}", head, others))
     return tables
 
 
@@ -144,7 +144,7 @@ def by_kind(section: Section) -> list[Table]:
         kinds = list(dict.fromkeys(kind for row in section.of_task(task) for kind in _kinds(row)))
         if kinds:
             lines = [[kind, *(_of_kind(section.of(task, method), kind) for method in section.methods)] for kind in kinds]
-            caption = f"{section.title}: percent solved of {task} (in brackets: of what the solver does not solve alone)"
+            caption = f"Percent solved of {task} (in brackets: of what the solver does not solve alone)"
             tables.append(Table(caption, ["kind", *section.methods], lines))
     return tables
 
@@ -168,7 +168,7 @@ def costs(section: Section) -> list[Table]:
     for key, title in _COSTS.items():
         lines = [[method, *(_cost(section.of(task, method), key) for task in section.tasks)] for method in section.methods]
         if any(cell for line in lines for cell in line[1:]):
-            tables.append(Table(f"{section.title}: {title}, mean over seeds", ["method", *section.tasks], lines))
+            tables.append(Table(f"{title[0].upper()}{title[1:]}, mean over seeds", ["method", *section.tasks], lines))
     return tables
 
 

@@ -27,6 +27,27 @@ def subject(section: Section) -> str:
     return _OURS if _OURS in with_memory else with_memory[-1]
 
 
+def solver_in_words(section: Section) -> str:
+    """Say what a solver that is no language model does."""
+    if section.solver == "simulated":
+        return (
+            "SIMULATED means: no language model solved these tasks. A rule draws whether a task is solved. It succeeds at a "
+            "declared rate without a case, nearly always with a right case, and a wrong case spoils some of its successes. So "
+            "the figures compare ways to choose cases, and do not say how well a model would do."
+        )
+    if section.solver.startswith("reuse"):
+        return (
+            "The agent is a program, no language model: it adapts the trajectory or the query that it is shown, and really "
+            "succeeds or fails. It solves a fixed share of the tasks alone."
+        )
+    return ""
+
+
+def is_of_no_memory(sentence: Sentence) -> bool:
+    """Say whether a sentence compares with no memory."""
+    return "no memory on " in sentence[1]
+
+
 def against(section: Section, method: str, base: str) -> list[Sentence]:
     """Say on which tasks a method is ahead of another one, behind it, or neither."""
     found = {task: on_task(section, task, method, base) for task in section.tasks}
@@ -36,7 +57,7 @@ def against(section: Section, method: str, base: str) -> list[Sentence]:
 def where_memory_does_not_help(section: Section) -> list[Sentence]:
     """Name the tasks on which the subject has no certain gain over no memory or a fixed order; then all such methods."""
     ours = subject(section)
-    bases = [base for base in (NO_MEMORY, *STATIC) if base in section.methods and base != ours]
+    bases = [base for base in STATIC if base in section.methods and base != ours]
     lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]
     return lines + _of_no_help(section)
 

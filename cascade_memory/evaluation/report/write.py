@@ -9,10 +9,11 @@ from pathlib import Path
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.rows import read_rows
 from cascade_memory.evaluation.report import charts, forest
-from cascade_memory.evaluation.report.drawing import Chart, need_matplotlib, png
+from cascade_memory.evaluation.report.drawing import Chart, png
 from cascade_memory.evaluation.report.heatmap import tried
 from cascade_memory.evaluation.report.page import page
 from cascade_memory.evaluation.report.section import Section, sections
+from cascade_memory.looks.figure import need_matplotlib
 
 PAGE = "index.html"
 
@@ -22,7 +23,7 @@ def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: 
 
     Every method is compared with no memory, with the most similar case, with a random one, and with those in ``against``.
     """
-    need_matplotlib()
+    need_matplotlib("the report")
     found = sections(read_rows(rows), against)
     if not found:
         raise InvalidInput(f"{rows} has no rows yet: cascade-memory bench run --out {rows} writes them")
