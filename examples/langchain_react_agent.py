@@ -19,10 +19,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from help_desk.agents import AGENTS
 from help_desk.scripted import KNOWN, ScriptedModel
@@ -31,6 +27,8 @@ from langchain_core.language_models import BaseChatModel
 from tqdm import tqdm
 
 from cascade_memory.langchain import CascadeMemory
+from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
+from cascade_memory.looks.palette import looks
 
 METHODS = {"no memory": None, "most similar case": {"ranker": "similarity", "abstain": False}, "CASCADE": {}}
 STYLES = {"create_agent": "tools", "graph": "tools", "react-text": "react", "rag": "plan"}
@@ -58,16 +56,24 @@ def worked(agent: Callable[[str], None], desk: Desk, name: str) -> list[bool]:
 
 def draw(results: dict[str, np.ndarray], agent: str, label: str, said: str, target: Path) -> None:
     """Draw the success over the last forty tickets. A PNG gets the printed figures as metadata."""
-    figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-    for name, runs in results.items():
-        window = min(40, runs.shape[1])
-        smooth = np.stack([np.convolve(run, np.ones(window) / window, "valid") for run in runs])
-        x = np.arange(window, runs.shape[1] + 1)
-        (line,) = axes.plot(x, smooth.mean(axis=0), label=name)
-        axes.fill_between(x, smooth.min(axis=0), smooth.max(axis=0), color=line.get_color(), alpha=0.15)
-    axes.set(xlabel="ticket", ylabel="solved, of the last 40", ylim=(0, 1), title=f"{agent}: {label}")
-    axes.legend(loc="upper left")
-    figure.savefig(target, dpi=120, metadata={"Description": said} if target.suffix == ".png" else None)
+    look, names = looks(list(results)), []
+    with styled(11):
+        figure = new_figure(5.6, 3.4)
+        axes = figure.subplots()
+        for name, runs in results.items():
+            window = min(40, runs.shape[1])
+            smooth = np.stack([np.convolve(run, np.ones(window) / window, "valid") for run in runs])
+            x, colour = np.arange(window, runs.shape[1] + 1), look[name].colour
+            axes.plot(x, smooth.mean(axis=0), color=colour, linestyle=look[name].dash, linewidth=2.2)
+            axes.fill_between(x, smooth.min(axis=0), smooth.max(axis=0), color=colour, alpha=0.13, linewidth=0)
+            for edge in (smooth.min(axis=0), smooth.max(axis=0)):  # bands that overlap can still be told apart
+                axes.plot(x, edge, color=colour, linewidth=0.5, alpha=0.6)
+            names.append(End(name.replace("most similar case", "most similar\ncase"), smooth.mean(axis=0)[-1], colour))
+        axes.set(xlabel="ticket", ylim=(0, 1.02))
+        axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        axes.set_title(f"Solved, of the last {window} tickets · {agent}, {label}", fontsize=9.5)
+        how = {"metadata": {"Description": said}} if target.suffix == ".png" else {}
+        saved(figure, [EndNames(axes, names, 10)], target, dpi=150, **how)
 
 
 def main() -> None:

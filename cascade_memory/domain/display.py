@@ -43,4 +43,3 @@ def no_namespace(name: str, names: Collection[str]) -> str:
     verb = "are" if len(named) > 1 else "is only" if named else "is none at all"
     there = f"there {verb} {', '.join(map(repr, named))}{more}".rstrip()
     return f"there is no namespace {name!r} yet; {there}"
-

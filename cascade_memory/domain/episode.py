@@ -117,11 +117,13 @@ class Episode:
         judged = "none yet" if self.reward is None else f"{number(self.reward)}, from {self.source}"
         solution = "" if self.solution is None else solution_text(self.solution)
         reported = "" if self.reported is None else solution_text(self.reported)
+        which = f": {', '.join(self.cases)}" if self.cases else ""
         facts = [
             ("id", self.id),
             ("namespace", self.namespace),
             ("reward", judged),
-            ("shown", f"{len(self.cases):,} cases in {self.recalls:,} recalls" + (f": {', '.join(self.cases)}" if self.cases else "")),
+            ("recalls", f"{self.recalls:,}"),
+            ("cases shown", f"{len(self.cases):,}{which}"),
             *([("thread", self.thread_id)] if self.thread_id is not None else []),
             *([("reported by the agent", reported)] if reported else []),
             *((name, str(value)) for name, value in self.metadata.items()),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
-from cascade_memory.errors import MissingExtra
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
 from cascade_memory.evaluation.synthetic import tickets
-from cascade_memory.insight.plot import running_mean
+from cascade_memory.looks.curves import Curve, Panel, moving_mean, window_for
+from cascade_memory.looks.palette import looks
+from cascade_memory.looks.panels import figure_of
 from cascade_memory.memory.memory import Memory
 
 ZERO_SHOT, MISLED = 0.45, 0.5
@@ -62,16 +62,12 @@ def run_demo(n: int, seed: int, report: Callable[[int, dict[str, list[bool]]], N
 
 def plot_demo(result: DemoResult, target: Path) -> None:
     """Plot success over tasks into a file."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra('the plot needs the extra "plot": pip install "cascade-memory[plot]"') from error
-    figure: Any = Figure(figsize=(8, 4), layout="constrained")
-    axes: Any = figure.subplots()
-    for (name, steps), colour in zip(result.successes.items(), ("C7", "C1", "C0"), strict=True):
-        values = np.asarray(steps, np.float64)
-        window = max(10, len(values) // 6)
-        axes.plot(np.arange(1, len(values) + 1), running_mean(values, window), label=name, color=colour, linewidth=2)
-    axes.set(xlabel="task", ylabel="success, running mean", ylim=(0, 1.02), title="Simulated solver, synthetic tickets")
-    axes.legend(loc="lower right", frameon=False)
-    figure.savefig(target, dpi=120)
+    look = looks(CONTENDERS)
+    curves: list[Curve] = []
+    for name, steps in result.successes.items():
+        window = window_for(max(10, len(steps) // 6), len(steps))
+        means = moving_mean([float(one) for one in steps], window)
+        curves.append(Curve(name, [(float(place), mean) for place, mean in enumerate(means, window)], look[name]))
+    ends = ", ".join(f"{curve.name} {100 * curve.points[-1][1]:.0f} %" for curve in curves)
+    panel = Panel("Success on synthetic tickets, SIMULATED solver", "task", curves, f"At the end: {ends}.", shares=True)
+    figure_of([panel], "the plot", width=5.6).savefig(target, dpi=150)

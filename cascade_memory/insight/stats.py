@@ -152,7 +152,10 @@ class Receipt:
         return f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
 
     def _repr_html_(self) -> str:
-        rows = [("deleted", self.summary()), ("purged", "yes: no file of the memory holds a byte of it" if self.purged else "no")]
+        rows = [
+            ("deleted", self.summary()),
+            ("purged", "yes: no file of the memory holds a byte of it" if self.purged else "no"),
+        ]
         more = [f"may still hold some of it: {one}" for one in self.stale]
         return Card("Forgotten", parts=[Facts(rows), Notes(more)]).html()
 

@@ -1,6 +1,6 @@
 """The look of objects in a notebook: one card, whose style concerns nothing else on the page, and whose texts are escaped.
 
-Texts of cases cannot be trusted. Each text goes through ``_escaped`` or ``_prose``, and every part of a card is made of such texts.
+Texts of cases cannot be trusted: each text goes through ``_escaped`` or ``_prose``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,17 @@ _FIRST = 110  # characters of a folded text that stay in sight
 # The theme of JupyterLab, VS Code, Colab and Material for MkDocs decides about light and dark; elsewhere the reader's system.
 _THEMES = {
     "light": ("[data-jp-theme-light=true]", ".vscode-light", "[data-theme=light]", "[data-md-color-scheme=default]"),
-    "dark": ("[data-jp-theme-light=false]", ".vscode-dark", "[theme=dark]", "[data-theme=dark]", "[data-md-color-scheme=slate]"),
+    "dark": (
+        "[data-jp-theme-light=false]",
+        ".vscode-dark",
+        "[theme=dark]",
+        "[data-theme=dark]",
+        "[data-md-color-scheme=slate]",
+    ),
 }
 _STYLE = {
-    "": "color-scheme:light dark;color:var(--c-ink);background:var(--c-page);border:1px solid var(--line);border-radius:6px;"
+    "": "color-scheme:light dark;position:relative;color:var(--c-ink);background:var(--c-page);border:1px solid var(--line);"
+    "border-radius:6px;"
     "padding:.6em .9em;max-width:60em;font:13px/1.5 var(--jp-ui-font-family,system-ui,sans-serif);overflow-wrap:anywhere;"
     "box-sizing:border-box;--c-ink:var(--jp-content-font-color0,var(--vscode-editor-foreground,var(--ink)));"
     "--c-page:var(--jp-layout-color0,var(--vscode-editor-background,var(--page)));",
@@ -38,14 +45,15 @@ _STYLE = {
     ".cm-wide": "overflow-x:auto",
     "table:nth-child(n)": "border-collapse:collapse;margin:0;font-size:13px;table-layout:auto;border:0",
     "tr:nth-child(n)": "background:none;border:0",
-    "th:nth-child(n),td:nth-child(n)": "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border:0;white-space:normal;"
-    "max-width:46em;background:none;font-weight:400;color:inherit",
+    "th:nth-child(n),td:nth-child(n)": "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border:0;"
+    "white-space:normal;max-width:46em;background:none;font-weight:400;color:inherit",
     "tbody th:nth-child(n),thead th:nth-child(n)": "color:var(--faint);white-space:nowrap",
     ".cm-grid td:nth-child(n)": "border-top:1px solid var(--line)",
     ".cm-grid td:first-child:nth-child(n)": "white-space:nowrap",
     ".cm-grid td:last-child:nth-child(n)": "min-width:11em",
     ".cm-grid .cm-n:nth-child(n)": "text-align:right;min-width:0;white-space:nowrap;font-variant-numeric:tabular-nums",
-    ".cm-entry": "border-left:3px solid var(--cascade);background:var(--box);padding:.35em .7em;margin:.45em 0;border-radius:0 4px 4px 0",
+    ".cm-entry": "border-left:3px solid var(--cascade);background:var(--box);padding:.35em .7em;margin:.45em 0;"
+    "border-radius:0 4px 4px 0",
     ".cm-text": "white-space:pre-wrap",
     "details": "margin:0",
     "summary": "cursor:pointer;color:inherit;display:list-item",
@@ -125,7 +133,8 @@ class Picture:
     def html(self) -> str:
         """Render the panels; the words are for readers who cannot see them, and for pages that drop the picture."""
         drawn = "".join(
-            f'<div><b>{_escaped(panel.title)}</b>{svg(panel, self.height)}<span class="cm-said">{_escaped(panel.words)}</span></div>'
+            f"<div><b>{_escaped(panel.title)}</b>{svg(panel, self.height)}"
+            f'<span class="cm-said">{_escaped(panel.words)}</span></div>'
             for panel in self.panels
         )
         return f"<figure>{drawn}</figure>" if self.panels else ""
@@ -144,11 +153,13 @@ class Card:
         """Render the card, with its style.
 
         >>> text = Card("case", "<b>", [Facts([("id", "<i>")])]).html()
-        >>> text[-118:]
-        '&lt;b&gt;</span></div><div class="cm-wide"><table><tbody><tr><th scope="row">id</th><td>&lt;i&gt;</td></tr></tbody></table></div></div>'
+        >>> text[text.index("<tbody>") :]
+        '<tbody><tr><th scope="row">id</th><td>&lt;i&gt;</td></tr></tbody></table></div></div>'
         """
         kind = f" cm-{self.state}" if self.state else " cm-dim"
-        head = f'<div class="cm-head"><b>{_escaped(self.kind)}</b><span class="{kind.strip()}">{_escaped(self.said)}</span></div>'
+        head = (
+            f'<div class="cm-head"><b>{_escaped(self.kind)}</b><span class="{kind.strip()}">{_escaped(self.said)}</span></div>'
+        )
         body = head + "".join(part.html() for part in self.parts)
         return f'<div class="cascade-memory"><style>{_style(body)}</style>{body}</div>'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,14 +53,15 @@ def need_matplotlib(what: str) -> None:
 
 
 @contextmanager
-def styled(size: float = 10, **more: Any) -> Iterator[None]:
+def styled(size: float = 10, **more: Any) -> Generator[None, None, None]:
     """Draw in the style of this package; ``size`` is that of the letters, in points."""
     import matplotlib as mpl
     from matplotlib import font_manager
 
     there = set(font_manager.get_font_names())
     fonts = [name for name in _FONTS if name in there]
-    with mpl.rc_context({**_RC, "font.size": size, "font.family": fonts or "sans-serif", **more}):
+    settings: dict[Any, Any] = {**_RC, "font.size": size, "font.family": fonts or "sans-serif", **more}
+    with mpl.rc_context(settings):
         yield
 
 
@@ -68,7 +69,9 @@ def new_figure(width: float, height: float) -> Any:
     """Create a figure of so many inches that leaves room for what stands outside its axes."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    figure: Any = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08)
+    return figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def settled(figure: Any, names: Sequence[EndNames]) -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None, None, None]:
     """Draw without warnings about letters that the font lacks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")

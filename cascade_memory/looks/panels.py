@@ -13,11 +13,11 @@ _WIDTH, _HEIGHT = 3.6, 2.7  # inches of a panel
 _LETTERS = 10.0
 
 
-def figure_of(panels: Sequence[Panel], what: str) -> Any:
+def figure_of(panels: Sequence[Panel], what: str, width: float = _WIDTH) -> Any:
     """Draw panels beside each other; ``what`` needs matplotlib, and says so if it is missing."""
     need_matplotlib(what)
     with styled(_LETTERS), quiet():
-        figure = new_figure(_WIDTH * len(panels), _HEIGHT)
+        figure = new_figure(width * len(panels), _HEIGHT)
         grid = figure.subplots(1, len(panels), squeeze=False)[0]
         names = [_draw(axes, panel) for axes, panel in zip(grid, panels, strict=True)]
         settled(figure, names)

@@ -315,7 +315,9 @@ class Handle:
             return Card("CascadeMemory", "closed").html()
         health = self.health()
         notes = [f"{name}: {shorten(value, 100)}" for name, value in health.rows()[:2]]
-        return Card("CascadeMemory", self.place, [Facts(self.stats().rows()), Notes(notes)], state="" if health.ok else "bad").html()
+        return Card(
+            "CascadeMemory", self.place, [Facts(self.stats().rows()), Notes(notes)], state="" if health.ok else "bad"
+        ).html()
 
 
 def _policy(engine: Engine, name: str) -> Policy:

@@ -43,6 +43,8 @@ from cascade_memory.evaluation.bench.stage import catalogued, embedded
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import play as play_task
+from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
+from cascade_memory.looks.palette import looks
 
 STREAMS = ("banking77", "ddxplus", "rca", "sentifin")
 GROUPS = 4  # groups of labels, under drift
@@ -191,21 +193,26 @@ def show(rows: list[Row], max_cases: int, target: Path) -> None:
 
 
 def curves(groups: dict[tuple[str, str], Group], target: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.6 * len(groups), 3.6), layout="constrained")
-    axes: Any = np.atleast_1d(figure.subplots(1, len(groups)))
-    for axis, ((stream, adversity), group) in zip(axes, groups.items(), strict=True):
-        for arm, colour in zip(ARMS, ("C7", "C0", "C1", "C8"), strict=True):
-            lines = group.values(arm, "curve")
-            steps = (np.arange(lines.shape[1]) + 0.5) / lines.shape[1] * group.of[arm][0]["n"]
-            mean, spread = lines.mean(axis=0), lines.std(axis=0)
-            axis.plot(steps, mean, label=arm, color=colour)
-            axis.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        axis.set(title=f"{stream}, {adversity}", xlabel="episode (the second half repeats the tasks)")
-    axes[0].set(ylabel="success, % (simulated solver)")
-    axes[-1].legend(frameon=False, fontsize=8)
-    figure.savefig(target, dpi=110)
+    """Draw the success over the episodes. The arms are all CASCADE, so each but the default has a spare colour."""
+    look = {**looks(ARMS), WORTH: looks(["CASCADE"])["CASCADE"]}
+    names = []
+    with styled(10):
+        figure = new_figure(4.6 * len(groups), 3.4)
+        axes: Any = np.atleast_1d(figure.subplots(1, len(groups)))
+        for axis, ((stream, adversity), group) in zip(axes, groups.items(), strict=True):
+            ends = []
+            for arm in ARMS:
+                lines, colour = group.values(arm, "curve"), look[arm].colour
+                steps = (np.arange(lines.shape[1]) + 0.5) / lines.shape[1] * group.of[arm][0]["n"]
+                mean, spread = lines.mean(axis=0), lines.std(axis=0)
+                axis.plot(steps, mean, color=colour, linestyle=look[arm].dash)
+                for edge in (mean - spread, mean + spread):
+                    axis.plot(steps, edge, color=colour, linewidth=0.5, alpha=0.6)
+                ends.append(End(arm, mean[-1], colour))
+            axis.set(title=f"{stream}, {adversity}", xlabel="episode (the second half repeats the tasks)")
+            names.append(EndNames(axis, ends, 9))
+        axes[0].set(ylabel="success, % (simulated solver)")
+        saved(figure, names, target, dpi=130)
     print(f"\ncurves: {target}")
 
 

@@ -35,6 +35,8 @@ from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.evaluation.bench.summary import interval
+from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
+from cascade_memory.looks.palette import looks
 from cascade_memory.ports.policy import Floats, Policy, Slate
 from cascade_memory.testing.policy import shown_outcome
 
@@ -200,23 +202,22 @@ def show(rows: list[dict[str, Any]], plot: Path | None) -> None:
 
 
 def draw(rows: list[dict[str, Any]], plot: Path) -> None:
-    """Draw the mean regret of each bandit."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(WORLDS), figsize=(15, 4.5), layout="constrained")
-    for axis, world in zip(axes, WORLDS, strict=True):
-        for bandit in bandits(0.0):
-            curves = [row["curve"] for row in rows if row["world"] == world and row["bandit"] == bandit]
-            if curves:
-                rounds = next(row["rounds"] for row in rows if row["world"] == world)
-                style = {"color": "0.6", "linestyle": "--"} if bandit == "random" else {}
-                axis.plot(np.linspace(rounds / 50, rounds, 50), np.mean(curves, axis=0), label=bandit, **style)
-        axis.set(title=world, xlabel="rounds", ylabel="regret (simulated)")
-    axes[-1].legend(fontsize=7)
-    figure.savefig(plot, dpi=110)
+    """Draw the mean regret of each bandit; those that the palette has no colour for are thin and grey."""
+    names = []
+    with styled(10):
+        figure = new_figure(4.6 * len(WORLDS), 3.4)
+        for axis, world in zip(figure.subplots(1, len(WORLDS)), WORLDS, strict=True):
+            ends, look = [], looks(list(bandits(0.0)))
+            for bandit in bandits(0.0):
+                curves = [row["curve"] for row in rows if row["world"] == world and row["bandit"] == bandit]
+                if curves:
+                    rounds, style = next(row["rounds"] for row in rows if row["world"] == world), look[bandit]
+                    mean, width = np.mean(curves, axis=0), 1.8 if style.strong else 0.8
+                    axis.plot(np.linspace(rounds / 50, rounds, 50), mean, color=style.colour, ls=style.dash, lw=width)
+                    ends += [End(bandit[:24], mean[-1], style.colour)] if style.strong else []
+            axis.set(title=world, xlabel="rounds", ylabel="regret (simulated)")
+            names.append(EndNames(axis, ends, 8.5))
+        saved(figure, names, plot, dpi=130)
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from cascade_memory import CascadeMemory, RecalledCase, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.case import ExpiredCase
-from cascade_memory.domain.display import html_table
 from cascade_memory.errors import InvalidInput, UnknownCase
+from cascade_memory.looks.card import Card, Entry, Facts, Grid, Notes
 from cascade_memory.mcp_server import verbs
 from cascade_memory.visible import legible, visible
 
@@ -156,7 +156,7 @@ def test_people_are_shown_it_everywhere(ram: CascadeMemory):
         *(repr(one) for one in (ram.get(case_id), episode, episode.cases, pending, why, why.candidates, ram)),
         *(str(one) for one in (why, ram.health(), ram.stats())),
         *(one._repr_html_() for one in (ram, episode, why, ram.health(), ram.stats())),
-        html_table(TASK, [TASK], [[TASK]], notes=[TASK]),
+        Card(TASK, TASK, [Facts([(TASK, TASK)]), Grid([TASK], [[TASK]]), Entry(TASK, TASK, TASK), Notes([TASK])]).html(),
         "\n".join(why.changes),
     ]
     for text in shown:

@@ -354,5 +354,5 @@ def test_plot_draws_success_and_regret(ram: CascadeMemory, tmp_path):
     figure = ram.plot(window=5)
     success, regret = figure.axes
     assert list(regret.lines[0].get_ydata())[-1] == 10.0
-    assert len(success.lines[0].get_ydata()) == 20
+    assert list(success.lines[0].get_xdata()) == list(range(5, 21))
     figure.savefig(tmp_path / "plot.png")

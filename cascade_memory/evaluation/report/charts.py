@@ -15,9 +15,9 @@ from cascade_memory.evaluation.report import regret
 from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import ENOUGH
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
+from cascade_memory.evaluation.report.section import Section, bits
 from cascade_memory.looks.figure import End, EndNames
 from cascade_memory.looks.palette import OTHER, looks, strong
-from cascade_memory.evaluation.report.section import Section, bits
 
 _BESIDE = 0.014  # between two bars, as a part of the width
 _NAMES = 9.0  # points
@@ -106,7 +106,8 @@ def _retrieval(row: Row) -> NDArray[np.float64] | None:
 def _bars(section: Section) -> str:
     """Say what the bars and the grey lines are."""
     grey = " Thin grey lines: the other methods, see the table." if OTHER in looks(section.methods).values() else ""
-    return f"Bars at the right: 95 % intervals at the end, over three seeds or more (Student's t).{grey}"
+    cut = "cut where they leave the picture"
+    return f"Bars at the right: 95 % intervals at the end, over three seeds or more (Student's t), {cut}.{grey}"
 
 
 def _draw_success(section: Section, task: str, axes: Any) -> EndNames:

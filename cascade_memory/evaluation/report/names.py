@@ -39,8 +39,8 @@ def names(methods: Sequence[str]) -> str:
 
 
 def _meaning(method: str) -> str:
-    name, _, options = method.partition(" {")
-    name, _, changed = name.partition(" + ")
-    found = _MEAN.get(method) or _MEAN.get(name, "")
-    more = [f"with the parameters {{{options}" if options else "", f"with {changed}" if changed and found is not _MEAN.get(method) else ""]
-    return ", ".join(one for one in (found, *more) if one) or "a method of these rows"
+    whole, _, options = method.partition(" {")
+    name, _, changed = whole.partition(" + ")
+    changes = [f"with {changed}"] if changed and whole not in _MEAN else []
+    found = [one for one in (_MEAN.get(whole) or _MEAN.get(name), *changes) if one]
+    return ", ".join([*found, *([f"with the parameters {{{options}"] if options else [])]) or "a method of these rows"

@@ -25,7 +25,9 @@ def page(found: Sequence[Section], tuned: Sequence[tuple[Section, Chart]]) -> st
     rows = [row for section in found for row in section.rows.values()]
     parts = [_head(found, rows), *(_section(section, i) for i, section in enumerate(found))]
     parts += [_tuning(section, one, i) for i, (section, one) in enumerate(tuned)]
-    style = page_variables() + resources.files("cascade_memory.evaluation.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = page_variables() + resources.files("cascade_memory.evaluation.report").joinpath("page.css").read_text(
+        encoding="utf-8"
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
