@@ -11,7 +11,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 MOST = 20  # may only go down
-_PUBLIC = {"_exit", "_fields", "_replace", "_asdict", "_repr_html_"}  # os, named tuples, IPython's protocol
+_PUBLIC = {"_exit", "_fields", "_replace", "_asdict", "_repr_html_", "_repr_png_"}  # os, named tuples, IPython's protocol
 _NAME = re.compile(r"(?:\w+\.)*(_[A-Za-z]\w*)")
 
 
