@@ -74,6 +74,10 @@ class ContentChanged(CascadeError):
         )
 
 
+class UndoRefused(CascadeError):
+    """An action cannot be taken back: the message says why. Nothing was changed."""
+
+
 class QuotaExceeded(CascadeError):
     """The namespace already holds too many reports of agents that nobody has confirmed. Nothing was changed."""
 

@@ -115,10 +115,11 @@ def new_case(
 def surplus(records: CaseRecords, *, max_cases: int, ledger: Ledger, namespace: int, window: int) -> list[int]:
     """Return the keys of the least valuable cases, which are evicted to make room.
 
-    Cases that were added by hand get full novelty; of equally valuable cases, the older one is evicted.
+    Pinned cases stay. Cases that were added by hand get full novelty; of equally valuable cases, the older one is evicted.
     """
     if len(records) <= max_cases:
         return []
     value = worth(records.keys, records.novelty, records.shown, records.succeeded, ledger.lessons.votes(namespace, window))
-    going = len(records) - max_cases + int(_SLACK * max_cases)
+    value[records.pinned] = np.inf
+    going = min(len(records) - max_cases + int(_SLACK * max_cases), int((~records.pinned).sum()))
     return sorted(records.keys[np.argsort(value, kind="stable")[:going]].tolist())

@@ -32,6 +32,8 @@ class Case:
     shown: int = 0
     succeeded: float = 0.0
     key: int = 0  # the ledger's row number: ascending with age, never reused
+    pinned: bool = False  # neither evicted nor expired
+    hidden: bool = False  # never shown
 
     def _repr_html_(self) -> str:
         facts = [

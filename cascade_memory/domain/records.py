@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 
@@ -92,12 +93,13 @@ class NewCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CaseRecords:
-    """What is known of all cases of a namespace, oldest first; every array has one entry per case."""
+    """What is known of all cases of a namespace that may be shown, oldest first; every array has one entry per case."""
 
     keys: NDArray[np.int64]
     novelty: NDArray[np.float64]
     shown: NDArray[np.float64]
     succeeded: NDArray[np.float64]
+    pinned: NDArray[np.bool_]
 
     def __len__(self) -> int:
         """Return the number of cases."""
@@ -138,6 +140,17 @@ class Settlement:
     confirms: str | None = None  # the fingerprint that the episode must have
     waits: bool = False  # it waits to be confirmed; a namespace may hold only a limited number of such episodes
     unkept: Unkept | None = None
+    action: NewAction | None = None  # the person's action that records it, which takes precedence over ``overwrite``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Doubt:
+    """What the latest recall of an episode predicted that waits for a verdict."""
+
+    episode_id: str
+    shown: bool
+    predicted: float  # the success of what was done, with the case that was shown or without any; nan if nothing predicted it
+    groups: NDArray[np.int64]  # of its candidates, the most similar first; equal for solutions that agree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +218,21 @@ class Change:
         return self.kind == RETOLD
 
     @property
+    def hides_case(self) -> bool:
+        """Whether a case is no longer to be shown; its key is ``ref``."""
+        return self.kind == HIDDEN
+
+    @property
+    def shows_case_again(self) -> bool:
+        """Whether a hidden case may be shown again; its key is ``ref``."""
+        return self.kind == UNHIDDEN
+
+    @property
+    def changes_encoder(self) -> bool:
+        """Whether the statistics over all cases that may be shown have to be made again."""
+        return self.forgets or self.kind in (HIDDEN, UNHIDDEN)
+
+    @property
     def purges(self) -> bool:
         """Whether a purge happened: no copy may keep a byte of what was removed before it."""
         return self.kind == PURGED
@@ -219,7 +247,7 @@ class Expiring:
     look_again: float
 
 
-CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED, WITHDRAWN, CLOSED, FORGOTTEN, PURGED = CHANGES = (
+CHANGES = (
     "case+",
     "case-",
     "evicted",
@@ -230,6 +258,10 @@ CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED, WITHDRAWN, CLOSED, 
     "closed",
     "forgotten",
     "purged",
+    "hidden",
+    "unhidden",
 )
+CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED = CHANGES[:6]
+WITHDRAWN, CLOSED, FORGOTTEN, PURGED, HIDDEN, UNHIDDEN = CHANGES[6:]
 TOOK_BACK = (CASE_REMOVED, WITHDRAWN, FORGOTTEN)
 GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case was removed, for any reason

@@ -13,14 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.retain import case_from
-from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.cost import Spent, Totals
-from cascade_memory.domain.digests import digest
-from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import Change, NewCase, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import Change, Settled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
@@ -34,7 +30,8 @@ from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
-from cascade_memory.errors import ContentChanged, EncoderMismatch, InvalidInput, MemoryClosed, MemoryForked
+from cascade_memory.engine.settling import settlement
+from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
@@ -301,68 +298,13 @@ class Engine:
     def reward(self, judgement: Judgement) -> Settled:
         """Record an outcome and all its consequences durably."""
         self._last_used = time.monotonic()
-        ledger, unkept = self.parts.ledger, judgement.unkept
-        episode = ledger.unsettled(judgement.episode_id, self.namespace_id(judgement.namespace))
-        if judgement.confirms is not None:
-            self._check_confirmed(judgement, episode)
-        unseen = judgement.solution is None and episode.agents_words and judgement.confirms is None
-        if unseen and unkept is None and judgement.source in TRUSTED_SOURCES:
-            raise InvalidInput(
-                f"only the agent itself reported the solution of episode {judgement.episode_id!r}: pass "
-                "confirms=episode.fingerprint of the episode as you saw it (get_episode, reported), or pass the right solution="
-            )
-        solution = episode.solution if judgement.solution is None else judgement.solution
-        case: NewCase | None = None
-        agreement: dict[int, NDArray[np.float32]] = {}
-        if solution is None:
-            unkept = unkept or "solution"
-        elif unkept is None:
-            solution_key = digest(self.matcher.key(solution))
-            if self.parts.hindsight:
-                agreement = hindsight(episode, solution, solution_key=solution_key, ledger=ledger, matcher=self.matcher)
-            case = case_from(
-                episode,
-                solution,
-                solution_key=solution_key,
-                agreement=agreement,
-                source=judgement.source,
-                episode_id=judgement.episode_id,
-                metadata=judgement.metadata,
-                case_text=judgement.case_text,
-                embed=self.embed,
-                failed=self.note_failure,
-            )
-        settled = ledger.settle(
-            Settlement(
-                episode_id=judgement.episode_id,
-                namespace=episode.namespace,
-                value=judgement.value,
-                source=judgement.source,
-                at=time.time(),
-                solution=solution,
-                learns=judgement.source in TRUSTED_SOURCES and self.learning != "off",
-                case=case,
-                agreement=agreement,
-                overwrite=judgement.overwrite,
-                metadata=judgement.metadata,
-                agents_words=unseen,
-                confirms=judgement.confirms,
-                waits=judgement.waits,
-                unkept=unkept if judgement.value > 0 else None,  # a failure is never stored, so it needs no reason
-            )
-        )
+        settled = self.parts.ledger.settle(settlement(self, judgement))
         self._follower.due = 0.0  # the next recall reads what was written here
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", reward_line(judgement, settled))
         if settled.changed:  # the learner's thread or the next recall applies it
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
-
-    def _check_confirmed(self, judgement: Judgement, read: Unsettled) -> None:
-        """Refuse to confirm an agent's solution that is missing, or has changed since it was read."""
-        found = self.parts.ledger.episodes.one(judgement.episode_id)
-        if found is None or found.fingerprint != judgement.confirms or found.solution != read.solution:
-            raise ContentChanged.of(judgement.episode_id, str(judgement.confirms))
 
     def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something still has to be learned again from scratch."""

@@ -119,9 +119,8 @@ class MirrorProjection:
         key = self.mark.key
         for namespace in namespaces:
             self._mirror.drop(names[namespace])
-            first = self._ledger.scan(namespace, 0, 1)
-            if len(first):
-                key = min(key, int(first.keys[0]) - 1)
+            if first := self._ledger.cases.page(namespace, 1):
+                key = min(key, first[0] - 1)
         return key
 
     def _fed(self, mark: Mark, cases: Sequence[Case]) -> None:

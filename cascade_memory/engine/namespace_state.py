@@ -91,7 +91,7 @@ class NamespaceState:
             if self.shadow is not None:
                 self.shadow.retain(rows)
         self.learner.load(self.seq, self._changes_after)
-        if (left_out := parts.ledger.cases.count(namespace_id, self._last_key) - self.index.count) > 0:
+        if (left_out := parts.ledger.cases.count(namespace_id, self._last_key, hidden=False) - self.index.count) > 0:
             note_failure("rows", StoreCorrupt(f"{left_out} cases of {name!r} cannot be used: run cascade-memory doctor --fix"))
         if self.shadow is not None:
             self.shadow.rebuild()
@@ -157,9 +157,22 @@ class NamespaceState:
         removed = [change.ref for change in mine if change.takes_case]
         if removed:
             self.index.remove(removed)
+        self._show_or_hide(mine)
         with self._noting:
             self._todo += [change for change in mine if not change.adds_case]
             self.seq = max(self.seq, changes[-1].seq)
+
+    def _show_or_hide(self, changes: Sequence[Change]) -> None:
+        """Take hidden cases out of the index, and put back those that may be shown again."""
+        last = {change.ref: change.hides_case for change in changes if change.hides_case or change.shows_case_again}
+        if hidden := [key for key, hides in last.items() if hides]:
+            self.index.remove(hidden)
+        for key in (key for key, hides in last.items() if not hides):
+            rows = self._parts.ledger.scan(self.namespace_id, key - 1, 1, until=key)
+            if len(rows):
+                self.index.upsert(rows.keys, rows.vectors)
+                with self._noting:
+                    self._last_key = max(self._last_key, key)  # of cases that were hidden when this state was loaded
 
     def _add(self, keys: list[int]) -> None:
         if keys:
@@ -203,7 +216,7 @@ class NamespaceState:
                 new, self._new_cases = self._new_cases, []
                 seq, last_key = self.seq, self._last_key
             if not outcomes:
-                todo = [change for change in todo if change.takes_case or change.forgets]
+                todo = [change for change in todo if change.takes_case or change.changes_encoder]
             try:
                 more = self.learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
             finally:
@@ -258,11 +271,13 @@ class NamespaceState:
         if self._ages:
             self._expire(None if limits is None else limits.ttl)
         most = None if limits is None else limits.max_cases
-        if most is not None and ledger.cases.count(self.namespace_id) > most:
+        if most is not None and ledger.cases.count(self.namespace_id, hidden=False) > most:
             records = ledger.cases.records(self.namespace_id)
             going = surplus(records, max_cases=most, ledger=ledger, namespace=self.namespace_id, window=WINDOW)
             for start in range(0, len(going), _EVICTED_AT_ONCE):  # in parts, so that others can write in between
                 ledger.cases.evict(going[start : start + _EVICTED_AT_ONCE])
+            if not going:  # more are pinned than there is room for
+                self._try_again = time.monotonic() + _ELSEWHERE
 
     def _expire(self, ttl: float | None) -> None:
         """Set aside cases that were not verified within the ttl. A wrong clock may hide cases, but deletes none."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.recall import Rewardable
@@ -47,3 +48,4 @@ class Judgement:
     confirms: str | None = None  # the fingerprint of the episode as the judge saw it
     unkept: Unkept | None = None  # the reason to store no case, if there is one
     waits: bool = False  # it waits until somebody confirms it
+    action: NewAction | None = None  # the person's action that it is

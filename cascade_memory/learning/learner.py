@@ -169,7 +169,8 @@ class Learner:
         self._borrows = False
         self._evicted += sum(change.makes_room for change in todo)
         forgotten = any(change.forgets for change in todo)
-        self._encoder_rebuild_due = self._encoder_rebuild_due or forgotten or self._evicted > max(cases, _FORGET_EVICTED)
+        others = any(change.changes_encoder for change in todo) or self._evicted > max(cases, _FORGET_EVICTED)
+        self._encoder_rebuild_due = self._encoder_rebuild_due or others
         self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
         if self._rebuild_due or forgotten:
             self._snapshots.drop(self._namespace_id)  # they contain what must be forgotten
@@ -202,7 +203,7 @@ class Learner:
     ) -> bool:
         """Take over the newest snapshot of the process that trains; return whether there is more to do: there is not."""
         self._borrows = True
-        if any(change.forgets for change in todo):
+        if any(change.changes_encoder for change in todo):
             self._rebuild_encoder(remaining())
         else:
             for rows in new:

@@ -92,7 +92,7 @@ class Shadow:
             self._note_failure("shadow", error)
 
     def _learn(self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Iterable[Candidates]) -> None:
-        if any(change.forgets for change in todo):
+        if any(change.changes_encoder for change in todo):
             encoder = self._encoder.emptied()
             for rows in remaining:
                 encoder.retain(rows)

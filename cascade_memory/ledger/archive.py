@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import transfer
+from cascade_memory.ledger import action_log, transfer
 from cascade_memory.ledger.copying import verified
 from cascade_memory.ledger.database import Database, take_long
 
@@ -26,13 +27,20 @@ class SQLArchive:
         with self._connections.snapshot() as connection:
             yield from transfer.dump(connection)
 
-    def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
+    def load(
+        self,
+        records: Iterable[dict[str, Any]],
+        dimension: int,
+        key: Callable[[Solution], str],
+        action: NewAction | None = None,
+    ) -> int:
         """Add records that do not exist yet: all of them or, on an error, none. ``key`` is equal for solutions that agree."""
         with self._connections.write(durable=True) as connection:
             take_long(connection)
             inserted = transfer.load(connection, records, dimension, key)
             if inserted:
                 self._connections.belonging.claim(connection)
+            action_log.write(connection, 0, action, counts={"records": inserted})
             return inserted
 
 

@@ -19,6 +19,7 @@ from cascade_memory.ledger.schema import TABLES
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
+_ADDED = {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0, "pinned": 0, "hidden": 0}
 _NAMESPACES = 2**62  # greatest id: ids are only names, so large ones do no harm
 
 
@@ -105,6 +106,7 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
         "episode": ("key", _episode),
         "episode_vector": ("key", case_vector),
         "attempt": ("episode", rules.attempt),
+        "judged_attempt": ("episode", rules.attempt),
         "solution": ("id", _solution),
         "cases": ("key", _case),
         "case_text": ("key", _case_text),
@@ -121,6 +123,7 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
         "expired_field": ("expired", field),
         "change": ("seq", _change),
         "event": ("key", _event),
+        "action": ("key", rules.action),
     }
 
 
@@ -164,7 +167,7 @@ class _Upgraded(dict[str, Any]):
     """A row; columns that an older version does not have yet get the value that the upgrade gives them."""
 
     def __missing__(self, name: str) -> Any:
-        return {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0}.get(name)
+        return _ADDED.get(name)
 
 
 def _dimension(connection: Connection) -> int | None:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
-from cascade_memory.ledger import running, set_aside
+from cascade_memory.ledger import action_log, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -35,7 +36,8 @@ _SOLUTION, _KEY = 3, 11  # positions in _COLUMNS
 _SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
   solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
-  episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name"""
+  episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name,
+  cases.pinned, cases.hidden"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
   JOIN namespace ON namespace.id = cases.namespace LEFT JOIN episode ON episode.key = cases.episode"""
 
@@ -207,12 +209,15 @@ class SQLCases:
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
-    def add(self, new: Sequence[NewCase]) -> list[str]:
+    def add(self, new: Sequence[NewCase], action: NewAction | None = None) -> list[str]:
         """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
             known = [known_of(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
             run = running.now(connection)
-            return [insert(connection, case, known=its, run=run)[1] for case, its in zip(new, known, strict=True)]
+            ids = [insert(connection, case, known=its, run=run)[1] for case, its in zip(new, known, strict=True)]
+            if new:
+                action_log.write(connection, new[0].namespace, action, subject=only(ids), counts={"cases": len(ids)})
+            return ids
 
     def evict(self, keys: Sequence[int]) -> None:
         """Remove cases to make room; their episodes stay."""
@@ -220,21 +225,28 @@ class SQLCases:
             for key in keys:
                 delete(connection, key, EVICTED)
 
-    def count(self, namespace: int | None, until: int = 2**62) -> int:
-        """Return the number of cases up to a key."""
+    def count(self, namespace: int | None, until: int = 2**62, *, hidden: bool = True) -> int:
+        """Return the number of cases up to a key; without ``hidden``, only of those that may be shown."""
         with self._connections.read() as connection:
             where, values = ("", ()) if namespace is None else ("namespace = ? AND", (namespace,))
-            query = f"SELECT count(*) FROM cases WHERE {where} key <= ?"
+            query = f"SELECT count(*) FROM cases WHERE {where} key <= ?{'' if hidden else ' AND hidden = 0'}"
             return int(connection.execute(query, (*values, until)).fetchone()[0])
 
     def records(self, namespace: int) -> CaseRecords:
-        """Return the novelty and the use of all cases in a namespace, in order of age."""
+        """Return the novelty and the use of all cases in a namespace that may be shown, in order of age."""
         with self._connections.read() as connection:
             rows = connection.execute(
-                "SELECT key, novelty, shown, succeeded FROM cases WHERE namespace = ? ORDER BY key", (namespace,)
+                "SELECT key, novelty, shown, succeeded, pinned FROM cases WHERE namespace = ? AND hidden = 0 ORDER BY key",
+                (namespace,),
             ).fetchall()
-            table = np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53, so floats hold them exactly
-            return CaseRecords(keys=table[:, 0].astype(np.int64), novelty=table[:, 1], shown=table[:, 2], succeeded=table[:, 3])
+            table = np.array(rows, np.float64).reshape(-1, 5)  # keys stay below 2^53, so floats hold them exactly
+            return CaseRecords(
+                keys=table[:, 0].astype(np.int64),
+                novelty=table[:, 1],
+                shown=table[:, 2],
+                succeeded=table[:, 3],
+                pinned=table[:, 4] > 0,
+            )
 
     def behind(self, key: int, seq: int) -> int:
         """Return the number of cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``."""
@@ -344,6 +356,8 @@ def _case(row: Sequence[Any]) -> Case:
         succeeded=row[10],
         key=row[11],
         namespace=row[12],
+        pinned=bool(row[13]),
+        hidden=bool(row[14]),
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Change
 from cascade_memory.errors import StoreBusy
+from cascade_memory.ledger.actions import SQLActions
 from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import SQLEpisodes
@@ -41,6 +42,7 @@ class SQLLedger(Recalling, Settling):
         self.forgetting = SQLForgetting(connections)
         self.expiry = SQLExpiry(connections)
         self.insight = SQLInsight(connections)
+        self.actions = SQLActions(connections)
 
     @property
     def read_only(self) -> str | None:
@@ -97,11 +99,12 @@ class SQLLedger(Recalling, Settling):
     # -- recall ------------------------------------------------------------------------------------------------------
 
     def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
-        """Return up to ``limit`` cases with their vectors, oldest first, with keys after ``after`` and up to ``until``."""
+        """Return up to ``limit`` cases that may be shown, with their vectors, by age: keys after ``after``, up to ``until``."""
         with self.connections.read() as connection:
             query = f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {_TEXT_CHARS}), cases.head, case_vector.vector
                         FROM cases JOIN case_vector ON case_vector.key = cases.key
                         WHERE cases.namespace = ? AND cases.key > ? AND case_vector.key > ? AND cases.key <= ?
+                          AND cases.hidden = 0
                         ORDER BY cases.key LIMIT ?"""
             while True:
                 read = fetched(connection, query, (namespace, after, after, until if until is not None else 2**62, limit))
@@ -120,7 +123,7 @@ class SQLLedger(Recalling, Settling):
     def newest(self, namespace: int, limit: int) -> NDArray[np.int64]:
         """Return the keys of the newest cases, ascending."""
         with self.connections.read() as connection:
-            query = "SELECT key FROM cases WHERE namespace = ? ORDER BY key DESC LIMIT ?"
+            query = "SELECT key FROM cases WHERE namespace = ? AND hidden = 0 ORDER BY key DESC LIMIT ?"
             keys = [key for (key,) in connection.execute(query, (namespace, limit))]
         return np.array(keys[::-1], np.int64)
 
@@ -136,7 +139,7 @@ class SQLLedger(Recalling, Settling):
         """Return (text, head, group, id) by key: what a ranker needs for its choice, without solutions and vectors."""
         with self.connections.read() as connection:
             query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id FROM cases
-                        WHERE key IN ({KEYS}) AND verified_at >= ?"""
+                        WHERE key IN ({KEYS}) AND hidden = 0 AND (verified_at >= ? OR pinned = 1)"""
             rows = fetched_for(connection, query, keys.tolist(), verified_after)
         found: dict[int, tuple[str, str, int, str]] = {}
         for key, text, head, group, case_id in rows:  # an edited row may hold anything

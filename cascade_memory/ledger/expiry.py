@@ -6,15 +6,17 @@ import json
 import time
 from collections.abc import Sequence
 
+from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import CASE_ADDED, EXPIRED, Expiring
-from cascade_memory.ledger import cases, running, set_aside
+from cascade_memory.ledger import action_log, cases, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import solution_of
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time in which an expired case can be brought back (its ttl if that is shorter)
 _AT_ONCE = 200  # per transaction, so that others can write in between
 _LOOK_AGAIN = 3600.0  # running time is recorded at least this often, in seconds
+_AGES = "pinned = 0 AND hidden = 0"  # what a person has decided stays
 _REST = ("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at")
 
 
@@ -29,7 +31,7 @@ class SQLExpiry:
         with self._connections.write(durable=False) as connection:
             at, run = time.time(), running.now(connection, note=True)
             old = connection.execute(
-                "SELECT key FROM cases WHERE namespace = ? AND verified_run < ? ORDER BY verified_run LIMIT ?",
+                f"SELECT key FROM cases WHERE namespace = ? AND verified_run < ? AND {_AGES} ORDER BY verified_run LIMIT ?",
                 (namespace, run - ttl if ttl is not None else -1.0, _AT_ONCE),
             ).fetchall()
             for (key,) in old:
@@ -38,7 +40,9 @@ class SQLExpiry:
                 "SELECT key FROM expired WHERE namespace = ? AND until_run < ? LIMIT ?", (namespace, run, _AT_ONCE)
             ).fetchall()
             gone = set_aside.remove(connection, [key for (key,) in over])
-            (oldest,) = connection.execute("SELECT min(verified_run) FROM cases WHERE namespace = ?", (namespace,)).fetchone()
+            (oldest,) = connection.execute(
+                f"SELECT min(verified_run) FROM cases WHERE namespace = ? AND {_AGES}", (namespace,)
+            ).fetchone()
             (first,) = connection.execute("SELECT min(until_run) FROM expired WHERE namespace = ?", (namespace,)).fetchone()
             due = [_LOOK_AGAIN]
             if ttl is not None and oldest is not None:
@@ -75,7 +79,7 @@ class SQLExpiry:
             found = dict(connection.execute("SELECT id, key FROM expired WHERE namespace = ?", (namespace,)).fetchall())
             return {case_id: found[case_id] for case_id in ids if case_id in found}
 
-    def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
+    def revive(self, namespace: int, ids: Sequence[str] | None, action: NewAction | None = None) -> list[str]:
         """Turn expired cases back into cases that count as verified now, with their old ids and new keys; return the ids.
 
         The log has a line for each, so that every process adds them to its index.
@@ -90,7 +94,9 @@ class SQLExpiry:
             back = [row for row in rows if wanted is None or row[1] in wanted]
             for key, case_id, query, pair, copies, record in back:
                 _bring_back(connection, key, namespace, (case_id, query, pair, copies), json.loads(record), (at, run))
-            return [row[1] for row in back]
+            ids_back = [row[1] for row in back]
+            action_log.write(connection, namespace, action, subject=only(ids_back), counts={"cases": len(back)})
+            return ids_back
 
 
 def _set_aside(connection: Connection, key: int, at: float, until: float) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.records import FORGOTTEN, PURGED
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import action_log, cases
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
@@ -17,6 +19,8 @@ from cascade_memory.ledger.verifications import reconsider, verified_by
 _AT_ONCE = 2_000  # recalls examined at a time
 _PART = 50  # recalls changed per transaction
 _FREE = 0.001  # seconds of pause, so that others can write
+
+_OF_EPISODE = (("attempt", "episode"), ("judged_attempt", "episode"), ("episode_vector", "key"), ("episode_field", "episode"))
 
 Naming = Callable[[Connection], "Named"]
 
@@ -111,11 +115,23 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
-    for table, column in (("attempt", "episode"), ("episode_vector", "key"), ("episode_field", "episode")):
+    for table, column in _OF_EPISODE:
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (episode,))
     gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
     gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
     cases.note(connection, namespace, FORGOTTEN, episode)
+
+
+class _OnlyPreviewed(Exception):
+    """Rolls a transaction back that was only to show what it would do."""
+
+
+def _ids(connection: Connection, named: Named, keys: Sequence[int]) -> list[str]:
+    """Return the ids of what is about to be deleted: cases, expired ones, and episodes."""
+    wanted = [(table, key) for table in ("cases", "expired") for key in keys]
+    wanted += [("episode", key) for key in named.episodes]
+    found = [connection.execute(f"SELECT id FROM {table} WHERE key = ?", (key,)).fetchone() for table, key in wanted]
+    return [row[0] for row in found if row is not None]
 
 
 class SQLForgetting:
@@ -124,23 +140,28 @@ class SQLForgetting:
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
-    def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
+    def forget(
+        self, namespace: int, keys: Sequence[int], action: NewAction | None = None, *, preview: bool = False
+    ) -> dict[str, int]:
         """Delete cases, and every episode that ended in one of them; return how many rows were deleted."""
-        return self._forget(namespace, lambda connection: by_ids(connection, keys))
+        return self._forget(namespace, lambda connection: by_ids(connection, keys), action, preview=preview)
 
-    def forget_where(self, namespace: int, where: object) -> dict[str, int]:
+    def forget_where(
+        self, namespace: int, where: object, action: NewAction | None = None, *, preview: bool = False
+    ) -> dict[str, int]:
         """Delete everything with matching metadata; a case is deleted unless another source verifies it."""
-        return self._forget(namespace, lambda connection: by_where(connection, namespace, where))
+        return self._forget(namespace, lambda connection: by_where(connection, namespace, where), action, preview=preview)
 
-    def forget_episode(self, episode_id: str) -> dict[str, int]:
+    def forget_episode(self, episode_id: str, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete an episode, and its case unless another source verifies that case."""
         with self._connections.read() as connection:
             row = connection.execute("SELECT namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
-        return self._forget(0 if row is None else row[0], lambda connection: by_episode(connection, episode_id))
+        number = 0 if row is None else row[0]
+        return self._forget(number, lambda connection: by_episode(connection, episode_id), action, preview=preview)
 
-    def forget_namespace(self, namespace: int) -> dict[str, int]:
+    def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete everything in a namespace except its name, which a recall may be using right now."""
-        with self._connections.write(durable=True) as connection:
+        with self._writing(preview=preview) as connection:
             gone: dict[str, int] = {}
             for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
                 connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
@@ -151,7 +172,7 @@ class SQLForgetting:
             keys = "(SELECT key FROM cases WHERE namespace = ?)"
             for table in ("case_text", "case_vector"):
                 connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
-            for table, column in (("attempt", "episode"), ("episode_vector", "key")):
+            for table, column in (("attempt", "episode"), ("judged_attempt", "episode"), ("episode_vector", "key")):
                 mine = f"DELETE FROM {table} WHERE {column} IN (SELECT key FROM episode WHERE namespace = ?)"
                 connection.execute(mine, (namespace,))
             for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
@@ -159,9 +180,11 @@ class SQLForgetting:
             gone["cases"] += expired
             connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
             cases.note(connection, namespace, FORGOTTEN, 0)
+            connection.execute("UPDATE action SET note = NULL WHERE namespace = ?", (namespace,))
+            action_log.write(connection, namespace, action, counts=gone)
             return gone
 
-    def scrub(self, namespace: int) -> tuple[int, str]:
+    def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
         """Remove every byte of deleted data from the file; return the log line of the purge, and what is left, or nothing.
 
         Something is left while another process reads an older state from the write-ahead log, or if the role may not clean.
@@ -171,17 +194,32 @@ class SQLForgetting:
         with self._connections.write(durable=True) as connection:
             connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
             cases.note(connection, namespace, PURGED, 0)
+            action_log.write(connection, namespace, action)
         left = self._connections.vacuum()
         with self._connections.read() as connection:
             (line,) = connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()
         return int(line), left
 
-    def _forget(self, namespace: int, naming: Naming) -> dict[str, int]:
+    @contextlib.contextmanager
+    def _writing(self, *, preview: bool) -> Generator[Connection, None, None]:
+        """Yield a transaction; a preview is the same transaction, rolled back."""
+        with contextlib.suppress(_OnlyPreviewed), self._connections.write(durable=not preview) as connection:
+            yield connection
+            if preview:
+                raise _OnlyPreviewed
+
+    def _forget(self, namespace: int, naming: Naming, action: NewAction | None, *, preview: bool) -> dict[str, int]:
+        if preview:
+            with self._writing(preview=True) as connection:
+                return forget(connection, naming(connection))
         early, until = self._take_out_early(namespace, naming)
-        with self._connections.write(durable=True) as connection:
+        with self._writing(preview=False) as connection:
             named = naming(connection)
             keys = sorted(cases_to_delete(connection, named))
+            notes = _ids(connection, named, keys)
             gone = forget(connection, named)
+            action_log.drop_notes(connection, notes)
+            action_log.write(connection, namespace, action, subject=None if action is None else action.subject, counts=gone)
             # If all these cases were handled early, only recalls added since need a search; otherwise all recalls do.
             after = until if early.issuperset(keys) else 0
             while keys and (found := offering(connection, namespace, keys, after, _AT_ONCE)).looked_at:

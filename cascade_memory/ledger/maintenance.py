@@ -29,12 +29,14 @@ _TIMES = (
     ("outcome", "at"),
     ("addition", "at"),
     ("expired", "expired_at"),
+    ("action", "at"),
 )
 _ORPHANS = {
     "case_text": "key NOT IN (SELECT key FROM cases)",
     "case_vector": "key NOT IN (SELECT key FROM cases)",
     "field": "cases_key NOT IN (SELECT key FROM cases)",
     "attempt": "episode NOT IN (SELECT key FROM episode)",
+    "judged_attempt": "episode NOT IN (SELECT key FROM episode)",
     "episode_vector": "key NOT IN (SELECT key FROM episode)",
     "outcome_field": "outcome NOT IN (SELECT key FROM outcome)",
     "addition": "cases_key NOT IN (SELECT key FROM cases) AND cases_key NOT IN (SELECT key FROM expired)",

@@ -29,6 +29,8 @@ Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
 _PLAIN = {
     "change": "seq",
     "event": "key",
+    "action": "key",
+    "judged_attempt": "episode",
     "recall": "key",
     "attempt": "episode",
     "episode_vector": "key",
@@ -130,6 +132,8 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
             rules.moment(row[name], name)
         except InvalidInput:
             fixed[name] = default
+    flags = (("pinned", 0), ("hidden", 1))  # what nobody was to see stays hidden
+    fixed.update({name: safe for name, safe in flags if not _is_valid(rules.whole, row[name], name, 0, 1)})
     try:
         rules.one_of(row["source"], rules.SOURCES, "source")
     except InvalidInput:
@@ -183,7 +187,8 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
     status = "settled" if outcomes else "censored"
     connection.execute("UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?", (status, key))
-    connection.execute("DELETE FROM attempt WHERE episode = ?", (key,))
+    for table in ("attempt", "judged_attempt"):
+        connection.execute(f"DELETE FROM {table} WHERE episode = ?", (key,))
     return "episodes mended"
 
 

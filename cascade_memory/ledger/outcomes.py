@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import action_log, cases, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -92,14 +92,19 @@ class Settling:
             episode, status, of_episode = found
             _check_confirmed(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
+            verdict = new.action if verdicts.is_verdict(new.action) else None
             if current is None and status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
-            if current is not None and not _may_replace(current, new):
+            if verdict is not None:
+                verdicts.check_may_judge(verdict, current, new.episode_id)
+                verdicts.keep_attempt(connection, episode, verdict)
+            elif current is not None and not _may_replace(current, new):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
             reported = _reported(connection, new, episode)
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
             if current is not None:
-                withdraw(connection, new.namespace, new.at, current["key"])
+                keep = verdict is not None and verdict.takes_back is None
+                withdraw(connection, new.namespace, new.at, current["key"], keep=keep)
                 same = None  # it may have gone with the outcome
             case_key, case_id = None, None
             kind, text = packed = pack_solution(new.solution)
@@ -144,6 +149,19 @@ class Settling:
             if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
                 connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
             cases.note(connection, new.namespace, SETTLED, outcome)
+            if verdict is not None:
+                verdicts.write_verdict(
+                    connection,
+                    new.namespace,
+                    verdict,
+                    episode=episode,
+                    episode_id=new.episode_id,
+                    outcome=outcome,
+                    current=current,
+                    case=(case_key, case_id),
+                )
+            elif current is not None:
+                action_log.write(connection, new.namespace, new.action, subject=new.episode_id, counts={"outcomes": 1})
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
@@ -172,8 +190,10 @@ def _reported(connection: Connection, new: Settlement, episode: int) -> int | No
 def _metadata(connection: Connection, new: Settlement, of_episode: str | None, withdrawn: int | None) -> Mapping[str, Any]:
     """Return the metadata to store: the outcome's own, else those of the outcome it replaces, and the episode's."""
     of_outcome = dict(new.metadata)
-    if not of_outcome and withdrawn is not None:
+    if not of_outcome and withdrawn is not None and (new.action is None or new.action.takes_back is None):
         of_outcome = metadata_of_outcome(connection, withdrawn)
+        if new.action is not None and new.action.kind == "correct" and of_outcome.get("solved") is False:
+            del of_outcome["solved"]  # the case that was stored for a failure said so; the new one is right
     return {**(metadata_if_readable(of_episode) if of_episode else {}), **of_outcome}
 
 

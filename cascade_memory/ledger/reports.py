@@ -24,15 +24,17 @@ def check_room(connection: Connection, namespace: int, more: int, size: int) -> 
         )
 
 
-def withdraw(connection: Connection, namespace: int, at: float, outcome: int) -> None:
-    """Undo what the current outcome did: its case, its labels, its counts."""
+def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *, keep: bool = False) -> None:
+    """Undo what the current outcome did: its case, its labels, its counts. With ``keep``, its content stays, for an undo."""
     episode, value, case_key = connection.execute(
         "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
     # A withdrawn outcome cannot be found by its content any more, so that content must not stay.
-    gone = "withdrawn_at = ?, metadata = NULL, solution_kind = NULL, solution = NULL"
+    # With ``keep`` its metadata can still be found, and so can its episode.
+    gone = "withdrawn_at = ?" if keep else "withdrawn_at = ?, metadata = NULL, solution_kind = NULL, solution = NULL"
     connection.execute(f"UPDATE outcome SET {gone} WHERE key = ?", (at, outcome))
-    connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
+    if not keep:
+        connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     count_use(connection, shown_to(connection, episode), value, sign=-1)
     if case_key is not None:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.actions import KINDS, check_actor, check_note
 from cascade_memory.domain.episode import SOURCES, Arm, Status
 from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
@@ -188,6 +189,8 @@ def case(row: Row) -> None:
     moment(row["created_at"], "created_at")
     moment(row["verified_at"], "verified_at")
     moment(row["verified_run"], "verified_run")
+    whole(row["pinned"], "pinned", 0, 1)
+    whole(row["hidden"], "hidden", 0, 1)
 
 
 def counts(row: Row) -> None:
@@ -288,6 +291,25 @@ def addition(row: Row) -> None:
     moment(row["at"], "at")
     if row["solution"] is not None and type(row["solution"]) is not str:
         raise InvalidInput(f"the solution must be a text, not {_quoted(row['solution'])}")
+
+
+def action(row: Row) -> None:
+    """Reject an invalid row of the audit log."""
+    check_id(row["id"], "id")
+    moment(row["at"], "at")
+    whole(row["namespace"], "namespace", 0, 2**62)
+    one_of(row["kind"], KINDS, "kind")
+    check_actor(row["actor"])
+    check_note(row["note"])
+    for name in ("subject", "made", "hid"):
+        if row[name] is not None:
+            check_id(row[name], name)
+    for name in ("undoes", "outcome", "replaced"):
+        if row[name] is not None:
+            whole(row[name], name, 1)
+    for name, count in json_object(row["counts"], "counts").items():
+        check_id(name, "the name of a count")
+        whole(count, "a count")
 
 
 def field(row: Row) -> None:

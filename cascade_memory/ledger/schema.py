@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: it distinguishes a ledger from any other SQLite file
 
 # Texts and vectors have separate tables, so that the rows that every recall reads stay small and close together.
@@ -36,6 +36,10 @@ CREATE TABLE episode_vector (key INTEGER PRIMARY KEY REFERENCES episode(key), ve
 
 -- How the run of an episode ended. Deleted when the episode is closed, or is judged by anybody but its agent.
 CREATE TABLE attempt (episode INTEGER PRIMARY KEY REFERENCES episode(key), status TEXT NOT NULL, solution_kind TEXT,
+  solution TEXT, at REAL NOT NULL);
+
+-- What a person has judged: the row of ``attempt``, which comes back if the verdict is taken back.
+CREATE TABLE judged_attempt (episode INTEGER PRIMARY KEY REFERENCES episode(key), status TEXT NOT NULL, solution_kind TEXT,
   solution TEXT, at REAL NOT NULL);
 
 CREATE TABLE recall (
@@ -107,6 +111,8 @@ CREATE TABLE cases (
   novelty REAL NOT NULL DEFAULT 1,    -- how little its neighbours' solutions agreed with its own when it was stored
   verified_at REAL NOT NULL DEFAULT 0,  -- the last verification by the wall clock: decides whether recalls show it
   verified_run REAL NOT NULL DEFAULT 0,  -- the same by the folder's running time: decides whether it expires
+  pinned INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants it to stay: it is neither evicted nor does it expire
+  hidden INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants that it is never shown (it is kept like a pinned one)
   UNIQUE (namespace, pair)
 );
 CREATE INDEX cases_namespace ON cases(namespace, key);
@@ -166,6 +172,27 @@ CREATE INDEX addition_field_addition ON addition_field(addition);
 CREATE TABLE episode_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, episode INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, episode)) WITHOUT ROWID;
 CREATE INDEX episode_field_episode ON episode_field(episode);
+
+-- What people did to the memory. No row holds the text of a case, and none is changed but for its note.
+CREATE TABLE action (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  at REAL NOT NULL,
+  namespace INTEGER NOT NULL,         -- 0: of all namespaces
+  kind TEXT NOT NULL,                 -- one of domain.actions.KINDS
+  actor TEXT,                         -- who did it, as the caller said, or NULL
+  subject TEXT,                       -- the id of the case or the episode, or NULL if there is more than one
+  counts TEXT NOT NULL,               -- JSON: what was changed, as numbers by name
+  note TEXT,                          -- in the actor's words, or NULL (deleted when the subject is forgotten)
+  undoes INTEGER,                     -- the key of the action that this one took back
+  outcome INTEGER,                    -- the key of the outcome that it recorded
+  replaced INTEGER,                   -- the key of the outcome that this one replaced, or NULL if the episode was open
+  made TEXT,                          -- the id of the case that it stored or showed again
+  hid TEXT                            -- the id of the case that it took from view
+);
+CREATE UNIQUE INDEX action_undoes ON action(undoes) WHERE undoes IS NOT NULL;
+CREATE INDEX action_namespace ON action(namespace, key);
+CREATE INDEX action_subject ON action(subject) WHERE subject IS NOT NULL;
 
 -- The log of changes. Each process remembers the last line that it read, and reads the lines after it.
 CREATE TABLE change (

@@ -12,7 +12,7 @@ from cascade_memory.ledger import rules
 
 KEYS = {
     **{"change": "seq", "solution": "id"},
-    **dict.fromkeys(("episode", "recall", "outcome", "cases", "addition", "event"), "key"),
+    **dict.fromkeys(("episode", "recall", "outcome", "cases", "addition", "event", "action"), "key"),
 }
 _LAST = 2**62  # keys beyond this are too close to SQLite's greatest key
 

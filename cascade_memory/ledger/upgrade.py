@@ -74,6 +74,18 @@ STEPS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE recall ADD COLUMN forgot INTEGER NOT NULL DEFAULT 0",
         "UPDATE recall SET forgot = 1, k = -k WHERE k < 0",
     ),
+    5: (
+        "ALTER TABLE cases ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE cases ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
+        """CREATE TABLE judged_attempt (episode INTEGER PRIMARY KEY REFERENCES episode(key), status TEXT NOT NULL,
+             solution_kind TEXT, solution TEXT, at REAL NOT NULL)""",
+        """CREATE TABLE action (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at REAL NOT NULL,
+             namespace INTEGER NOT NULL, kind TEXT NOT NULL, actor TEXT, subject TEXT, counts TEXT NOT NULL, note TEXT,
+             undoes INTEGER, outcome INTEGER, replaced INTEGER, made TEXT, hid TEXT)""",
+        "CREATE UNIQUE INDEX action_undoes ON action(undoes) WHERE undoes IS NOT NULL",
+        "CREATE INDEX action_namespace ON action(namespace, key)",
+        "CREATE INDEX action_subject ON action(subject) WHERE subject IS NOT NULL",
+    ),
 }
 
 

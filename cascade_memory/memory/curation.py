@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
+from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.records import NewCase
@@ -45,6 +47,7 @@ def add(
     namespace: str,
     source: str,
     progress: bool | None,
+    actor: str | None = None,
 ) -> list[str]:
     """Embed all cases, then store either all of them or none. Return their ids."""
     namespace_id = engine.namespace_state(namespace).namespace_id
@@ -65,7 +68,7 @@ def add(
                     metadata=metadata,
                 )
             )
-    ids = engine.parts.ledger.cases.add(new)
+    ids = engine.parts.ledger.cases.add(new, NewAction(kind="add", actor=actor) if source == "human" else None)
     engine.learn_soon()
     return ids
 
@@ -107,8 +110,10 @@ def forget(
     everything: bool,
     namespace: str,
     purge: bool,
+    dry_run: bool = False,
+    actor: str | None = None,
 ) -> Receipt:
-    """Delete what exactly one of the arguments names, and learn again from what remains."""
+    """Delete what exactly one of the arguments names, and learn again from what remains; or say what that would delete."""
     named = sum([case_ids is not None, where is not None, episode_id is not None, everything])
     if named > 1 or not (named or purge):
         raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
@@ -117,25 +122,30 @@ def forget(
     namespace_id = engine.namespace_id(namespace)
     stale = engine.namespace_state(namespace).stale() if namespace_id else ()
     gone: dict[str, int] = {}
+    action, forgetting = NewAction(kind="forget", actor=actor), ledger.forgetting
     if not named:
         pass  # only purge what was forgotten earlier
     elif everything:
-        gone = ledger.forgetting.forget_namespace(namespace_id) if namespace_id else {}
+        gone = forgetting.forget_namespace(namespace_id, action, preview=dry_run) if namespace_id else {}
     elif episode_id is not None:
         found = ledger.episodes.one(check_id(episode_id, "episode_id"))
         if found is None or found.namespace != namespace:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {namespace!r}")
-        gone = ledger.forgetting.forget_episode(found.id)
+        gone = forgetting.forget_episode(found.id, replace(action, subject=found.id), preview=dry_run)
     elif where is not None:
-        gone = ledger.forgetting.forget_where(namespace_id, where)
+        gone = forgetting.forget_where(namespace_id, where, action, preview=dry_run)
     else:
-        gone = ledger.forgetting.forget(namespace_id, _keys(engine, case_ids or (), namespace_id, namespace))
+        ids = _ids(case_ids or ())
+        keys = _keys(engine, ids, namespace_id, namespace)
+        gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
+    if dry_run:
+        return Receipt(**gone, stale=stale)
     engine.learn_soon()
-    left = _purge(engine, namespace_id) if purge else ()
+    left = _purge(engine, namespace_id, actor) if purge else ()
     return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))
 
 
-def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
+def _purge(engine: Engine, namespace: int, actor: str | None) -> tuple[str, ...]:
     """Remove every byte of forgotten data from all files; return descriptions of what could not be cleaned."""
     engine.learn_soon()
     engine.learn_now()  # this also writes new snapshots
@@ -143,15 +153,18 @@ def _purge(engine: Engine, namespace: int) -> tuple[str, ...]:
         f"what was learned in {name!r}: learning again failed ({engine.last_error}) and will be tried again"
         for name in engine.rebuild_due()
     ]
-    line, unclean = engine.parts.ledger.forgetting.scrub(namespace)
+    line, unclean = engine.parts.ledger.forgetting.scrub(namespace, NewAction(kind="purge", actor=actor))
     if unclean:
         left.append(unclean)
     left += engine.parts.sweep()
     return (*left, *(() if engine.feeder is None else engine.feeder.purge(line)))
 
 
-def _keys(engine: Engine, case_ids: str | Iterable[str], namespace_id: int, namespace: str) -> list[int]:
-    ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
+def _ids(case_ids: str | Iterable[str]) -> list[str]:
+    return [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
+
+
+def _keys(engine: Engine, ids: Sequence[str], namespace_id: int, namespace: str) -> list[int]:
     found = engine.parts.ledger.cases.by_id(ids, namespace_id)
     expired = engine.parts.ledger.expiry.keys_of(namespace_id, ids)
     missing = sorted(set(ids) - {case.id for case in found} - set(expired))
@@ -160,16 +173,14 @@ def _keys(engine: Engine, case_ids: str | Iterable[str], namespace_id: int, name
     return [*(case.key for case in found), *expired.values()]
 
 
-def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespace: str) -> list[str]:
+def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespace: str, actor: str | None = None) -> list[str]:
     """Turn expired cases back into cases: all or none of the named ones; return their ids."""
-    ids = None
-    if case_ids is not None:
-        ids = [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
+    ids = None if case_ids is None else _ids(case_ids)
     namespace_id = engine.namespace_id(namespace)
     there = {case.id for case in engine.parts.ledger.expiry.expired(namespace_id)}
     missing = sorted(set(ids or ()) - there)
     if missing:
         raise UnknownCase(f"namespace {namespace!r} has no expired case {missing[0]!r} that could be brought back")
-    back = engine.parts.ledger.expiry.revive(namespace_id, ids)
+    back = engine.parts.ledger.expiry.revive(namespace_id, ids, NewAction(kind="bring_back", actor=actor))
     engine.learn_soon()
     return back

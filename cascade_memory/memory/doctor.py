@@ -121,7 +121,7 @@ def _indexes(engine: Engine) -> Iterator[Check]:
         state = engine.loaded_state(name)
         usable = usable_cases(ledger, namespace_id, dimension) if state is None else ()
         indexed = sum(len(rows) for rows in usable) if state is None else state.index.count
-        stored = ledger.cases.count(namespace_id)
+        stored = ledger.cases.count(namespace_id, hidden=False)
         if stored != indexed or len(namespaces) <= _LISTED:
             yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
         else:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from cascade_memory.cycle.retain import why_unkept
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
@@ -96,9 +97,14 @@ class EpisodeVerbs(Browsing):
         metadata: Mapping[str, MetadataValue] | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        action: NewAction | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
+        if action is None and source == "human":
+            action = NewAction(kind="reward")  # by hand: the audit log says so if it replaces an outcome
+        elif action is not None and action.kind == "correct":
+            unkept = None  # the person says that the solution is right
         metadata = metadata or {}
         judgement = Judgement(
             episode_id=episode_id,
@@ -112,6 +118,7 @@ class EpisodeVerbs(Browsing):
             confirms=confirms,
             unkept=unkept,
             waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
+            action=action,
         )
         settled = engine.reward(judgement)
         if settled.changed and settled.case_id is None:

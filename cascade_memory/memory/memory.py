@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
 
+from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case import Case, ExpiredCase
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
@@ -34,8 +35,8 @@ from cascade_memory.errors import (
 )
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory import curation, transfer
+from cascade_memory.memory.actions import ActionVerbs
 from cascade_memory.memory.backup import backup
-from cascade_memory.memory.episodes import EpisodeVerbs
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 
@@ -43,7 +44,7 @@ from cascade_memory.memory.threads import in_reward_thread, in_thread
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
-class Memory(EpisodeVerbs):
+class Memory(ActionVerbs):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 
     # -- recall ------------------------------------------------------------------------------------------------------
@@ -183,6 +184,7 @@ class Memory(EpisodeVerbs):
         metadata: Mapping[str, MetadataValue] | None = None,
         namespace: str | None = None,
         source: str = "human",
+        actor: str | None = None,
     ) -> str: ...
 
     @overload
@@ -193,6 +195,7 @@ class Memory(EpisodeVerbs):
         namespace: str | None = None,
         source: str = "human",
         progress: bool | None = None,
+        actor: str | None = None,
     ) -> list[str]: ...
 
     def add(
@@ -204,22 +207,25 @@ class Memory(EpisodeVerbs):
         namespace: str | None = None,
         source: str = "human",
         progress: bool | None = None,
+        actor: str | None = None,
     ) -> str | list[str]:
         """Store known-good cases: one (``add(query, solution)``) or many (``add([(query, solution), ...])``).
 
         Many cases may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are
-        checked before any is stored. A pair that exists already is counted, not stored twice.
+        checked before any is stored. A pair that exists already is counted, not stored twice. ``actor`` says who adds them, for
+        the audit log, which has an entry if the source is a human.
         """
         engine, name, source = self._open(), self._in(namespace), check_source(source)
+        who = check_actor(actor)
         if isinstance(query, str):
             one = curation.checked((query, solution, metadata), self._case_text)
-            return curation.add(engine, [one], namespace=name, source=source, progress=False)[0]
+            return curation.add(engine, [one], namespace=name, source=source, progress=False, actor=who)[0]
         if solution is not None or metadata is not None:
             raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
         if not isinstance(query, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
             raise InvalidInput(f"add takes a query and its solution, or an iterable of cases, not a {type(query).__name__}")
         cases = curation.checked_all(query, self._case_text)
-        return curation.add(engine, cases, namespace=name, source=source, progress=progress)
+        return curation.add(engine, cases, namespace=name, source=source, progress=progress, actor=who)
 
     def propose(
         self,
@@ -268,6 +274,8 @@ class Memory(EpisodeVerbs):
         namespace: str | None = None,
         everything: bool = False,
         purge: bool = False,
+        dry_run: bool = False,
+        actor: str | None = None,
     ) -> Receipt:
         """Delete cases by id, data by its metadata, an episode, or ``everything`` of a namespace; return what was deleted.
 
@@ -282,6 +290,8 @@ class Memory(EpisodeVerbs):
             everything: All cases and episodes of the namespace.
             purge: Return only when no file of the memory holds a byte of the deleted data: rewrites the ledger, the
                 snapshots and Chroma, which takes seconds per 100,000 cases.
+            dry_run: Return the same receipt, and change nothing.
+            actor: Who forgets it, for the audit log. Forgetting cannot be undone.
         """
         return curation.forget(
             self._open(),
@@ -291,6 +301,8 @@ class Memory(EpisodeVerbs):
             everything=everything,
             namespace=self._in(namespace),
             purge=purge,
+            dry_run=dry_run,
+            actor=check_actor(actor),
         )
 
     def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
@@ -298,7 +310,9 @@ class Memory(EpisodeVerbs):
         engine = self._open()
         return engine.parts.ledger.expiry.expired(engine.namespace_id(self._in(namespace)))
 
-    def bring_back(self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None) -> list[str]:
+    def bring_back(
+        self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None, actor: str | None = None
+    ) -> list[str]:
         """Turn expired cases (all, or those with these ids) back into cases that count as verified now; return their ids.
 
         >>> import time
@@ -313,7 +327,7 @@ class Memory(EpisodeVerbs):
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the fridge'
         """
-        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace))
+        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace), actor=check_actor(actor))
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
@@ -328,9 +342,9 @@ class Memory(EpisodeVerbs):
         """
         return backup(self._open(), target)
 
-    def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
+    def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None, actor: str | None = None) -> int:
         """Read what ``export`` wrote and add what does not exist yet; return the number of records added."""
         engine = self._open()
-        added = transfer.import_(engine, source, progress=progress)
+        added = transfer.import_(engine, source, progress=progress, actor=check_actor(actor))
         engine.learn_soon()
         return added

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
@@ -38,21 +39,21 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
     return lines
 
 
-def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: bool | None) -> int:
+def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: bool | None, actor: str | None = None) -> int:
     """Read a header and records, from a path or line by line; import all of them or none.
 
     All lines are read before the first record is stored: their source may be slow, and other writers should not wait for it.
     """
     if isinstance(source, (str, Path)):
         with _opened(source, "r") as file:
-            return import_(engine, file, progress=progress)
+            return import_(engine, file, progress=progress, actor=actor)
     try:
-        return _imported(engine, source, progress=progress)
+        return _imported(engine, source, progress=progress, actor=actor)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"this export is not UTF-8 ({error.reason}); nothing was imported") from error
 
 
-def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -> int:
+def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, actor: str | None) -> int:
     if not isinstance(source, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
         raise InvalidInput(f"import_ takes a path or lines, not a {type(source).__name__}")
     lines = iter(source)
@@ -72,7 +73,8 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None) -
         with _explained(engine):
             spool.seek(0)
         records = (json.loads(line) for line in spool)
-        return ledger.archive.load(progress_bar(records, "importing", show=progress), embedder.dimension, engine.matcher.key)
+        shown = progress_bar(records, "importing", show=progress)
+        return ledger.archive.load(shown, embedder.dimension, engine.matcher.key, NewAction(kind="import", actor=actor))
 
 
 @contextlib.contextmanager

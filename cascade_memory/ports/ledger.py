@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Change, RecallRecord, Settled, Settlement, Unsettled
+from cascade_memory.ports.ledger_actions import Actions
 from cascade_memory.ports.ledger_archive import Archive
 from cascade_memory.ports.ledger_cases import Cases
 from cascade_memory.ports.ledger_episodes import Episodes
@@ -74,6 +75,11 @@ class Ledger(Protocol):
     @property
     def maintenance(self) -> Maintenance:
         """Checking a ledger for damage, and repairing it."""
+        ...
+
+    @property
+    def actions(self) -> Actions:
+        """What people do to cases and episodes, and the audit log."""
         ...
 
     @property

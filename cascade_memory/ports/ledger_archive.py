@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.trajectory import Solution
 
 
@@ -16,7 +17,13 @@ class Archive(Protocol):
         """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded."""
         ...
 
-    def load(self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
+    def load(
+        self,
+        records: Iterable[dict[str, Any]],
+        dimension: int,
+        key: Callable[[Solution], str],
+        action: NewAction | None = None,
+    ) -> int:
         """Add the records that do not exist yet, durably; return how many. ``key`` is equal for solutions that agree.
 
         Adds all of them or none: an invalid record raises ``InvalidInput``, and nothing is added.

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution
@@ -16,7 +17,7 @@ from cascade_memory.domain.trajectory import Solution
 class Cases(Protocol):
     """Adds and evicts cases, and reads them with all their fields. A recall reads only the cases that it shows in this way."""
 
-    def add(self, new: Sequence[NewCase]) -> list[str]:
+    def add(self, new: Sequence[NewCase], action: NewAction | None = None) -> list[str]:
         """Store cases, all or none, durably; return their ids, in order.
 
         A pair of query and solution that exists already is not stored again: its number of copies grows, and it keeps its id.
@@ -27,12 +28,12 @@ class Cases(Protocol):
         """Remove cases to make room; their episodes and what was learned from them stay."""
         ...
 
-    def count(self, namespace: int | None, until: int = 2**62) -> int:
-        """Return the number of cases in a namespace, or in all, up to a key."""
+    def count(self, namespace: int | None, until: int = 2**62, *, hidden: bool = True) -> int:
+        """Return the number of cases in a namespace, or in all, up to a key; without ``hidden``, of those that may be shown."""
         ...
 
     def records(self, namespace: int) -> CaseRecords:
-        """Return the novelty and the use of all cases in a namespace, in order of age."""
+        """Return the novelty and the use of all cases in a namespace that may be shown, in order of age."""
         ...
 
     def behind(self, key: int, seq: int) -> int:

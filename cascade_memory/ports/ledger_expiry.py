@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import Expiring
 
@@ -30,6 +31,6 @@ class Expiry(Protocol):
         """Return the keys of cases that were set aside, by id: they can be forgotten like any other case."""
         ...
 
-    def revive(self, namespace: int, ids: Sequence[str] | None) -> list[str]:
+    def revive(self, namespace: int, ids: Sequence[str] | None, action: NewAction | None = None) -> list[str]:
         """Bring back these cases, or all that were set aside, durably: verified now, with new keys. Return their ids."""
         ...

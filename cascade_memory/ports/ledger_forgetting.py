@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from cascade_memory.domain.actions import NewAction
+
 
 class Forgetting(Protocol):
     """Deletes, durably, the data that a caller names, and nothing of other sources.
@@ -12,25 +14,31 @@ class Forgetting(Protocol):
     A case stays while any source verifies it: an episode that ended in it, or an addition by hand. The remaining case gets the
     source and metadata of its oldest verification. Each call returns how many ``cases``, ``episodes``, ``recalls`` and
     ``outcomes`` were deleted, and logs the deletion. The keys of deleted cases are removed from the candidates of every recall.
+    With ``preview`` a call returns the same and changes nothing. An ``action`` is written into the audit log, and the notes on
+    earlier actions are deleted with what they are about.
     """
 
-    def forget(self, namespace: int, keys: Sequence[int]) -> dict[str, int]:
+    def forget(
+        self, namespace: int, keys: Sequence[int], action: NewAction | None = None, *, preview: bool = False
+    ) -> dict[str, int]:
         """Delete cases, whoever verified them, and the episodes that ended in one of them, since they have the same text."""
         ...
 
-    def forget_where(self, namespace: int, where: object) -> dict[str, int]:
+    def forget_where(
+        self, namespace: int, where: object, action: NewAction | None = None, *, preview: bool = False
+    ) -> dict[str, int]:
         """Delete everything with matching metadata; a case is deleted unless another source verifies it."""
         ...
 
-    def forget_episode(self, episode_id: str) -> dict[str, int]:
+    def forget_episode(self, episode_id: str, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete an episode, and its case unless another source verifies that case."""
         ...
 
-    def forget_namespace(self, namespace: int) -> dict[str, int]:
+    def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete everything in a namespace except its name and id, which a recall may be using right now."""
         ...
 
-    def scrub(self, namespace: int) -> tuple[int, str]:
+    def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
         """Remove every byte of deleted data from all files.
 
         The namespace's log of searches is deleted as well, since a search belongs to no episode that could be named. Return the

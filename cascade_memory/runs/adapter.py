@@ -54,6 +54,17 @@ class Adapter:
     discard = after_runs(Engine.discard)
     expire = after_runs(Engine.expire)
 
+    confirm = after_runs(Engine.confirm)
+    reject = after_runs(Engine.reject)
+    correct = after_runs(Engine.correct)
+    to_judge = after_runs(Engine.to_judge)
+    pin = of_engine(Engine.pin)
+    unpin = of_engine(Engine.unpin)
+    hide = of_engine(Engine.hide)
+    unhide = of_engine(Engine.unhide)
+    audit = after_runs(Engine.audit)
+    undo = after_runs(Engine.undo)
+
     get_episode = after_runs(Engine.get_episode)
     episodes = after_runs(Engine.episodes)
     pending = after_runs(Engine.pending)

@@ -1,0 +1,169 @@
+"""What people do to a memory: the kinds of actions, and the entries of the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import MetadataValue, check_text
+from cascade_memory.errors import InvalidInput
+from cascade_memory.visible import shown_visibly
+
+VERDICTS = ("confirm", "reject", "correct")
+_PAIRS = (("pin", "unpin"), ("hide", "unhide"))
+UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide")
+# Others are written down, and nothing takes them back.
+KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
+_DONE: Mapping[str, str] = {
+    **{"confirm": "confirmed", "reject": "rejected", "correct": "corrected", "pin": "pinned", "unpin": "unpinned"},
+    **{"hide": "hidden", "unhide": "shown again", "undo": "taken back", "add": "added by hand", "forget": "forgotten"},
+    **{"purge": "purged", "bring_back": "brought back", "import": "imported", "reward": "rewarded anew by a human"},
+}
+_WHY_NOT: Mapping[str, str] = {
+    "undo": "an undo is not taken back: do again what it took back",
+    "add": "forget the case instead",
+    "forget": "the rows are deleted",
+    "purge": "the bytes are gone",
+    "bring_back": "forget the case, or let it expire again",
+    "import": "forget what came with it",
+    "reward": "the older outcome was not kept: reward it again",
+}
+_ACTOR_CHARS, _NOTE_CHARS = 200, 2_000
+
+Counts: TypeAlias = "Mapping[str, int]"
+
+
+def check_actor(actor: object) -> str | None:
+    """Check who did something: a short text that the caller sets, or None.
+
+    >>> check_actor("ann@example.org")
+    'ann@example.org'
+    """
+    return None if actor is None else check_text(actor, "actor", _ACTOR_CHARS)
+
+
+def check_note(note: object) -> str | None:
+    """Check a note on an action: a short text, or None."""
+    return None if note is None else check_text(note, "note", _NOTE_CHARS)
+
+
+def only(ids: Sequence[str]) -> str | None:
+    """Return the subject of an action: the one id, or None if there are several.
+
+    >>> only(["a"]), only(["a", "b"])
+    ('a', None)
+    """
+    return ids[0] if len(ids) == 1 else None
+
+
+def group_of(kind: str) -> tuple[str, ...]:
+    """Return the kinds of which only the latest one on a subject can be taken back.
+
+    >>> group_of("unpin")
+    ('pin', 'unpin')
+    """
+    return next((pair for pair in _PAIRS if kind in pair), (*VERDICTS, "reward"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAction:
+    """An action that is about to be done; its entry is written in the same transaction."""
+
+    kind: str
+    actor: str | None = None
+    note: str | None = None
+    subject: str | None = None  # the id of what it is about, if nothing else says it
+    replaces: str | None = None  # the id of the case that is not to be shown any more
+    takes_back: Taken | None = None  # the action that an undo takes back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """An action that is about to be taken back, as the audit log has it."""
+
+    key: int
+    id: str
+    kind: str
+    subject: str
+    outcome: int | None = None
+    replaced: int | None = None
+    made: str | None = None
+    hid: str | None = None
+    showed_again: bool = False  # what it ``made`` was a hidden case
+    before: Before | None = None  # the outcome that comes back; None if the episode was open, or there was no episode
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether it judged an episode."""
+        return self.outcome is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """An outcome that a verdict replaced."""
+
+    value: float
+    source: str
+    solution: Solution | None
+    agents_words: bool
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    retained: bool = False  # whether it had stored a case
+    unkept: str | None = None
+
+
+@shown_visibly
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One entry of the audit log: who did what to which case or episode, and whether it can be taken back.
+
+    ``subject`` is the id of the case or the episode; None if there are several. ``made`` and ``hid`` are the ids of the
+    case that the action stored (or showed again) and of the case that it took from view. ``counts`` says what was changed.
+    """
+
+    id: str
+    at: float
+    namespace: str | None  # None: it concerned all namespaces
+    actor: str | None
+    action: str
+    subject: str | None
+    counts: Counts = field(default_factory=dict[str, int])
+    note: str | None = None
+    made: str | None = None
+    hid: str | None = None
+    can_undo: bool = False
+    undone: bool = False
+    undoes: str | None = None  # the id of the entry that this one took back
+
+    @property
+    def changed(self) -> str:
+        """What was changed, in one line without any text of a case.
+
+        >>> AuditEntry(id="a", at=0.0, namespace="n", actor="ann", action="forget", subject=None, counts={"cases": 2}).changed
+        'forgotten: 2 cases'
+        """
+        counted = [f"{count:,} {name}" for name, count in self.counts.items() if count]
+        cases = [f"case {self.made} is shown"] if self.made else []
+        cases += [f"case {self.hid} is hidden"] if self.hid and self.hid != self.subject else []
+        return ": ".join(filter(None, [_DONE.get(self.action, self.action), ", ".join([*counted, *cases])]))
+
+    @property
+    def why_not(self) -> str | None:
+        """Why it cannot be taken back; None if it can."""
+        if self.can_undo:
+            return None
+        if self.undone:
+            return "it was taken back before"
+        return _WHY_NOT.get(self.action, "something later was built on it: take that back first, if it can be")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to plain values, ready for JSON."""
+        names = ("id", "at", "namespace", "actor", "action", "subject", "note", "made", "hid", "can_undo", "undone", "undoes")
+        return {**{name: getattr(self, name) for name in names}, "counts": dict(self.counts), "changed": self.changed}
+
+
+def check_different(solution: Solution, known: Solution | None, what: str) -> None:
+    """Refuse a correction that changes nothing."""
+    if solution == known:
+        raise InvalidInput(f"{what} has this very solution already: if it is right, confirm it instead of correcting it")

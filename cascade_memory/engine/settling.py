@@ -1,0 +1,85 @@
+"""Builds, from a judgement, what the ledger records: the outcome, its labels in hindsight, and the case that it retains."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.retain import case_from
+from cascade_memory.cycle.reward import hindsight
+from cascade_memory.domain.digests import digest
+from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.records import NewCase, Settlement, Unsettled
+from cascade_memory.engine.request import Judgement
+from cascade_memory.errors import ContentChanged, InvalidInput
+
+if TYPE_CHECKING:
+    from cascade_memory.engine.engine import Engine
+
+
+def settlement(engine: Engine, judgement: Judgement) -> Settlement:
+    """Return what is to be recorded; raise if the judge has not seen what is stored."""
+    ledger, unkept = engine.parts.ledger, judgement.unkept
+    episode = ledger.unsettled(judgement.episode_id, engine.namespace_id(judgement.namespace))
+    if judgement.confirms is not None:
+        _check_confirmed(engine, judgement, episode)
+    taken = None if judgement.action is None else judgement.action.takes_back
+    before = None if taken is None else taken.before
+    unseen = judgement.solution is None and episode.agents_words and judgement.confirms is None and before is None
+    if unseen and unkept is None and judgement.source in TRUSTED_SOURCES:
+        raise InvalidInput(
+            f"only the agent itself reported the solution of episode {judgement.episode_id!r}: pass "
+            "confirms=episode.fingerprint of the episode as you saw it (get_episode, reported), or pass the right solution="
+        )
+    if before is not None:
+        solution, unseen = before.solution, before.agents_words
+    else:
+        solution = episode.solution if judgement.solution is None else judgement.solution
+    case: NewCase | None = None
+    agreement: dict[int, NDArray[np.float32]] = {}
+    if solution is None:
+        unkept = unkept or "solution"
+    elif unkept is None:
+        solution_key = digest(engine.matcher.key(solution))
+        if engine.parts.hindsight:
+            agreement = hindsight(episode, solution, solution_key=solution_key, ledger=ledger, matcher=engine.matcher)
+        case = case_from(
+            episode,
+            solution,
+            solution_key=solution_key,
+            agreement=agreement,
+            source=judgement.source,
+            episode_id=judgement.episode_id,
+            metadata=judgement.metadata,
+            case_text=judgement.case_text,
+            embed=engine.embed,
+            failed=engine.note_failure,
+        )
+    return Settlement(
+        episode_id=judgement.episode_id,
+        namespace=episode.namespace,
+        value=judgement.value,
+        source=judgement.source,
+        at=time.time(),
+        solution=solution,
+        learns=judgement.source in TRUSTED_SOURCES and engine.learning != "off",
+        case=case,
+        agreement=agreement,
+        overwrite=judgement.overwrite,
+        metadata=judgement.metadata,
+        agents_words=unseen,
+        confirms=judgement.confirms,
+        waits=judgement.waits,
+        unkept=unkept if judgement.value > 0 else None,  # a failure is never stored, so it needs no reason
+        action=judgement.action,
+    )
+
+
+def _check_confirmed(engine: Engine, judgement: Judgement, read: Unsettled) -> None:
+    """Refuse to confirm an agent's solution that is missing, or has changed since it was read."""
+    found = engine.parts.ledger.episodes.one(judgement.episode_id)
+    if found is None or found.fingerprint != judgement.confirms or found.solution != read.solution:
+        raise ContentChanged.of(judgement.episode_id, str(judgement.confirms))

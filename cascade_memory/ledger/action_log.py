@@ -1,0 +1,43 @@
+"""Writes the audit log: an entry in the transaction of what it is about. An entry never holds the text of a case."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.ledger.database import Connection
+
+_INSERT = """INSERT INTO action (id, at, namespace, kind, actor, subject, counts, note, undoes, outcome, replaced, made, hid)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+
+def write(
+    connection: Connection,
+    namespace: int,
+    action: NewAction | None,
+    *,
+    subject: str | None = None,
+    counts: Mapping[str, int] | None = None,
+    outcome: int | None = None,
+    replaced: int | None = None,
+    made: str | None = None,
+    hid: str | None = None,
+) -> None:
+    """Append an entry, if there is an action; one with counts that are all 0 changed nothing."""
+    if action is None or (counts is not None and not any(counts.values())):
+        return
+    undoes = None if action.takes_back is None else action.takes_back.key
+    kept = json.dumps({name: count for name, count in (counts or {}).items() if count})
+    who = (action.kind, action.actor, subject, kept, action.note)
+    connection.execute(_INSERT, (str(uuid.uuid4()), time.time(), namespace, *who, undoes, outcome, replaced, made, hid))
+
+
+def drop_notes(connection: Connection, ids: Sequence[str]) -> None:
+    """Delete the notes on actions whose subject is forgotten: a person may have quoted it."""
+    for subject in ids:
+        connection.execute(
+            "UPDATE action SET note = NULL WHERE note IS NOT NULL AND (subject = ? OR made = ? OR hid = ?)", (subject,) * 3
+        )

@@ -1,0 +1,206 @@
+"""The part of the ledger that does what people decide about cases, reads the audit log, and takes actions back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from cascade_memory.domain.actions import UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
+from cascade_memory.domain.records import Column, Doubt, NewCase
+from cascade_memory.errors import UndoRefused, UnknownCase
+from cascade_memory.ledger import action_log, cases
+from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.rows import (
+    fetched,
+    metadata_if_readable,
+    solution_if_readable,
+    unpack_floats,
+    unpack_ints,
+    usable,
+)
+from cascade_memory.ledger.verdicts import SHOWN_AGAIN, reopen, set_hidden
+
+
+def _among(kinds: Sequence[str]) -> str:
+    return f"({', '.join(repr(kind) for kind in kinds)})"
+
+
+_GROUPS = sorted({group_of(kind) for kind in UNDOABLE})
+_SAME_GROUP = " OR ".join(f"(action.kind IN {_among(one)} AND later.kind IN {_among(one)})" for one in _GROUPS)
+_UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
+# Whether what an action did is as it left it.
+_STANDS = """CASE WHEN action.outcome IS NOT NULL
+    THEN EXISTS (SELECT 1 FROM outcome WHERE outcome.key = action.outcome AND outcome.withdrawn_at IS NULL)
+  WHEN action.made IS NOT NULL
+    THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made AND cases.copies = 1 AND cases.episode IS NULL)
+  ELSE EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
+_LATER = f"""EXISTS (SELECT 1 FROM action AS later WHERE later.subject = action.subject AND later.key > action.key
+  AND later.namespace = action.namespace AND ({_SAME_GROUP})
+  AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = later.key))"""
+_COLUMNS = f"""action.key, action.id, action.at, namespace.name, action.actor, action.kind, action.subject, action.counts,
+  action.note, action.made, action.hid, (SELECT undone.id FROM action AS undone WHERE undone.key = action.undoes), {_UNDONE},
+  action.kind IN {_among(UNDOABLE)} AND NOT {_UNDONE} AND {_STANDS} AND NOT {_LATER}, action.outcome, action.replaced"""
+_SELECT = f"SELECT {_COLUMNS} FROM action LEFT JOIN namespace ON namespace.id = action.namespace"
+_WAITING = """SELECT episode.id, recall.shown, recall.baseline, recall.numbers, recall.groups, recall.chosen FROM episode
+  LEFT JOIN attempt ON attempt.episode = episode.key
+  LEFT JOIN recall ON recall.key = (SELECT max(latest.key) FROM recall AS latest
+                                    WHERE latest.episode = episode.key AND latest.kind = 'recall')
+  WHERE episode.namespace = ? AND ((episode.status = 'settled' AND episode.source = 'agent')
+    OR (episode.status = 'open' AND attempt.status <> 'interrupted')) ORDER BY episode.key"""
+
+
+class SQLActions:
+    """Pins and hides cases, replaces them, takes actions back, and reads the audit log."""
+
+    def __init__(self, connections: Database) -> None:
+        self._connections = connections
+
+    def flag(self, namespace: int, case_id: str, action: NewAction) -> bool:
+        """Pin, unpin, hide or show again a case; return whether that changed anything."""
+        with self._connections.write(durable=True) as connection:
+            if not _flag(connection, namespace, case_id, action.kind):
+                return False
+            action_log.write(connection, namespace, action, subject=case_id)
+            return True
+
+    def replace(self, old: str, new: NewCase, action: NewAction) -> str:
+        """Store a case in place of another one, which is hidden; return the new one's id."""
+        with self._connections.write(durable=True, brings_vectors=True) as connection:
+            key, made, _ = cases.insert(connection, new)
+            del key
+            counts = {"cases": 1}
+            hid = old if old != made and _flag(connection, new.namespace, old, "hide") else None
+            if set_hidden(connection, new.namespace, made, hidden=False):
+                counts[SHOWN_AGAIN] = 1
+            action_log.write(connection, new.namespace, action, subject=old, counts=counts, made=made, hid=hid)
+        return made
+
+    def page(
+        self, namespace: int | None, limit: int, *, after: int | None = None, newest_first: bool = False
+    ) -> list[tuple[int, AuditEntry]]:
+        """Return the next entries of a namespace and of the ledger as a whole, each with its key, by age; None: all."""
+        compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
+        where, values = ("", ()) if namespace is None else ("action.namespace IN (0, ?) AND", (namespace,))
+        query = f"{_SELECT} WHERE {where} action.key {compared} ? ORDER BY action.key {order} LIMIT ?"
+        with self._connections.read() as connection:
+            rows = fetched(connection, query, (*values, start if after is None else after, limit))
+        return usable(rows, lambda row: (int(row[0]), _entry(row)))
+
+    def taken(self, namespace: int, entry_id: str) -> Taken:
+        """Return an action that may be taken back; raise if it may not, or if there is no such action."""
+        with self._connections.read() as connection:
+            return _taken(connection, namespace, entry_id)
+
+    def undo(self, namespace: int, action: NewAction) -> None:
+        """Take an action back that did not replace an outcome."""
+        assert action.takes_back is not None
+        with self._connections.write(durable=True) as connection:
+            taken = _taken(connection, namespace, action.takes_back.id)  # again: somebody else may have been faster
+            if taken.is_verdict:
+                reopen(connection, namespace, action, taken)
+                return
+            if taken.kind == "correct":
+                _give_up(connection, namespace, taken)
+            elif not _flag(connection, namespace, taken.subject, _OPPOSITE[taken.kind]):
+                raise UndoRefused(f"case {taken.subject!r} is not as this action left it: nothing was changed")
+            action_log.write(connection, namespace, action, subject=taken.subject)
+
+    def doubts(self, namespace: int) -> list[Doubt]:
+        """Return what the recalls of episodes predicted that wait for a verdict, the latest recall of each, oldest first."""
+        with self._connections.read() as connection:
+            rows = connection.execute(_WAITING, (namespace,)).fetchall()
+        return usable(rows, _doubt)
+
+
+_OPPOSITE = {"pin": "unpin", "unpin": "pin", "hide": "unhide", "unhide": "hide"}
+
+
+def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bool:
+    known = connection.execute("SELECT key FROM cases WHERE id = ? AND namespace = ?", (case_id, namespace)).fetchone()
+    if known is None:
+        raise UnknownCase(f"there is no case {case_id!r} in this namespace; an expired one can be brought back first")
+    if kind in ("hide", "unhide"):
+        return set_hidden(connection, namespace, case_id, hidden=kind == "hide")
+    pinned = int(kind == "pin")
+    query = "UPDATE cases SET pinned = ? WHERE key = ? AND pinned <> ?"
+    return connection.execute(query, (pinned, known[0], pinned)).rowcount > 0
+
+
+def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:
+    """Delete the case that replaced another one, and show that one again."""
+    row = connection.execute("SELECT key FROM cases WHERE id = ? AND namespace = ?", (taken.made, namespace)).fetchone()
+    cases.delete(connection, row[0])
+    if taken.hid is not None:
+        set_hidden(connection, namespace, taken.hid, hidden=False)
+
+
+def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
+    rows = fetched(connection, f"{_SELECT} WHERE action.id = ? AND action.namespace = ?", (entry_id, namespace))
+    if not rows:
+        raise UndoRefused(f"the audit log of this namespace has no entry {entry_id!r}")
+    row, entry = rows[0], _entry(rows[0])
+    if not entry.can_undo or entry.subject is None:
+        raise UndoRefused(f"the entry {entry_id!r} ({entry.action}) cannot be taken back: {entry.why_not}")
+    return Taken(
+        key=row[0],
+        id=entry.id,
+        kind=entry.action,
+        subject=entry.subject,
+        outcome=row[14],
+        replaced=row[15],
+        made=entry.made,
+        hid=entry.hid,
+        showed_again=SHOWN_AGAIN in entry.counts,
+        before=None if row[15] is None else _before(connection, row[15]),
+    )
+
+
+def _before(connection: Connection, outcome: int) -> Before:
+    row = connection.execute(
+        """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept FROM outcome
+           WHERE key = ? AND withdrawn_at IS NOT NULL""",
+        (outcome,),
+    ).fetchone()
+    if row is None:
+        raise UndoRefused("the older outcome is gone: nothing was changed")
+    return Before(
+        value=row[0],
+        source=row[1],
+        solution=solution_if_readable(row[2], row[3]),
+        agents_words=bool(row[4]),
+        metadata=metadata_if_readable(row[5]) if row[5] else {},
+        retained=row[6] is not None,
+        unkept=row[7],
+    )
+
+
+def _entry(row: Sequence[Any]) -> AuditEntry:
+    _, entry_id, at, namespace, actor, kind, subject, counts, note, made, hid, undoes, undone, can_undo, *_ = row
+    return AuditEntry(
+        id=entry_id,
+        at=at,
+        namespace=namespace,
+        actor=actor,
+        action=kind,
+        subject=subject,
+        counts=json.loads(counts),
+        note=note,
+        made=made,
+        hid=hid,
+        can_undo=bool(can_undo),
+        undone=bool(undone),
+        undoes=undoes,
+    )
+
+
+def _doubt(row: Sequence[Any]) -> Doubt:
+    episode_id, shown, baseline, numbers, groups, chosen = row
+    table = unpack_floats(numbers or b"").reshape(-1, NUMBERS)
+    places = unpack_ints(chosen or b"")
+    predicted = math.nan if baseline is None else float(baseline)
+    if shown and len(places) and len(table):
+        predicted = float(table[places[0], Column.UTILITY])
+    return Doubt(episode_id=episode_id, shown=bool(shown), predicted=predicted, groups=unpack_ints(groups or b""))

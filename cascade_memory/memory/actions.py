@@ -1,0 +1,282 @@
+"""What people do to a memory: verdicts, corrections, pinned and hidden cases, the audit log, and undo."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cascade_memory.cycle.retain import new_case
+from cascade_memory.domain.actions import AuditEntry, NewAction, check_actor, check_different, check_note
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.digests import digest
+from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
+from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.validation import check_id, check_reward
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.request import Judgement
+from cascade_memory.errors import UnknownCase, UnknownEpisode
+from cascade_memory.insight.doubt import informative, is_asked_about
+from cascade_memory.memory.episodes import EpisodeVerbs
+
+_PAGE = 100  # entries or episodes that are read at once
+
+
+class ActionVerbs(EpisodeVerbs):
+    """The verbs of people. Each is on disk when it returns, together with its entry in the audit log.
+
+    ``actor`` says who did it: a short text, which the caller sets. Nothing that an agent writes decides it.
+    """
+
+    # -- verdicts ----------------------------------------------------------------------------------------------------
+
+    def confirm(self, episode_id: str, *, seen: str, actor: str | None = None, namespace: str | None = None) -> str | None:
+        """Say that what an agent reported is true, or that the answer of a pending episode is right; return the case's id.
+
+        Args:
+            episode_id: An episode that waits for a verdict; see ``to_judge``.
+            seen: The ``fingerprint`` of the episode as you saw it. If it has changed, ``ContentChanged`` is raised; if somebody
+                else has judged the episode, ``AlreadyRewarded``: of several people, exactly one decides.
+            actor: Who says so, for the audit log.
+            namespace: By default the memory's own namespace.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> episode_id = memory.propose("cool some mug", "put it into the fridge")
+        >>> (waiting,) = memory.to_judge()
+        >>> case_id = memory.confirm(waiting.id, seen=waiting.fingerprint, actor="ann")
+        >>> memory.recall("cool some mug").cases[0].id == case_id
+        True
+        """
+        found = self._one(episode_id, namespace)
+        reported = found.reward if found.has_only_agents_word else None
+        action = NewAction(kind="confirm", actor=check_actor(actor))
+        return self._judged(found, 1.0 if reported is None else reported, seen, action)
+
+    def reject(self, episode_id: str, *, seen: str, actor: str | None = None, namespace: str | None = None) -> None:
+        """Say that the answer of an episode that waits for a verdict is wrong; the arguments are those of ``confirm``."""
+        self._judged(self._one(episode_id, namespace), 0.0, seen, NewAction(kind="reject", actor=check_actor(actor)))
+
+    def correct(
+        self,
+        id: str,
+        solution: Solution | Sequence[Any],
+        *,
+        actor: str | None = None,
+        note: str | None = None,
+        namespace: str | None = None,
+    ) -> str:
+        """Say what the right solution would have been; return the id of the case that holds it and is shown from now on.
+
+        The episode gets a new outcome by a human: reward 0, since what was shown did not lead to the right solution, together
+        with that solution, which labels all candidates in hindsight. What was learned from the older outcome is taken back; it
+        is kept, so that ``undo`` can bring it back. A case that the wrong solution had become is deleted with it, or hidden if
+        others verify it. A case that belongs to no episode is hidden, and a new one takes its place.
+
+        Args:
+            id: The id of an episode or of a case.
+            solution: The right solution.
+            actor: Who says so, for the audit log.
+            note: Why, in a few words: kept in the audit log until the episode or the case is forgotten.
+            namespace: By default the memory's own namespace.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", learn="inline")
+        >>> recall = memory.recall("cool some mug")
+        >>> wrong = memory.reward(recall.episode_id, 1.0, solution="put it into the oven")
+        >>> right = memory.correct(recall.episode_id, "put it into the fridge", actor="ann")
+        >>> memory.recall("cool some mug").cases[0].solution
+        'put it into the fridge'
+        >>> memory.undo(next(memory.audit()).id, actor="ann")
+        >>> memory.recall("cool some mug").cases[0].solution
+        'put it into the oven'
+        """
+        engine, name = self._open(), self._in(namespace)
+        checked = check_solution(solution)
+        case: Case | None = None
+        found = self.get_episode(check_id(id, "id"), namespace=name)
+        if found is None:
+            stored = engine.parts.ledger.cases.by_id([id], engine.namespace_id(name))
+            if not stored:
+                raise UnknownCase(f"there is neither an episode nor a case {id!r} in namespace {name!r}")
+            case = stored[0]
+            check_different(checked, case.solution, f"case {id!r}")
+            found = None if case.episode_id is None else self.get_episode(case.episode_id, namespace=name)
+        action = NewAction(
+            kind="correct",
+            actor=check_actor(actor),
+            note=check_note(note),
+            replaces=None if case is None else case.id,
+        )
+        if found is None:
+            assert case is not None
+            return self._replaced(engine, case, checked, action)
+        if found.solution is not None:
+            check_different(checked, found.solution, f"episode {found.id!r}")
+        made = self._settle(
+            engine,
+            episode_id=found.id,
+            namespace=name,
+            value=0.0,
+            source="human",
+            solution=checked,
+            action=action,
+        )
+        assert made is not None
+        engine.learn_soon()
+        return made
+
+    def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction) -> str:
+        metadata = {name: value for name, value in case.metadata.items() if (name, value) != ("solved", False)}
+        made = engine.parts.ledger.actions.replace(
+            case.id,
+            new_case(
+                case.query,
+                engine.embed([case.query])[0],
+                solution,
+                solution_key=digest(engine.matcher.key(solution)),
+                namespace=engine.namespace_id(case.namespace),
+                source="human",
+                metadata=metadata,
+            ),
+            action,
+        )
+        engine.learn_soon()
+        return made
+
+    def _one(self, episode_id: str, namespace: str | None) -> Episode:
+        found = self.get_episode(episode_id, namespace=namespace)
+        if found is None:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
+        return found
+
+    def _judged(self, episode: Episode, value: float, seen: str, action: NewAction) -> str | None:
+        return self._settle(
+            self._open(),
+            episode_id=episode.id,
+            namespace=episode.namespace,
+            value=value,
+            source="human",
+            solution=None,
+            confirms=check_id(seen, "seen"),
+            action=action,
+        )
+
+    def to_judge(self, *, rate: float = 1.0, namespace: str | None = None) -> Iterator[Episode]:
+        """Iterate over the episodes that wait for a person's verdict, those first from which a verdict teaches most.
+
+        An episode waits if only its agent has judged it, or if its run has ended and nobody has judged it. A verdict teaches
+        most where the predicted success of what was shown is near 1/2, and where the nearest cases have different solutions.
+
+        Args:
+            rate: The share of all episodes about which people are asked (the paper's revision rate). The id of an episode
+                decides, so that all processes agree, and a greater rate asks about the same episodes and more.
+            namespace: By default the memory's own namespace.
+        """
+        share = check_reward(rate, "rate")
+        name = self._in(namespace)
+        doubts = self._caught_up().parts.ledger.actions.doubts(self._namespace_id(name))
+        asked = [one for one in doubts if is_asked_about(one.episode_id, share)]
+        asked.sort(key=informative, reverse=True)  # equal ones stay in order of age
+        return self._waiting([one.episode_id for one in asked], name)
+
+    def _waiting(self, ids: Sequence[str], namespace: str) -> Iterator[Episode]:
+        for episode_id in ids:
+            found = self.get_episode(episode_id, namespace=namespace)
+            if found is not None and (found.status == "open" or found.has_only_agents_word):
+                yield found
+
+    # -- cases -------------------------------------------------------------------------------------------------------
+
+    def pin(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+        """Keep a case whatever happens: ``max_cases`` never evicts it, and it never expires. Return whether that is new.
+
+        ``forget`` and ``correct`` still remove it. Pinned cases count towards ``max_cases``, so others make room for them.
+        """
+        return self._flag("pin", case_id, actor, namespace)
+
+    def unpin(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+        """Let a pinned case be evicted and expire again, like any other one; return whether it was pinned."""
+        return self._flag("unpin", case_id, actor, namespace)
+
+    def hide(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+        """Never show a case: no recall and no search returns it or counts it as a candidate. Return whether that is new.
+
+        It is still listed and exported, neither evicted nor expired, and does not count towards ``max_cases``. If agents
+        succeed with the same solution of the same task again, it stays hidden. ``unhide`` shows it again.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> case_id = memory.add("cool some mug", "put it into the oven")
+        >>> memory.hide(case_id, actor="ann")
+        True
+        >>> memory.search("cool some mug").cases, memory.get(case_id).hidden
+        ((), True)
+        >>> [(entry.action, entry.actor, entry.can_undo) for entry in memory.audit()]
+        [('hide', 'ann', True), ('add', None, False)]
+        """
+        return self._flag("hide", case_id, actor, namespace)
+
+    def unhide(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+        """Show a hidden case again; return whether it was hidden."""
+        return self._flag("unhide", case_id, actor, namespace)
+
+    def _flag(self, kind: str, case_id: str, actor: str | None, namespace: str | None) -> bool:
+        engine = self._open()
+        action = NewAction(kind=kind, actor=check_actor(actor))
+        done = engine.parts.ledger.actions.flag(self._namespace_id(namespace), check_id(case_id, "case_id"), action)
+        engine.learn_soon()
+        return done
+
+    # -- the audit log -----------------------------------------------------------------------------------------------
+
+    def audit(self, *, namespace: str | None = None, newest_first: bool = True) -> Iterator[AuditEntry]:
+        """Iterate over what people did, newest first: who did what to which case or episode, and whether it can be undone.
+
+        The log has every action of this class, and what was added by hand, forgotten, purged, brought back, imported, and
+        rewarded anew by a human. An entry is written together with what it is about. It holds ids and numbers, never the text
+        of a case; the note on a correction is deleted with what it is about.
+        """
+        return self._entries(self._namespace_id(namespace), newest_first)
+
+    def _entries(self, namespace_id: int, newest_first: bool) -> Iterator[AuditEntry]:
+        after: int | None = None
+        for _ in itertools.count():
+            actions = self._open().parts.ledger.actions
+            page = actions.page(namespace_id, _PAGE, after=after, newest_first=newest_first)
+            if not page:
+                return
+            yield from (entry for _, entry in page)
+            after = page[-1][0]
+
+    def undo(self, entry_id: str, *, actor: str | None = None, namespace: str | None = None) -> None:
+        """Take an action back: ``hide``, ``unhide``, ``pin``, ``unpin``, ``confirm``, ``reject`` or ``correct``.
+
+        After a verdict the older outcome comes back and is learned from again, or the episode waits again. The undo is an entry
+        of its own. ``UndoRefused`` says why an action cannot be taken back: it was before, something later was built on it, or
+        its rows are gone.
+        """
+        engine, name = self._open(), self._in(namespace)
+        ledger, namespace_id = engine.parts.ledger, self._namespace_id(name)
+        taken = ledger.actions.taken(namespace_id, check_id(entry_id, "entry_id"))
+        action = NewAction(kind="undo", actor=check_actor(actor), takes_back=taken)
+        before = taken.before
+        if before is None:
+            ledger.actions.undo(namespace_id, action)
+        else:
+            engine.reward(
+                Judgement(
+                    episode_id=taken.subject,
+                    namespace=name,
+                    value=before.value,
+                    source=before.source,
+                    solution=before.solution,
+                    case_text=self._case_text,
+                    metadata=before.metadata,
+                    overwrite=True,
+                    unkept=None if before.retained else before.unkept or "below",
+                    waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
+                    action=action,
+                )
+            )
+        engine.learn_soon()
