@@ -106,6 +106,7 @@ class Before:
 
     value: float
     source: str
+    at: float
     solution: Solution | None
     agents_words: bool
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])

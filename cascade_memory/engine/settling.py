@@ -63,7 +63,7 @@ def settlement(engine: Engine, judgement: Judgement) -> Settlement:
         namespace=episode.namespace,
         value=judgement.value,
         source=judgement.source,
-        at=time.time(),
+        at=time.time() if before is None else before.at,
         solution=solution,
         learns=judgement.source in TRUSTED_SOURCES and engine.learning != "off",
         case=case,

@@ -160,7 +160,7 @@ def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
 
 def _before(connection: Connection, outcome: int) -> Before:
     row = connection.execute(
-        """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept FROM outcome
+        """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept, at FROM outcome
            WHERE key = ? AND withdrawn_at IS NOT NULL""",
         (outcome,),
     ).fetchone()
@@ -169,6 +169,7 @@ def _before(connection: Connection, outcome: int) -> Before:
     return Before(
         value=row[0],
         source=row[1],
+        at=row[8],
         solution=solution_if_readable(row[2], row[3]),
         agents_words=bool(row[4]),
         metadata=metadata_if_readable(row[5]) if row[5] else {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import action_log, cases, verdicts
+from cascade_memory.ledger import cases, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -92,49 +93,26 @@ class Settling:
             episode, status, of_episode = found
             _check_confirmed(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
-            verdict = new.action if verdicts.is_verdict(new.action) else None
             if current is None and status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
-            if verdict is not None:
-                verdicts.check_may_judge(verdict, current, new.episode_id)
-                verdicts.keep_attempt(connection, episode, verdict)
-            elif current is not None and not _may_replace(current, new):
+            if current is not None and not verdicts.is_verdict(new.action) and not _may_replace(current, new):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
+            verdicts.prepare(connection, new.action, current, episode, new.episode_id)
             reported = _reported(connection, new, episode)
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
             if current is not None:
-                keep = verdict is not None and verdict.takes_back is None
-                withdraw(connection, new.namespace, new.at, current["key"], keep=keep)
+                keep = verdicts.is_verdict(new.action) and not _comes_back(new)
+                withdraw(connection, new.namespace, time.time() if _comes_back(new) else new.at, current["key"], keep=keep)
                 same = None  # it may have gone with the outcome
             case_key, case_id = None, None
-            kind, text = packed = pack_solution(new.solution)
+            packed = pack_solution(new.solution)
             if new.case is not None:
                 case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
                 case_key, case_id, _ = cases.insert(
                     connection, case, packed if case.solution is new.solution else None, episode, same
                 )
             by_agent = new.source not in TRUSTED_SOURCES
-            (outcome,) = connection.execute(
-                """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
-                     metadata, agents_words, unkept)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
-                (
-                    episode,
-                    new.namespace,
-                    new.value,
-                    new.source,
-                    new.at,
-                    kind,
-                    text,
-                    int(new.learns),
-                    case_key,
-                    pack_metadata(metadata) if metadata else None,
-                    int((by_agent or new.agents_words) and text is not None),
-                    new.unkept,
-                ),
-            ).fetchone()
-            if metadata:
-                keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
+            outcome = _written(connection, new, episode, case_key, metadata, packed)
             for recall, labels in new.agreement.items():
                 # A candidate may have been forgotten since the labels were made: such labels are dropped.
                 connection.execute(
@@ -148,21 +126,54 @@ class Settling:
             )
             if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
                 connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
-            cases.note(connection, new.namespace, SETTLED, outcome)
-            if verdict is not None:
-                verdicts.write_verdict(
-                    connection,
-                    new.namespace,
-                    verdict,
-                    episode=episode,
-                    episode_id=new.episode_id,
-                    outcome=outcome,
-                    current=current,
-                    case=(case_key, case_id),
-                )
-            elif current is not None:
-                action_log.write(connection, new.namespace, new.action, subject=new.episode_id, counts={"outcomes": 1})
+            if not _comes_back(new):  # otherwise the log says that another one was withdrawn, after which all is learned again
+                cases.note(connection, new.namespace, SETTLED, outcome)
+            verdicts.conclude(connection, new, episode, outcome, current, case_id)
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+
+
+def _comes_back(new: Settlement) -> bool:
+    """Tell whether this is an older outcome, which comes back because the one after it is taken back."""
+    return new.action is not None and new.action.takes_back is not None
+
+
+def _written(
+    connection: Connection,
+    new: Settlement,
+    episode: int,
+    case_key: int | None,
+    metadata: Mapping[str, Any],
+    packed: tuple[str | None, str | None],
+) -> int:
+    """Store the outcome and its metadata, and return its key; an older one that comes back keeps its own."""
+    if new.action is not None and new.action.takes_back is not None:
+        older = new.action.takes_back.replaced
+        connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (case_key, older))
+        return int(older or 0)
+    kind, text = packed
+    by_agent = new.source not in TRUSTED_SOURCES
+    (outcome,) = connection.execute(
+        """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
+             metadata, agents_words, unkept)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+        (
+            episode,
+            new.namespace,
+            new.value,
+            new.source,
+            new.at,
+            kind,
+            text,
+            int(new.learns),
+            case_key,
+            pack_metadata(metadata) if metadata else None,
+            int((by_agent or new.agents_words) and text is not None),
+            new.unkept,
+        ),
+    ).fetchone()
+    if metadata:
+        keep_fields(connection, OUTCOMES, new.namespace, outcome, metadata)
+    return outcome
 
 
 def _check_confirmed(connection: Connection, new: Settlement) -> None:

@@ -27,15 +27,18 @@ from cascade_memory.ledger.running import now
 from cascade_memory.ledger.set_aside import displace
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
+_FLAGS = ["pinned", "hidden"]
 _EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata"]
 _RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
+    **{"pinned": 0, "hidden": 0, "judged": False},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
 }
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept"]
 _ADDITION = ["source", "at", "metadata", "solution"]
+_ACTION = ["id", "at", "actor", "subject", "note", "made", "hid"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
 _ROUNDING = 1e-6  # rounding error of a norm in float32
@@ -55,13 +58,15 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "namespace": names[row["namespace"]],
             "fields": _metadata(row["metadata"]),
         }
-    for row in _rows(connection, "attempt", [*_ATTEMPT, "episode"], key="episode"):
-        names_of = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row["episode"],)).fetchone()
-        yield {"kind": "attempt", **row, "episode": episodes[row["episode"]], "namespace": names[names_of[0]]}
+    for table in ("attempt", "judged_attempt"):
+        for row in _rows(connection, table, [*_ATTEMPT, "episode"], key="episode"):
+            names_of = connection.execute("SELECT namespace FROM episode WHERE key = ?", (row["episode"],)).fetchone()
+            about = {"kind": "attempt", "judged": table == "judged_attempt", "namespace": names[names_of[0]]}
+            yield {**about, **row, "episode": episodes[row["episode"]]}
     joined = "cases JOIN case_text USING (key) JOIN case_vector USING (key)"
     columns = [
         "cases.key",
-        *(f"cases.{name}" for name in _CASE),
+        *(f"cases.{name}" for name in [*_CASE, *_FLAGS]),
         "cases.solution",
         "cases.namespace",
         "episode",
@@ -98,6 +103,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "case": cases.get(row["cases_key"]),
             "fields": _metadata(row["metadata"]) or kept_fields(connection, OUTCOMES, row["key"]),
         }
+    yield from _actions(connection, names)
 
 
 def _rows(connection: Connection, table: str, columns: list[str], key: str = "key") -> Iterator[dict[str, Any]]:
@@ -112,6 +118,21 @@ def _rows(connection: Connection, table: str, columns: list[str], key: str = "ke
         for row in rows:
             yield dict(zip(names, row[:-1], strict=True))
         after = rows[-1][-1]
+
+
+def _actions(connection: Connection, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    """Yield the audit log. What an undo needs of other rows stays here: their numbers differ in another ledger."""
+    for row in _rows(connection, "action", [*_ACTION, "namespace", "kind", "counts", "undoes"]):
+        if row["namespace"] in names:
+            undone = connection.execute("SELECT id FROM action WHERE key = ?", (row["undoes"],)).fetchone()
+            yield {
+                **{name: row[name] for name in _ACTION},
+                "kind": "action",
+                "action": row["kind"],
+                "namespace": names[row["namespace"]],
+                "counts": json.loads(row["counts"]),
+                "undoes": None if undone is None else undone[0],
+            }
 
 
 def _metadata(packed: str | None) -> dict[str, Any]:
@@ -164,6 +185,7 @@ class _Importer:
             "case": self._case,
             "recall": self._recall,
             "outcome": self._outcome,
+            "action": self._action,
         }
         return kinds[rules.one_of(record["kind"], tuple(kinds), "kind")](record, namespace)
 
@@ -226,8 +248,9 @@ class _Importer:
         if episode is None:
             return 0
         rules.attempt(record)
+        table = "judged_attempt" if rules.one_of(str(record["judged"]), ("True", "False"), "judged") == "True" else "attempt"
         self._insert(
-            "attempt", {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode}, key="episode"
+            table, {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode}, key="episode"
         )
         return 1
 
@@ -251,7 +274,7 @@ class _Importer:
         key = self._insert(
             "cases",
             {
-                **{name: record[name] for name in _CASE},
+                **{name: record[name] for name in [*_CASE, *_FLAGS]},
                 "head": gist(solution, HEAD_CHARS),
                 "pair": pair,
                 "novelty": min(max(float(record["novelty"]), 0.0), 1.0),
@@ -325,6 +348,17 @@ class _Importer:
                 (len((record["solution"] or "").encode()), episode),
             )
         note(self._connection, namespace, SETTLED, key)
+        return 1
+
+    def _action(self, record: dict[str, Any], namespace: int) -> int:
+        if self._is_known("action", record["id"]):
+            return 0
+        row = {name: record[name] for name in _ACTION}
+        row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=None)
+        if record["undoes"] is not None:
+            row["undoes"] = self._key("action", record["undoes"], namespace)
+        rules.action({**row, "outcome": None, "replaced": None})
+        self._insert("action", row)
         return 1
 
     def _case_here(self, identity: object, namespace: int) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import HIDDEN, UNHIDDEN
+from cascade_memory.domain.records import HIDDEN, UNHIDDEN, Settlement
 from cascade_memory.errors import AlreadyRewarded, UndoRefused
 from cascade_memory.ledger import action_log, cases
 from cascade_memory.ledger.database import Connection
@@ -35,47 +35,55 @@ def check_may_judge(action: NewAction, current: Mapping[str, Any] | None, episod
         )
 
 
-def keep_attempt(connection: Connection, episode: int, action: NewAction) -> None:
-    """Set aside what the run recorded, as a person judged it; an undo brings it back."""
+def prepare(
+    connection: Connection, action: NewAction | None, current: Mapping[str, Any] | None, episode: int, episode_id: str
+) -> None:
+    """Raise unless a verdict may be recorded; set aside what the run recorded, as the person judged it, for an undo."""
+    if action is None or not is_verdict(action):
+        return
+    check_may_judge(action, current, episode_id)
     if action.takes_back is None:
-        connection.execute("DELETE FROM judged_attempt WHERE episode = ?", (episode,))
+        renewed = "EXISTS (SELECT 1 FROM attempt WHERE episode = ?)"  # otherwise an earlier verdict has set it aside
+        connection.execute(f"DELETE FROM judged_attempt WHERE episode = ? AND {renewed}", (episode, episode))
         connection.execute(
             f"INSERT INTO judged_attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM attempt WHERE episode = ?", (episode,)
         )
 
 
-def write_verdict(
+def conclude(
     connection: Connection,
-    namespace: int,
-    action: NewAction,
-    *,
+    new: Settlement,
     episode: int,
-    episode_id: str,
     outcome: int,
     current: Mapping[str, Any] | None,
-    case: tuple[int | None, str | None],
+    made: str | None,
 ) -> None:
-    """Do what else a verdict means, and write its entry."""
-    made, hid, counts = case[1], None, {"outcomes": 1}
+    """Do what else a verdict means, and write its entry; a reward by hand has an entry if it replaced an outcome."""
+    action, namespace = new.action, new.namespace
+    if action is None:
+        return
     if action.takes_back is not None:
         _give_back(connection, namespace, action.takes_back, episode)
-    if action.kind == "correct":
+        action_log.write(connection, namespace, action, subject=new.episode_id)
+        return
+    hid, counts = None, {"outcomes": 1}
+    if action.kind == "correct" and made is not None:
         for wrong in {None if current is None else current["case"], action.replaces} - {None, made}:
             hid = wrong if set_hidden(connection, namespace, str(wrong), hidden=True) else hid
-        if made is not None and set_hidden(connection, namespace, made, hidden=False):
+        if set_hidden(connection, namespace, made, hidden=False):
             counts[SHOWN_AGAIN] = 1
-    replaced = None if current is None else current["key"]
-    action_log.write(
-        connection,
-        namespace,
-        action,
-        subject=episode_id,
-        counts=counts,
-        outcome=outcome,
-        replaced=replaced,
-        made=made,
-        hid=hid,
-    )
+    if current is not None or is_verdict(action):
+        action_log.write(
+            connection,
+            namespace,
+            action,
+            subject=new.episode_id,
+            counts=counts,
+            outcome=outcome if is_verdict(action) else None,
+            replaced=None if current is None or not is_verdict(action) else current["key"],
+            made=made,
+            hid=hid,
+        )
 
 
 def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
@@ -100,11 +108,7 @@ def _give_back(connection: Connection, namespace: int, taken: Taken, episode: in
         connection.execute(
             f"INSERT INTO attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM judged_attempt WHERE episode = ?", (episode,)
         )
-    connection.execute("DELETE FROM judged_attempt WHERE episode = ?", (episode,))
-    if taken.replaced is not None:  # its content is that of the new outcome now
-        gone = "solution_kind = NULL, solution = NULL, metadata = NULL"
-        connection.execute(f"UPDATE outcome SET {gone} WHERE key = ? AND withdrawn_at IS NOT NULL", (taken.replaced,))
-        connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (taken.replaced,))
+        connection.execute("DELETE FROM judged_attempt WHERE episode = ?", (episode,))
 
 
 def reopen(connection: Connection, namespace: int, action: NewAction, taken: Taken) -> None:

@@ -106,6 +106,7 @@ class EpisodeVerbs(Browsing):
         elif action is not None and action.kind == "correct":
             unkept = None  # the person says that the solution is right
         metadata = metadata or {}
+        failed = unkept is None and value < _LOOKS_SOLVED and (action is None or action.kind != "correct")
         judgement = Judgement(
             episode_id=episode_id,
             namespace=namespace,
@@ -113,7 +114,7 @@ class EpisodeVerbs(Browsing):
             source=source,
             solution=solution,
             case_text=self._case_text,
-            metadata=metadata if unkept or value >= _LOOKS_SOLVED else {**metadata, **_FAILED},
+            metadata={**metadata, **_FAILED} if failed else metadata,
             overwrite=overwrite,
             confirms=confirms,
             unkept=unkept,

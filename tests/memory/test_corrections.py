@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cascade_memory import CascadeMemory
@@ -13,8 +11,8 @@ TASK = "cool some mug"
 
 
 @pytest.fixture
-def memory(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as opened:
+def memory():
+    with CascadeMemory(embedder="hashing", learn="inline") as opened:
         yield opened
 
 
@@ -181,7 +179,7 @@ def test_of_two_people_one_decides(memory: CascadeMemory):
             memory.confirm(episode_id, seen=seen.fingerprint, actor="bob")
         with pytest.raises((AlreadyRewarded, ContentChanged)):
             memory.reject(episode_id, seen=seen.fingerprint, actor="bob")
-        assert [entry.actor for entry in memory.audit()][0] == "ann"
+        assert next(entry.actor for entry in memory.audit()) == "ann"
 
 
 def test_only_the_latest_verdict_is_taken_back(memory: CascadeMemory):
