@@ -17,6 +17,7 @@ from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.assembly.embedders import StoredVectors
 from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
+from cascade_memory.cli.deciding import actor
 from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.tables import LiveDemo, print_record, print_table, print_whole
 from cascade_memory.cli.targets import check_picture, check_writable
@@ -209,10 +210,10 @@ def pending(options: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the warning that a reward stored no case; it is printed below
             for episode_id, seen in confirmed.items():
-                reward = waiting[episode_id].reward or 0.0
-                case_ids.append(memory.reward(episode_id, reward, source="human", namespace=options.namespace, confirms=seen))
+                case_ids.append(memory.confirm(episode_id, seen=seen, actor=actor(options), namespace=options.namespace))
         for episode_id in options.reject:
-            memory.reward(episode_id, 0.0, source="human", namespace=options.namespace, overwrite=True)
+            seen = waiting[episode_id].fingerprint
+            memory.reject(episode_id, seen=seen, actor=actor(options), namespace=options.namespace)
         left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
     if options.json:
         _print_json({"confirmed": list(confirmed), "rejected": options.reject, "waiting": [_waiting(one) for one in left]})

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 
-from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.browsing import parsed_where
+from cascade_memory.cli.deciding import actor
 from cascade_memory.cli.opening import existing, place
 from cascade_memory.errors import InvalidInput
+from cascade_memory.insight.stats import Receipt
 from cascade_memory.visible import visible
 
 
 def forget(options: argparse.Namespace) -> int:
     """Delete."""
     where = parsed_where(options.where)
-    given = "--yes" if options.yes else "--dry-run" if options.dry_run else None
-    if given is not None and not options.everything:
-        raise InvalidInput(f"{given} can only be used with --everything")
+    if options.yes and not options.everything:
+        raise InvalidInput("--yes can only be used with --everything")
     with existing(options, options.namespace) as memory:
-        if options.everything and (options.dry_run or not options.yes):
-            held = _held(memory, options.namespace)
-            if options.dry_run:
-                would = ", ".join(f"{count:,} {what}" for what, count in held.items())
-                print(json.dumps({"would_forget": held}, indent=2) if options.json else f"would be forgotten: {would}")
-                return 0
-            _ask(options, held)
-        receipt = memory.forget(
+        forget_ = functools.partial(
+            memory.forget,
             options.case,
             where=where,
             episode_id=options.episode,
             namespace=options.namespace,
             everything=options.everything,
-            purge=options.purge,
+            actor=actor(options),
         )
+        if options.dry_run or (options.everything and not options.yes):
+            held = _counts(forget_(dry_run=True))
+            if options.dry_run:
+                would = ", ".join(f"{count:,} {what}" for what, count in held.items())
+                print(json.dumps({"would_forget": held}, indent=2) if options.json else f"would be forgotten: {would}")
+                return 0
+            _ask(options, held)
+        receipt = forget_(purge=options.purge)
     if options.json:
         print(json.dumps(receipt.as_dict(), indent=2))
         return 0 if receipt.purged or not options.purge else 1
@@ -47,10 +50,8 @@ def forget(options: argparse.Namespace) -> int:
     return 0 if receipt.purged or not options.purge else 1
 
 
-def _held(memory: CascadeMemory, namespace: str) -> dict[str, int]:
-    counted = memory.stats(namespace=namespace)
-    cases = counted.cases + len(memory.expired(namespace=namespace))
-    return {"cases": cases, "episodes": counted.episodes, "recalls": counted.recalls}
+def _counts(receipt: Receipt) -> dict[str, int]:
+    return {"cases": receipt.cases, "episodes": receipt.episodes, "recalls": receipt.recalls}
 
 
 def _ask(options: argparse.Namespace, held: dict[str, int]) -> None:

@@ -12,10 +12,28 @@ from typing import Protocol, get_args
 
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
-from cascade_memory.cli import bench_own, bench_report, bench_setup, browsing, commands, databases, forgetting, serving
+from cascade_memory.cli import (
+    bench_own,
+    bench_report,
+    bench_setup,
+    browsing,
+    commands,
+    databases,
+    deciding,
+    forgetting,
+    serving,
+)
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
 from cascade_memory.domain.episode import SOURCES, Status
-from cascade_memory.errors import CascadeError, ContentChanged, EpisodeClosed, InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.errors import (
+    CascadeError,
+    ContentChanged,
+    EpisodeClosed,
+    InvalidInput,
+    UndoRefused,
+    UnknownCase,
+    UnknownEpisode,
+)
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
 from cascade_memory.visible import visible
@@ -68,10 +86,12 @@ def parser() -> argparse.ArgumentParser:
     pending.add_argument(
         "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="the report is true: learn from it"
     )
+    pending.add_argument("--actor", metavar="NAME", help="who decides, for the audit log (default: the login name)")
     pending.add_argument(
         "--reject", action="append", default=[], metavar="EPISODE", help="the report is false: the task was not solved"
     )
 
+    _deciding(verbs)
     expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
     add_namespace(expired)
     expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
@@ -84,6 +104,34 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _deciding(verbs: _Verbs) -> None:
+    correct = _on_folder(verbs, "correct", deciding.correct, "store the right solution of an episode or of a case", "id")
+    correct.add_argument("--solution", required=True, metavar="TEXT", help="the right solution")
+    correct.add_argument("--note", metavar="TEXT", help="why, for the audit log")
+    confirm = _on_folder(verbs, "confirm", deciding.confirm, "say that the answer of an episode is right", "episode")
+    reject = _on_folder(verbs, "reject", deciding.reject, "say that the answer of an episode is wrong", "episode")
+    about = {
+        "pin": "keep a case: it is never evicted and never expires",
+        "unpin": "let a pinned case be evicted and expire",
+        "hide": "never show a case; it is kept",
+        "unhide": "show a hidden case again",
+    }
+    flags = [_on_folder(verbs, name, deciding.flag, about[name], "case") for name in about]
+    undo = _on_folder(verbs, "undo", deciding.undo, "take an action back that audit lists", "entry")
+    for command in (correct, confirm, reject, *flags, undo):
+        add_namespace(command)
+        command.add_argument("--actor", metavar="NAME", help="who does it, for the audit log (default: the login name)")
+    audit = _on_folder(verbs, "audit", deciding.audit, "list what people did, newest first, and what can be undone")
+    add_namespace(audit)
+    _add_length(audit)
+
+
+def _add_length(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--limit", type=_positive, default=20, metavar="N", help="how many (default 20)")
+    command.add_argument("--all", action="store_true", help="all of them")
+    command.add_argument("--oldest-first", action="store_true")
+
+
 def _forget(verbs: _Verbs) -> None:
     forget = _on_folder(verbs, "forget", forgetting.forget, "delete cases, an episode, or a whole namespace")
     add_namespace(forget)
@@ -93,8 +141,9 @@ def _forget(verbs: _Verbs) -> None:
     what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
     what.add_argument("--episode", metavar="ID")
     what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace; asks first")
+    forget.add_argument("--actor", metavar="NAME", help="who does it, for the audit log (default: the login name)")
     forget.add_argument("--yes", action="store_true", help="with --everything: do not ask")
-    forget.add_argument("--dry-run", action="store_true", help="with --everything: only count what would be forgotten")
+    forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
 
 
 def _browsing(verbs: _Verbs) -> None:
@@ -108,9 +157,7 @@ def _browsing(verbs: _Verbs) -> None:
     episodes.add_argument("--source", choices=SOURCES, help="only those that were rewarded by this source")
     for command in (cases, episodes):
         add_namespace(command)
-        command.add_argument("--limit", type=_positive, default=20, metavar="N", help="how many (default 20)")
-        command.add_argument("--all", action="store_true", help="all of them")
-        command.add_argument("--oldest-first", action="store_true")
+        _add_length(command)
     _on_folder(verbs, "namespaces", browsing.namespaces, "list namespaces, and how many cases each holds")
 
 
@@ -251,6 +298,14 @@ def _add_extent(run: argparse.ArgumentParser) -> None:
     run.add_argument("--dry-run", action="store_true", help="with --suite paper: say what it would take, and play nothing")
 
 
+_WHAT = {
+    "id": ("ID", "of the episode or the case"),
+    "case": ("ID", "of the case, as list prints it"),
+    "episode": ("EPISODE@FINGERPRINT", "as pending prints it: exactly what you have seen is judged"),
+    "entry": ("ID", "of the entry, as audit prints it"),
+}
+
+
 class _Verbs(Protocol):
     """The type that ``add_subparsers`` of argparse returns, whose own name is private."""
 
@@ -264,9 +319,11 @@ def _command(verbs: _Verbs, name: str, run: commands.Command, about: str) -> arg
     return command
 
 
-def _on_folder(verbs: _Verbs, name: str, run: commands.Command, about: str) -> argparse.ArgumentParser:
+def _on_folder(verbs: _Verbs, name: str, run: commands.Command, about: str, *what: str) -> argparse.ArgumentParser:
     command = _command(verbs, name, run, about)
     add_place(command)
+    for one in what:
+        command.add_argument(f"--{one}", required=True, metavar=_WHAT[one][0], help=_WHAT[one][1])
     return command
 
 
@@ -276,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except (InvalidInput, UnknownCase, UnknownEpisode, EpisodeClosed, ContentChanged) as error:
+    except (InvalidInput, UnknownCase, UnknownEpisode, EpisodeClosed, ContentChanged, UndoRefused) as error:
         code, message = 2, str(error)
     except CascadeError as error:
         code, message = 1, str(error)

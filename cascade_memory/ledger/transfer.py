@@ -18,7 +18,7 @@ from cascade_memory.domain.records import CASE_ADDED, SETTLED
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import rules
+from cascade_memory.ledger import rules, transfer_actions
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
@@ -38,7 +38,6 @@ _DEFAULTS = {  # of fields that exports of older versions lack
 }
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept"]
 _ADDITION = ["source", "at", "metadata", "solution"]
-_ACTION = ["id", "at", "actor", "subject", "note", "made", "hid"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _RESULT_BATCH = 500
 _ROUNDING = 1e-6  # rounding error of a norm in float32
@@ -103,7 +102,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "case": cases.get(row["cases_key"]),
             "fields": _metadata(row["metadata"]) or kept_fields(connection, OUTCOMES, row["key"]),
         }
-    yield from _actions(connection, names)
+    yield from transfer_actions.dump(connection, names)
 
 
 def _rows(connection: Connection, table: str, columns: list[str], key: str = "key") -> Iterator[dict[str, Any]]:
@@ -118,21 +117,6 @@ def _rows(connection: Connection, table: str, columns: list[str], key: str = "ke
         for row in rows:
             yield dict(zip(names, row[:-1], strict=True))
         after = rows[-1][-1]
-
-
-def _actions(connection: Connection, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """Yield the audit log. What an undo needs of other rows stays here: their numbers differ in another ledger."""
-    for row in _rows(connection, "action", [*_ACTION, "namespace", "kind", "counts", "undoes"]):
-        if row["namespace"] in names:
-            undone = connection.execute("SELECT id FROM action WHERE key = ?", (row["undoes"],)).fetchone()
-            yield {
-                **{name: row[name] for name in _ACTION},
-                "kind": "action",
-                "action": row["kind"],
-                "namespace": names[row["namespace"]],
-                "counts": json.loads(row["counts"]),
-                "undoes": None if undone is None else undone[0],
-            }
 
 
 def _metadata(packed: str | None) -> dict[str, Any]:
@@ -248,10 +232,9 @@ class _Importer:
         if episode is None:
             return 0
         rules.attempt(record)
-        table = "judged_attempt" if rules.one_of(str(record["judged"]), ("True", "False"), "judged") == "True" else "attempt"
-        self._insert(
-            table, {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode}, key="episode"
-        )
+        table = "judged_attempt" if record["judged"] is True else "attempt"
+        values = {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode}
+        self._insert(table, values, key="episode")
         return 1
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
@@ -353,12 +336,7 @@ class _Importer:
     def _action(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("action", record["id"]):
             return 0
-        row = {name: record[name] for name in _ACTION}
-        row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=None)
-        if record["undoes"] is not None:
-            row["undoes"] = self._key("action", record["undoes"], namespace)
-        rules.action({**row, "outcome": None, "replaced": None})
-        self._insert("action", row)
+        self._insert("action", transfer_actions.row_of(record, namespace, self._key("action", record["undoes"], namespace)))
         return 1
 
     def _case_here(self, identity: object, namespace: int) -> int | None:

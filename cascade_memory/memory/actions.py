@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.actions import AuditEntry, NewAction, check_actor, check_different, check_note
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
+from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import check_id, check_reward
 from cascade_memory.engine.engine import Engine
@@ -274,7 +275,7 @@ class ActionVerbs(EpisodeVerbs):
                     case_text=self._case_text,
                     metadata=before.metadata,
                     overwrite=True,
-                    unkept=None if before.retained else before.unkept or "below",
+                    unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
                     waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
                     action=action,
                 )

@@ -139,7 +139,7 @@ def forget(
         keys = _keys(engine, ids, namespace_id, namespace)
         gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
     if dry_run:
-        return Receipt(**gone, stale=stale)
+        return Receipt(**gone, purged=False, stale=stale)
     engine.learn_soon()
     left = _purge(engine, namespace_id, actor) if purge else ()
     return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))

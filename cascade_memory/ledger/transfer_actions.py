@@ -1,0 +1,35 @@
+"""Exports and imports the audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cascade_memory.ledger import rules
+from cascade_memory.ledger.database import Connection
+
+_COLUMNS = ["id", "at", "actor", "subject", "note", "made", "hid"]
+_AT_ONCE = 500
+
+
+def dump(connection: Connection, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    """Yield the entries of all namespaces. The numbers of rows, by which a verdict is taken back, differ in another ledger."""
+    listed = ", ".join(f"action.{name}" for name in _COLUMNS)
+    query = f"""SELECT action.key, action.namespace, action.kind, action.counts, undone.id, {listed} FROM action
+                LEFT JOIN action AS undone ON undone.key = action.undoes WHERE action.key > ? ORDER BY action.key LIMIT ?"""
+    after = 0
+    while rows := connection.execute(query, (after, _AT_ONCE)).fetchall():
+        for _, namespace, kind, counts, undoes, *values in rows:
+            if namespace in names:  # else it is about this ledger as a whole
+                about = {"kind": "action", "action": kind, "namespace": names[namespace], "undoes": undoes}
+                yield {**about, "counts": json.loads(counts), **dict(zip(_COLUMNS, values, strict=True))}
+        after = rows[-1][0]
+
+
+def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dict[str, Any]:
+    """Return a checked row of the audit log; raise if the record is invalid."""
+    row = {name: record[name] for name in _COLUMNS}
+    row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=undoes)
+    rules.action({**row, "outcome": None, "replaced": None})
+    return row
