@@ -39,7 +39,6 @@ _DEFAULTS = {  # of fields that exports of older versions lack
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept"]
 _ADDITION = ["source", "at", "metadata", "solution"]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
-_RESULT_BATCH = 500
 _ROUNDING = 1e-6  # rounding error of a norm in float32
 
 
@@ -110,7 +109,7 @@ def _rows(connection: Connection, table: str, columns: list[str], key: str = "ke
     names = [column.split(" AS ")[-1].split(".")[-1] for column in columns]
     while True:
         rows = connection.execute(
-            f"SELECT {', '.join(columns)}, {key} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {_RESULT_BATCH}", (after,)
+            f"SELECT {', '.join(columns)}, {key} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT 500", (after,)
         ).fetchall()
         if not rows:
             return

@@ -129,11 +129,12 @@ class ActionVerbs(EpisodeVerbs):
 
     def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction) -> str:
         metadata = {name: value for name, value in case.metadata.items() if (name, value) != ("solved", False)}
+        ((_, vector),) = engine.parts.ledger.cases.after(case.key - 1, 1)  # of the same query
         made = engine.parts.ledger.actions.replace(
             case.id,
             new_case(
                 case.query,
-                engine.embed([case.query])[0],
+                vector,
                 solution,
                 solution_key=digest(engine.matcher.key(solution)),
                 namespace=engine.namespace_id(case.namespace),

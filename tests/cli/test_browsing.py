@@ -200,5 +200,4 @@ def test_a_dry_run_only_counts(folder: str, capsys: pytest.CaptureFixture[str]):
     assert "would be forgotten: 26 cases" in _shown(capsys, "forget", folder, "--everything", "--dry-run")
     assert _json(capsys, "forget", folder, "--everything", "--dry-run", "--yes")["would_forget"]["cases"] == 26
     assert _cases(folder) == 26
-    for option in ("--dry-run", "--yes"):
-        assert f"{option} can only be used with --everything" in _refused(capsys, "forget", folder, "--case", "x", option)
+    assert "--yes can only be used with --everything" in _refused(capsys, "forget", folder, "--case", "x", "--yes")
