@@ -66,6 +66,9 @@ def lived_in(folder: Path) -> None:
         memory.search("only looked up")
         memory.recall("still open")
         memory.end(memory.recall("ended without a verdict").episode_id, solution="perhaps")
+        judged = memory.recall("answered wrongly").episode_id
+        memory.finish(judged, solution="wrong")
+        memory.correct(judged, "right", actor="ann", note="seen")
         gone = memory.recall("to be forgotten").episode_id
         memory.reward(gone, 1.0, solution="forgotten as well")
         memory.forget(episode_id=gone)
