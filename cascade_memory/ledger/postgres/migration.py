@@ -85,7 +85,7 @@ def _step(connection: psycopg.Connection[Any]) -> int | None:
             f"the role {connection.info.user!r} has no rights to make or change the schema {SCHEMA} in {_place(connection)}: "
             "let a role that has them run with psql what cascade-memory migrate URL --print-sql prints, then open it again"
         ) from error
-    except (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn) as error:
+    except (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn, errors.UndefinedTable) as error:
         raise _not_ours(connection, [str(error).splitlines()[0]]) from error
 
 
