@@ -162,6 +162,7 @@ def test_wrong_cases_that_mean_nothing_are_refused(wrong):
         wrong_cases_named(wrong)
 
 
+@pytest.mark.long
 def test_the_command_plays_conditions_side_by_side_and_goes_on_where_it_was_stopped(streams, tmp_path, capsys):
     rows = tmp_path / "rows.jsonl"
     where = ["--data", str(streams), "--out", str(rows), "--jobs", "1", "--seeds", "1", "--limit", "30"]

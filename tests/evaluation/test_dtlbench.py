@@ -288,6 +288,7 @@ def test_the_catalogue_says_of_each_of_the_sixteen_where_it_is_and_what_to_run(f
 
 @pytest.mark.slow
 @pytest.mark.data
+@pytest.mark.long
 def test_no_two_questions_about_a_database_of_spider_have_one_vector(data):
     task = task_named("spider")
     items = task.items(data)

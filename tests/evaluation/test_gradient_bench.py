@@ -136,6 +136,7 @@ def command(model: Path, data: Path, out: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_after_a_kill_it_ends_with_the_row_of_a_run_that_was_not_killed(model, tmp_path, capsys):
     data = write_signs(tmp_path, 120)
     assert main(command(model, data, tmp_path / "whole.jsonl")) == 0
@@ -164,7 +165,8 @@ def stamp_of(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kl_form", ["published", pytest.param("penalty", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kl_form", ["published", "penalty"])
+@pytest.mark.long
 def test_it_learns_a_task_that_a_tiny_model_can_learn(model, tmp_path, kl_form):
     data = write_signs(tmp_path, 240)
     rows = rows_of(model, data, seeds=5, methods=[REINFORCE], training={**QUICKLY, "kl_form": kl_form})

@@ -254,6 +254,7 @@ def test_sixty_questions_with_and_without_memory_over_a_server(database, few_kin
     assert set(learned["kinds"]) == {kind.name for kind in KINDS[::5]}
 
 
+@pytest.mark.long
 def test_the_reuse_agent_plays_it_and_learns(few_kinds, tmp_path):
     runs = [Run("hospital", method, 0, 40, "reuse") for method in ("zero-shot", "CASCADE")]
     alone, learned = run(runs, tmp_path, tmp_path / "rows.jsonl", progress=False)

@@ -202,6 +202,7 @@ def _truth_and_estimate(memory: CascadeMemory) -> tuple[float, Estimates]:
 
 
 @pytest.mark.parametrize("holdout", [0.0, 0.3])
+@pytest.mark.long
 def test_estimates_from_a_real_memory_are_unbiased_and_cover_the_truth(holdout):
     errors, covered = [], []
     for seed in range(20):

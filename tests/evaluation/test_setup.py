@@ -71,6 +71,7 @@ def test_every_method_of_the_paper_sits_on_the_reranker(models: dict[str, str], 
     assert len(choices) > 3, "the methods choose differently"
 
 
+@pytest.mark.long
 def test_a_human_helps_methods_on_the_reranker_in_other_processes(models: dict[str, str], tmp_path: Path):
     methods = ["NP-CBR + revision", "Neural-LinLogUCB + discovery by UCB"]
     rows = played(tmp_path, methods, Setup(**models, k=2), jobs=2, limit=25)

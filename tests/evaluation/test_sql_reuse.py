@@ -206,6 +206,7 @@ def test_a_stage_of_real_questions(data):
         stage.close()
 
 
+@pytest.mark.long
 def test_questions_that_are_set_aside_are_never_compared(data):
     folders = Folders(data, Path("unused"))
     stages = [sql_stage(Run("spider", "similarity", 0, None, solver), folders) for solver in ("reuse", "reuse-aside")]
