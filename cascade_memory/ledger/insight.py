@@ -51,8 +51,9 @@ class SQLInsight:
             reported = f"{where} {'AND' if where else 'WHERE'} status = 'settled' AND source = 'agent'"
             (found["reported"],) = connection.execute(f"SELECT count(*) FROM episode {reported}", values).fetchone()
             current = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
+            judged = "CASE WHEN source <> 'agent' OR learns = 1 THEN value END"  # what agents say of themselves is no reward yet
             found["rewards"], found["mean_reward"] = connection.execute(
-                f"SELECT count(*), coalesce(avg(value), 0) FROM outcome {current}", values
+                f"SELECT count(*), coalesce(avg({judged}), 0) FROM outcome {current}", values
             ).fetchone()
             found.update({f"unkept_{why}": 0 for why in get_args(Unkept)})
             unkept = f"SELECT 'unkept_' || unkept, count(*) FROM outcome {current} AND unkept IS NOT NULL GROUP BY unkept"

@@ -118,7 +118,7 @@ class Handle:
         whole = {key: int(value) for key, value in counts.items()}
         return Stats(
             namespace=None if everywhere else name,
-            mean_reward=mean if whole["rewards"] else None,
+            mean_reward=mean if whole["rewards"] > whole["reported"] else None,
             unkept=unkept,
             exists=not missing,
             namespaces=tuple(ledger.namespaces()) if missing else (),

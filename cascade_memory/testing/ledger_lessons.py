@@ -200,6 +200,7 @@ class LedgerInsightContract(LedgerMaterial):
         ledger.record(self._recall("reported", other))
         ledger.settle(self._settlement("reported", 1.0, namespace=other, source="agent", learns=False))
         assert [ledger.insight.counts(number)["reported"] for number in (1, other, None)] == [0, 1, 1]
+        assert [ledger.insight.counts(number)["mean_reward"] for number in (1, None)] == [0.5, 0.5]
         assert (ledger.insight.counts(1), ledger.insight.counts(None)["cases"]) == (counts, 4)
 
     def test_rewards_say_whether_a_case_was_shown(self) -> None:
