@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from cascade_memory.assembly import opened
+from cascade_memory.assembly.inspecting import NEEDED, PACKAGE, REMEDY, Inspecting
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
@@ -16,6 +17,7 @@ from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
+from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
 from cascade_memory.memory.verdict import RewardFn
@@ -138,6 +140,23 @@ class CascadeMemory(Memory):
         except BaseException:
             opened.release(engine, self)
             raise
+
+    def inspect(self, *, edit: bool = False, actor: str | None = None, port: int = 0, rate: float = 1.0) -> Inspecting:
+        """Open the inspector on this machine, beside a notebook or a script: pages that show and correct what is stored.
+
+        Needs the extra "inspector". In a notebook, the result shows a link; ``close()`` stops it.
+
+        Args:
+            edit: Allow corrections, verdicts and forgetting; otherwise it only shows.
+            actor: The name under which they are recorded; by default that of the user of this process.
+            port: The port to listen on; 0: any free one.
+            rate: The share of episodes about which people are asked for a verdict (the paper's revision rate).
+        """
+        self._open()
+        made: Inspecting = load(PACKAGE, "inspect", {"inspect": "running"}, optional=NEEDED, remedy=REMEDY)(
+            self, edit=edit, actor=actor, port=port, rate=rate
+        )
+        return made
 
     def _release(self) -> None:
         opened.release(self._engine, self)

@@ -21,6 +21,7 @@ from cascade_memory.cli import (
     databases,
     deciding,
     forgetting,
+    inspecting,
     serving,
 )
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
@@ -98,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
 
     _databases(verbs)
     _serve(verbs)
+    _inspect(verbs)
     _bench(verbs)
 
     _forget(verbs)
@@ -204,6 +206,27 @@ def _serve(verbs: _Verbs) -> None:
     http.add_argument(
         "--rate", type=int, default=600, metavar="N", help="requests per minute and client; 0: no limit (default 600)"
     )
+
+
+def _inspect(verbs: _Verbs) -> None:
+    about = "show the memory in the browser: what it holds, why it decided as it did; with --edit, to correct it"
+    inspect = verbs.add_parser("inspect", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    inspect.set_defaults(run=inspecting.inspect)
+    add_place(inspect)
+    add_namespace(inspect)
+    inspect.add_argument("--edit", action="store_true", help="allow corrections, verdicts and forgetting")
+    about = "the name under which changes are recorded (default: your name on this machine)"
+    inspect.add_argument("--actor", metavar="NAME", help=about)
+    about = "the share of episodes about which people are asked for a verdict (default 1: all that wait)"
+    inspect.add_argument("--rate", type=_share, default=1.0, metavar="P", help=about)
+    inspect.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
+    about = "the address to listen on; any that other machines can reach needs a token and --allow-host"
+    inspect.add_argument("--host", default="127.0.0.1", help=about)
+    inspect.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
+    about = "a name under which browsers may ask for it, without port; may be given several times"
+    inspect.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=about)
+    about = "file with the token that people enter (default: the environment variable CASCADE_MEMORY_TOKEN)"
+    inspect.add_argument("--token-file", metavar="FILE", help=about)
 
 
 def _positive(text: str) -> int:

@@ -32,7 +32,7 @@ def serve(options: argparse.Namespace) -> int:
         listening = Listening(
             host=options.host,
             port=options.port,
-            token=_token(options.token_file),
+            token=token_of(options.token_file),
             per_minute=options.rate,
         )
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
@@ -92,7 +92,7 @@ def _close_on_signal(memory: CascadeMemory) -> None:
         signal.signal(one, signalled)
 
 
-def _token(file: str | None) -> str | None:
+def token_of(file: str | None) -> str | None:
     """Read the token. It is never an argument of the command, since every user of the machine could read that."""
     if file is None:
         return os.environ.get(_TOKEN) or None

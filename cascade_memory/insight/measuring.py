@@ -109,7 +109,7 @@ def _first(one: Judged) -> int | None:
 
 
 def _calibration(judged: Sequence[Judged]) -> Calibration | None:
-    pairs = [(predicted, one.lesson.reward) for one in judged if not math.isnan(predicted := _prediction(one))]
+    pairs = [(predicted, one.lesson.reward) for one in judged if not math.isnan(predicted := prediction(one))]
     if not pairs:
         return None
     predicted, came = np.array(pairs).T
@@ -129,7 +129,7 @@ def _calibration(judged: Sequence[Judged]) -> Calibration | None:
     )
 
 
-def _prediction(one: Judged) -> float:
+def prediction(one: Judged) -> float:
     """Return the predicted success of what was shown, a case or none; nan if there was no prediction."""
     if not one.lesson.shown:
         return one.baseline

@@ -24,6 +24,7 @@ from cascade_memory.ledger.insight import SQLInsight
 from cascade_memory.ledger.outcomes import Settling
 from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, SET_FACT, fetched, fetched_for, with_vectors
+from cascade_memory.ledger.viewing import SQLViewing
 from cascade_memory.ports.pair_encoder import Candidates
 
 _TEXT_CHARS = 2_000  # characters of a query that are used for comparing words
@@ -42,6 +43,7 @@ class SQLLedger(Recalling, Settling):
         self.forgetting = SQLForgetting(connections)
         self.expiry = SQLExpiry(connections)
         self.insight = SQLInsight(connections)
+        self.viewing = SQLViewing(connections)
         self.actions = SQLActions(connections)
 
     @property

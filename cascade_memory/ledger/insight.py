@@ -51,7 +51,9 @@ class SQLInsight:
             reported = f"{where} {'AND' if where else 'WHERE'} status = 'settled' AND source = 'agent'"
             (found["reported"],) = connection.execute(f"SELECT count(*) FROM episode {reported}", values).fetchone()
             current = f"{where} {'AND' if where else 'WHERE'} withdrawn_at IS NULL"
-            judged = "CASE WHEN source <> 'agent' OR learns = 1 THEN value END"  # what agents say of themselves is no reward yet
+            judged = (
+                "CASE WHEN source <> 'agent' OR learns = 1 THEN value END"  # what agents say of themselves is no reward yet
+            )
             found["rewards"], found["mean_reward"] = connection.execute(
                 f"SELECT count(*), coalesce(avg({judged}), 0) FROM outcome {current}", values
             ).fetchone()

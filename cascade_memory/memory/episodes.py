@@ -19,15 +19,15 @@ from cascade_memory.domain.validation import MetadataValue, check_id, check_meta
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
-from cascade_memory.memory.browsing import Browsing
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
+from cascade_memory.memory.viewing import Viewing
 
 _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 
 
-class EpisodeVerbs(Browsing):
+class EpisodeVerbs(Viewing):
     """The verbs that concern an episode once it is open."""
 
     # -- reward ------------------------------------------------------------------------------------------------------

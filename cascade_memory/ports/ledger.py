@@ -27,6 +27,7 @@ from cascade_memory.ports.ledger_forgetting import Forgetting
 from cascade_memory.ports.ledger_insight import Insight
 from cascade_memory.ports.ledger_lessons import Lessons
 from cascade_memory.ports.ledger_maintenance import Maintenance
+from cascade_memory.ports.ledger_viewing import Viewing
 from cascade_memory.ports.pair_encoder import Candidates
 
 
@@ -70,6 +71,11 @@ class Ledger(Protocol):
     @property
     def insight(self) -> Insight:
         """Statistics about the content, and the outcomes."""
+        ...
+
+    @property
+    def viewing(self) -> Viewing:
+        """What people look at, a page at a time."""
         ...
 
     @property

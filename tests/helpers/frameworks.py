@@ -7,6 +7,7 @@ FRAMEWORK_OF = {
     "langchain": "langchain",
     "llama_index": "llama_index",
     "mcp_server": "mcp",
+    "inspector": "jinja2",
     "serving.py": "mcp",
     "helpers": "langchain",
     "scripted_llm.py": "llama_index",

@@ -21,7 +21,10 @@ import cascade_memory
 from cascade_memory.cli import main
 from cascade_memory.errors import MissingExtra
 
-OPTIONAL = ("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters", "mcp")
+OPTIONAL = (
+    *("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters"),
+    *("mcp", "starlette", "jinja2"),
+)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 

@@ -35,6 +35,7 @@ def translated(sql: str) -> tuple[str, tuple[int, ...] | None]:
     sql = _KIND.sub(lambda found: f"substr({found[1]}, 1, 1) = '{_KINDS[found[2]]}'::bytea", sql)
     sql = _JOINED.sub(r"string_agg(\1::text, ',')", sql)
     sql = _SAME.sub(r"\1 IS NOT DISTINCT FROM ?", sql)
+    sql = sql.replace("LIKE ? ESCAPE", "ILIKE ? ESCAPE")  # SQLite's LIKE does not tell ASCII capitals from small letters
     return _MARK.sub("%s", sql), tuple(numbers) or None
 
 

@@ -1,0 +1,114 @@
+"""The pages of cases: a list that can be searched, filtered and sorted, and one case with everything about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from cascade_memory.domain.episode import SOURCES
+from cascade_memory.domain.viewed import CaseOrder, Sort, State
+from cascade_memory.errors import InvalidInput
+from cascade_memory.inspector.actions import told
+from cascade_memory.inspector.shown import cut, is_cut, solved, steps_of
+from cascade_memory.inspector.view import Rendered, View
+
+PER_PAGE = 50
+SORTS = (
+    ("newest", "newest first"),
+    ("oldest", "oldest first"),
+    ("shown", "most often shown"),
+    ("successes", "most successes"),
+    ("use", "predicted use"),
+)
+STATES = (("pinned", "pinned"), ("hidden", "never shown"))
+_READ = ("newest", "oldest")  # the orders that the ledger reads without sorting
+
+
+def cases(view: View) -> Rendered:
+    """List cases."""
+    sort = cast("Sort", view.choice("sort", get_args(Sort), "newest"))
+    state = cast("State | None", view.choice("state", get_args(State)))
+    search, where = view.asked("q") or "", view.asked("where") or ""
+    values: dict[str, Any] = {
+        "search": search,
+        "where": where,
+        "sort": sort,
+        "sorts": SORTS,
+        "source": view.source,
+        "sources": SOURCES,
+        "state": state,
+        "states": STATES,
+        "error": None,
+        **told(view),
+        "page": None,
+        "later": view.asked("after") is not None,
+        "waits": False,
+    }
+    try:
+        order = None
+        if sort not in _READ and not (search or where or view.source or state):
+            order = _order(view, sort)
+            if order is None:
+                return Rendered("cases.html", {**values, "waits": True}, reload=1)
+        values["page"] = view.memory.page_of_cases(
+            search=search,
+            sort=sort,
+            source=view.source,
+            where=_filter(where),
+            state=state,
+            after=view.asked("after"),
+            limit=PER_PAGE,
+            order=order,
+            namespace=view.namespace,
+        )
+    except InvalidInput as error:
+        return Rendered("cases.html", {**values, "error": str(error)}, status=400)
+    return Rendered("cases.html", values)
+
+
+def _order(view: View, sort: Sort) -> CaseOrder | None:
+    made = view.remembered.get(
+        ("order", sort, view.namespace), lambda: view.memory.order_of_cases(sort, namespace=view.namespace)
+    )
+    return None if made is None else made.value
+
+
+def _filter(text: str) -> Mapping[str, Any] | None:
+    if not text.strip():
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f'a filter is JSON, such as {{"user": "ann"}}: {error}') from error
+    if not isinstance(found, dict):
+        raise InvalidInput('a filter is a JSON object, such as {"user": "ann"}')
+    return cast("dict[str, Any]", found)
+
+
+def case(view: View) -> Rendered:
+    """Show one case."""
+    case_id, whole = view.query.get("id", ""), view.asked("whole") is not None
+    found = view.memory.get(case_id, namespace=view.namespace)
+    text = solved(found.solution)
+    near = view.remembered.get(
+        ("near", view.namespace, found.id), lambda: view.memory.neighbours(found.id, namespace=view.namespace)
+    )
+    after = view.asked("after")
+    return Rendered(
+        "case.html",
+        {
+            "case": found,
+            "query": cut(found.query, whole),
+            "text": cut(text, whole),
+            "text_whole": text,
+            "trajectory": steps_of(found.solution),
+            "whole": whole,
+            "can_be_whole": is_cut(found.query) or is_cut(text),
+            "verified": view.memory.outcomes(case_id=found.id, namespace=view.namespace),
+            "neighbours": None if near is None else near.value,
+            "shown_in": view.memory.shown_in(found.id, after=after, namespace=view.namespace),
+            "later": after is not None,
+            **told(view),
+        },
+    )

@@ -1,0 +1,140 @@
+"""The pages of episodes: a list, one episode with the decision that was made, and what waits for a verdict."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from cascade_memory.domain.episode import SOURCES, Episode, Status
+from cascade_memory.domain.viewed import RecordedCandidate, RecordedRecall
+from cascade_memory.errors import InvalidInput
+from cascade_memory.inspector.actions import told
+from cascade_memory.inspector.drawing import contribution_bars
+from cascade_memory.inspector.shown import cut, is_cut, solved, steps_of
+from cascade_memory.inspector.view import Elsewhere, Missing, Rendered, View
+
+PER_PAGE = 50
+_RATES = (1.0, 0.5, 0.2, 0.1, 0.05)  # the shares of episodes about which people may be asked
+_MOST = 2_000  # episodes that wait and are listed
+_STATUSES: tuple[str, ...] = get_args(Status)
+
+
+def episodes(view: View) -> Rendered:
+    """List episodes, newest first."""
+    status, source = view.choice("status", _STATUSES), view.source
+    values: dict[str, Any] = {
+        "status": status,
+        "statuses": _STATUSES,
+        "source": source,
+        "sources": SOURCES,
+        "later": view.asked("after") is not None,
+        "error": None,
+        "page": None,
+        **told(view),
+    }
+    try:
+        values["page"] = view.memory.page_of_episodes(
+            status=cast("Status | None", status),
+            source=source,
+            after=view.asked("after"),
+            limit=PER_PAGE,
+            namespace=view.namespace,
+        )
+    except InvalidInput as error:
+        return Rendered("episodes.html", {**values, "error": str(error)}, status=400)
+    return Rendered("episodes.html", values)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A candidate of a decision, and a picture of what its signals add."""
+
+    candidate: RecordedCandidate
+    bars: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision, and what it came to in one sentence."""
+
+    recall: RecordedRecall
+    summary: str
+    rows: tuple[Row, ...]
+
+
+def episode(view: View) -> Rendered:
+    """Show one episode."""
+    episode_id, whole = view.query.get("id", ""), view.asked("whole") is not None
+    found = view.memory.get_episode(episode_id, namespace=view.namespace) if episode_id else None
+    if found is None:
+        raise Missing(f"There is no episode {episode_id!r} in the namespace {view.namespace!r}.")
+    text = solved(found.solution)
+    return Rendered(
+        "episode.html",
+        {
+            "episode": found,
+            "query": cut(found.query, whole),
+            "text": cut(text, whole),
+            "trajectory": steps_of(found.solution),
+            "whole": whole,
+            "can_be_whole": is_cut(found.query) or is_cut(text),
+            "decisions": [_decided(one, found.arm) for one in view.memory.decisions(found.id, namespace=view.namespace)],
+            "waits": found.status == "open" or found.has_only_agents_word,
+            **told(view),
+            "outcomes": view.memory.outcomes(episode_id=found.id, namespace=view.namespace),
+        },
+    )
+
+
+def _decided(recall: RecordedRecall, arm: str) -> Decided:
+    scale = max((abs(one) for row in recall.candidates for one in row.contributions), default=0.0)
+    rows = tuple(Row(one, contribution_bars(recall.signals, one.contributions, scale)) for one in recall.candidates)
+    return Decided(recall, _summary(recall, arm), rows)
+
+
+def _summary(recall: RecordedRecall, arm: str) -> str:
+    chosen = sum(one.chosen for one in recall.candidates)
+    if arm == "holdout":
+        return "Held out: this episode ran without memory, so that the worth of the memory can be measured."
+    if not recall.candidates:
+        forgot = " Candidates were forgotten since." if recall.forgot else ""
+        return f"No case was found, so none was shown.{forgot}"
+    if not recall.shown:
+        return "The memory abstained: it expected to do better without any of these cases."
+    kept = "" if recall.whole else " Only what was shown is still kept of this decision."
+    chance = next((one.propensity for one in recall.candidates if one.chosen), math.nan)
+    odds = "" if math.isnan(chance) or chance >= 0.9995 else f", with a probability of {chance:.0%}"
+    return f"{chosen} of {len(recall.candidates)} candidates {'was' if chosen == 1 else 'were'} shown{odds}.{kept}"
+
+
+def judge(view: View) -> Rendered:
+    """List what waits for a verdict, the most informative first."""
+    offered = dict.fromkeys([view.rate, *_RATES])
+    rate = next((one for one in offered if f"{one:g}" == view.query.get("rate")), view.rate)
+    text = view.query.get("start", "")
+    start = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+
+    def waiting() -> list[Episode]:
+        return list(itertools.islice(view.memory.to_judge(rate=rate, namespace=view.namespace), _MOST))
+
+    seen = view.remembered.get(("judge", rate, view.namespace), waiting)
+    found = [] if seen is None else seen.value
+    values = {
+        "rate": f"{rate:g}",
+        "rates": [(f"{one:g}", "all of them" if one == 1.0 else f"{one:.0%} of all episodes") for one in sorted(offered)[::-1]],
+        "waits": seen is None,
+        "items": found[start : start + PER_PAGE],
+        "total": len(found),
+        "start": start,
+        "following": start + PER_PAGE if len(found) > start + PER_PAGE else None,
+    }
+    return Rendered("judge.html", values, reload=1 if seen is None else None)
+
+
+def about(view: View) -> Rendered:
+    """Go on to what an entry of the audit log is about: an episode or a case."""
+    one = view.query.get("id", "")
+    page = "episode" if one and view.memory.get_episode(one, namespace=view.namespace) is not None else "case"
+    raise Elsewhere(view.link(page, id=one))

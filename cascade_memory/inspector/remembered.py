@@ -1,0 +1,74 @@
+"""Measurements that take long: made on a thread of their own, and shown again until they are older than some seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor, Future, TimeoutError
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+_MOST = 64
+
+
+@dataclass(slots=True)
+class _Entry:
+    made: Future[Any]  # the last measurement that ended, or the first
+    at: float
+    next: Future[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Generic[T]):
+    """A measurement, and the moment (Unix time) when it was made."""
+
+    value: T
+    at: float
+
+
+class Remembered:
+    """Gives what was measured a moment ago at once, and measures again meanwhile.
+
+    Whoever asks first waits for a short time; if that is not enough, they get None and ask again.
+    """
+
+    def __init__(self, executor: Executor, *, fresh: float = 15.0, patience: float = 0.1) -> None:
+        self._executor, self._fresh, self._patience = executor, fresh, patience
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+
+    def get(self, key: Hashable, measure: Callable[[], T]) -> Seen[T] | None:
+        """Return a measurement, or None if it is not there yet; raise what measuring raised."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(self._executor.submit(_timed, measure), time.monotonic())
+                while len(self._entries) > _MOST:
+                    self._entries.popitem(last=False)
+            elif entry.next is not None and entry.next.done():
+                entry.made, entry.next = entry.next, None
+            elif entry.next is None and entry.made.done() and time.monotonic() - entry.at > self._fresh:
+                entry.at = time.monotonic()
+                entry.next = self._executor.submit(_timed, measure)
+            self._entries.move_to_end(key)
+            made = entry.made
+        try:
+            return made.result(self._patience)
+        except TimeoutError:
+            return None
+        except BaseException:
+            with self._lock:
+                self._entries.pop(key, None)  # so that the next one who asks tries again
+            raise
+
+    def forget(self) -> None:
+        """Measure everything again: something was changed."""
+        with self._lock:
+            self._entries.clear()
+
+
+def _timed(measure: Callable[[], T]) -> Seen[T]:
+    return Seen(measure(), time.time())

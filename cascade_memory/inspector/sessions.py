@@ -1,0 +1,114 @@
+"""Who may look: a random token in the first link is traded once for a cookie that only this site receives."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+_HOURS = 12.0  # after which a person has to come in again
+_MOST_SESSIONS = 256
+_MOST_LINKS = 16  # links that were given out and not used yet
+_TRIES = 10  # wrong tokens that are looked at per minute
+MOST_NAME = 100  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Somebody who came in: the name under which their actions are recorded, and until when they may stay."""
+
+    actor: str
+    until: float
+
+
+def form_token(cookie: str) -> str:
+    """Derive what every form must bring along from the cookie, which no page of another site can read.
+
+    >>> form_token("a") == form_token("a") != form_token("b")
+    True
+    """
+    return hashlib.blake2b(cookie.encode(), digest_size=16, person=b"cascade-form").hexdigest()
+
+
+def cookie_of(headers: dict[bytes, bytes], name: str) -> str | None:
+    """Return the value of a cookie; None if it was not sent."""
+    try:
+        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
+    except CookieError:
+        return None
+    return None if found is None or not 20 <= len(found.value) <= 100 or not found.value.isascii() else found.value
+
+
+class Sessions:
+    """The links that were given out, and the people who came in. Everything is in RAM: it ends with the process.
+
+    Args:
+        actor: The name of whoever comes in by a link.
+        token: A token that people enter themselves, with their names; None: they come in by links only.
+    """
+
+    def __init__(self, *, actor: str, token: str | None = None) -> None:
+        self._actor, self._token = actor, None if token is None else token.encode()
+        self._lock = threading.Lock()
+        self._links: OrderedDict[str, None] = OrderedDict()
+        self._visits: OrderedDict[str, Visit] = OrderedDict()
+        self._wrong: list[float] = []  # when wrong tokens were entered
+
+    @property
+    def takes_token(self) -> bool:
+        """Whether people can enter a token themselves."""
+        return self._token is not None
+
+    def new_link(self) -> str:
+        """Return a token for a link that lets one person in, once."""
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            self._links[_digest(token)] = None
+            while len(self._links) > _MOST_LINKS:
+                self._links.popitem(last=False)
+        return token
+
+    def follow(self, token: str) -> str | None:
+        """Trade the token of a link for a new cookie; None if it is unknown or was used before."""
+        with self._lock:
+            # A digest is looked up, so how long this takes says nothing about the tokens.
+            if _digest(token) not in self._links:
+                return None
+            del self._links[_digest(token)]
+            return self._come_in(self._actor)
+
+    def enter(self, token: str, name: str) -> str | None:
+        """Let somebody in who knows the token and says who they are; None if the token is wrong, or too many were wrong."""
+        now = time.monotonic()
+        with self._lock:
+            self._wrong = [at for at in self._wrong if at > now - 60.0]
+            if self._token is None or len(self._wrong) >= _TRIES:
+                return None
+            if not hmac.compare_digest(token.encode(), self._token):
+                self._wrong.append(now)
+                return None
+            return self._come_in(name)
+
+    def visit(self, cookie: str | None) -> Visit | None:
+        """Return who has this cookie; None if nobody has."""
+        if cookie is None:
+            return None
+        with self._lock:
+            found = self._visits.get(_digest(cookie))
+        return None if found is None or found.until < time.monotonic() else found
+
+    def _come_in(self, actor: str) -> str:
+        cookie = secrets.token_urlsafe(32)
+        self._visits[_digest(cookie)] = Visit(actor, time.monotonic() + 3_600.0 * _HOURS)
+        while len(self._visits) > _MOST_SESSIONS:
+            self._visits.popitem(last=False)
+        return cookie
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=32).hexdigest()

@@ -1,0 +1,71 @@
+"""What a page is made from: the memory, the namespace, who asks, and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.domain.episode import SOURCES
+from cascade_memory.inspector.links import Link
+from cascade_memory.inspector.remembered import Remembered
+
+
+class Missing(Exception):
+    """There is nothing at this address."""
+
+
+class Elsewhere(Exception):
+    """Something was done, and the page to look at now is another one."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A request for a page, after all checks.
+
+    ``visitor`` is the name under which actions are recorded; ``form`` is what every form must bring along.
+    """
+
+    memory: CascadeMemory
+    namespace: str
+    namespaces: tuple[str, ...]
+    query: Mapping[str, str]
+    link: Link
+    edit: bool
+    visitor: str
+    form: str
+    remembered: Remembered
+    rate: float = 1.0  # the share of episodes about which people are asked
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def asked(self, name: str) -> str | None:
+        """Return a part of the address; None if it is missing or empty."""
+        return self.query.get(name) or None
+
+    def choice(self, name: str, options: tuple[str, ...], default: str | None = None) -> str | None:
+        """Return a part of the address that is one of some options; anything else counts as not given."""
+        found = self.query.get(name)
+        return found if found in options else default
+
+    @property
+    def source(self) -> str | None:
+        """The source by which a list is filtered."""
+        return self.choice("source", SOURCES)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The name of a template, and the values for it. ``reload``: seconds after which the page asks again."""
+
+    template: str
+    values: Mapping[str, Any]
+    status: int = 200
+    reload: int | None = None
+
+
+Page: TypeAlias = Callable[[View], Rendered]
