@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,37 @@ from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import NewCase, Settlement, Unsettled
+from cascade_memory.encoders.matchers import CarefulMatcher
+from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput
 
-if TYPE_CHECKING:
-    from cascade_memory.engine.engine import Engine
+
+class Settles(Protocol):
+    """What is needed of an engine."""
+
+    parts: Parts
+    matcher: CarefulMatcher
+
+    @property
+    def learning(self) -> str:
+        """When outcomes are learned from; "off" if never."""
+        ...
+
+    def namespace_id(self, namespace: str) -> int:
+        """Return the id of a namespace."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector for each text."""
+        ...
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count a failure that no exception reports to the caller."""
+        ...
 
 
-def settlement(engine: Engine, judgement: Judgement) -> Settlement:
+def settlement(engine: Settles, judgement: Judgement) -> Settlement:
     """Return what is to be recorded; raise if the judge has not seen what is stored."""
     ledger, unkept = engine.parts.ledger, judgement.unkept
     episode = ledger.unsettled(judgement.episode_id, engine.namespace_id(judgement.namespace))
@@ -78,7 +102,7 @@ def settlement(engine: Engine, judgement: Judgement) -> Settlement:
     )
 
 
-def _check_confirmed(engine: Engine, judgement: Judgement, read: Unsettled) -> None:
+def _check_confirmed(engine: Settles, judgement: Judgement, read: Unsettled) -> None:
     """Refuse to confirm an agent's solution that is missing, or has changed since it was read."""
     found = engine.parts.ledger.episodes.one(judgement.episode_id)
     if found is None or found.fingerprint != judgement.confirms or found.solution != read.solution:

@@ -167,7 +167,7 @@ class _Upgraded(dict[str, Any]):
     """A row; columns that an older version does not have yet get the value that the upgrade gives them."""
 
     def __missing__(self, name: str) -> Any:
-        return _ADDED.get(name)
+        return _ADDED.get(str(name))
 
 
 def _dimension(connection: Connection) -> int | None:

@@ -87,17 +87,15 @@ class Settling:
                    ORDER BY recall.key""",
                 (new.episode_id,),
             ).fetchall()
-            found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (new.episode_id,)).fetchone()
-            if found is None:
-                raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
-            episode, status, of_episode = found
+            episode, status, of_episode = _row_of(connection, new.episode_id)
             _check_confirmed(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
             if current is None and status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
             if current is not None and not verdicts.is_verdict(new.action) and not _may_replace(current, new):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
-            verdicts.prepare(connection, new.action, current, episode, new.episode_id)
+            if new.action is not None:
+                verdicts.prepare(connection, new.action, current, episode, new.episode_id)
             reported = _reported(connection, new, episode)
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
             if current is not None:
@@ -128,8 +126,17 @@ class Settling:
                 connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
             if not _comes_back(new):  # otherwise the log says that another one was withdrawn, after which all is learned again
                 cases.note(connection, new.namespace, SETTLED, outcome)
-            verdicts.conclude(connection, new, episode, outcome, current, case_id)
+            if new.action is not None:
+                verdicts.conclude(connection, new, episode, outcome, current, case_id)
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+
+
+def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None]:
+    """Return the key, the status and the metadata of an episode that was there a moment ago."""
+    found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (episode_id,)).fetchone()
+    if found is None:
+        raise UnknownEpisode(f"episode {episode_id!r} was just forgotten")
+    return found[0], found[1], found[2]
 
 
 def _comes_back(new: Settlement) -> bool:

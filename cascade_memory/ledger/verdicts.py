@@ -36,10 +36,10 @@ def check_may_judge(action: NewAction, current: Mapping[str, Any] | None, episod
 
 
 def prepare(
-    connection: Connection, action: NewAction | None, current: Mapping[str, Any] | None, episode: int, episode_id: str
+    connection: Connection, action: NewAction, current: Mapping[str, Any] | None, episode: int, episode_id: str
 ) -> None:
     """Raise unless a verdict may be recorded; set aside what the run recorded, as the person judged it, for an undo."""
-    if action is None or not is_verdict(action):
+    if not is_verdict(action):
         return
     check_may_judge(action, current, episode_id)
     if action.takes_back is None:

@@ -113,7 +113,7 @@ def fill(folder: Path, cases: int, episodes: int) -> None:
 @contextmanager
 def inspected(folder: Path) -> Iterator[httpx.Client]:
     command = [sys.executable, "-m", "cascade_memory", "inspect", str(folder), "--no-browser", "--edit"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     assert process.stderr is not None
     try:
         link = process.stderr.readline().rsplit(" ", 1)[1].strip()
@@ -256,7 +256,7 @@ def main() -> None:
         with CascadeMemory(folder, embedder="stored") as memory:
             row |= {"cases": len(memory), "machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("a") as file:
+    with options.out.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
 

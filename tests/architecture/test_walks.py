@@ -12,8 +12,8 @@ pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
     "a recall through the LangChain retriever": (45, 82),
-    "a reward through the handler": (50, 108),
-    "forget(purge=True)": (56, 323),  # what was learned is learned again: a forgotten case may have been a candidate
+    "a reward through the handler": (50, 114),
+    "forget(purge=True)": (58, 333),  # what was learned is learned again: a forgotten case may have been a candidate
 }
 
 

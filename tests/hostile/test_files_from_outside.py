@@ -237,5 +237,5 @@ def test_an_export_that_fails_leaves_what_was_there(on_disk: OnDisk, tmp_path: P
     assert target.read_text() == "the one of yesterday"
     monkeypatch.undo()
     memory.export(target)
-    assert target.read_text().count("\n") == 3
+    assert target.read_text().count("\n") == 4  # the header, two cases, and the entry of the audit log
     assert sorted(file.name for file in tmp_path.iterdir()) == ["export.jsonl", "memory"]

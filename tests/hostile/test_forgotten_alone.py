@@ -241,7 +241,10 @@ def test_an_old_ledger_does_not_know_who_else_added_a_case(on_disk: Callable[...
 def _set_back(path: Path) -> None:
     """Make of a ledger what version 3 wrote."""
     with sqlite3.connect(path) as ledger:
-        for table in ("addition", "addition_field", "episode_field", "expired_field", "expired_vector", "expired"):
+        for table in (
+            *("addition", "addition_field", "episode_field", "expired_field", "expired_vector", "expired"),
+            *("action", "judged_attempt"),
+        ):
             ledger.execute(f"DROP TABLE {table}")
         ledger.execute("DROP INDEX episode_reported")
         ledger.execute("DROP INDEX cases_verified")
@@ -253,6 +256,8 @@ def _set_back(path: Path) -> None:
             ("outcome", "agents_words"),
             ("outcome", "unkept"),
             ("cases", "verified_run"),
+            ("cases", "pinned"),
+            ("cases", "hidden"),
             ("recall", "forgot"),
         ):
             ledger.execute(f"ALTER TABLE {table} DROP COLUMN {column}")

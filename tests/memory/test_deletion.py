@@ -109,8 +109,11 @@ def _without(lines: Iterator[str], user: str) -> Iterator[str]:
     episodes |= {one["episode"] for one in records if one["kind"] == "outcome" and one["fields"].get("user") == user}
     yield json.dumps(header)
     for one in records:
-        mine = one["id"] if one["kind"] in ("case", "episode") else one["episode"]
-        if mine in cases or mine in episodes:
+        if one["kind"] == "action":
+            mine = {one["subject"], one["made"], one["hid"]}
+        else:
+            mine = {one["id"] if one["kind"] in ("case", "episode") else one["episode"]}
+        if mine & (cases | episodes):
             continue
         yield json.dumps(_cut(one, cases) if one["kind"] == "recall" else one)
 

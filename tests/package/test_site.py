@@ -40,6 +40,7 @@ def test_every_page_of_the_documentation_is_in_the_navigation(site: Path):
         ("langchain", "cascade_memory.langchain"),
         ("llama-index", "cascade_memory.llama_index"),
         ("mcp", "cascade_memory.mcp_server"),
+        ("inspector", "cascade_memory.inspector"),
         ("rewards", "cascade_memory.rewards"),
         ("evaluation", "cascade_memory.evaluation"),
     ],
