@@ -47,6 +47,7 @@ class MirrorFeeder:
         self._broken = False  # something failed: the mirror has to recover first
         self._next_look = 0.0  # on the monotonic clock: when to look again for namespaces that are worth asking for
         self._unchecked = mirror.shared  # a server may have lost cases
+        self._stands_aside = False  # the mirror is left to other processes
         self.owner = False
         self.failures = 0
         self.last_error: str | None = None
@@ -81,7 +82,7 @@ class MirrorFeeder:
 
     def _try_to_own(self) -> None:
         lock = self._parts.lock
-        if self.owner or lock is None or self._parts.ledger.read_only or not lock.try_acquire():
+        if self.owner or self._stands_aside or lock is None or self._parts.ledger.read_only or not lock.try_acquire():
             return
         try:
             mark = self._projection.mark = self._projection.noted()
@@ -93,6 +94,13 @@ class MirrorFeeder:
                 return  # nothing can be written now: the next tick tries again
             raise
         self.owner = True
+
+    def stand_aside(self) -> None:
+        """Leave the mirror to other processes from now on, except for a purge: agents need it more than this one."""
+        with self._hurried():
+            self._stands_aside = True
+            if self.owner:
+                self._let_go()
 
     def _is_relieved(self) -> bool:
         """Notice that another process has taken over, since this one was away for long; return whether that is so."""
@@ -262,8 +270,11 @@ class MirrorFeeder:
 
     def purge(self, line: int) -> tuple[str, ...]:
         """Make the mirror forget everything up to a line of the log; return descriptions of what may be left."""
+        aside, self._stands_aside = self._stands_aside, False
         try:
             with self._hurried():
+                if aside:
+                    self._try_to_own()
                 if self.owner and self._projection.seq < line:
                     self._projection.rebuild()
                     if self._mirror.exists() and not self._mirror.shared:
@@ -271,6 +282,9 @@ class MirrorFeeder:
         except Exception as error:  # noqa: BLE001 - the mirror may fail in any way; the rest has been purged
             self._failed(error)
             return (f"Chroma, which could not be rebuilt yet ({self.last_error}): purge again",)
+        finally:
+            if aside:
+                self.stand_aside()
         latest = time.monotonic() + _PATIENCE
         while self._projection.noted().seq < line:
             if time.monotonic() > latest:
@@ -301,22 +315,26 @@ class MirrorFeeder:
             if not self.owner:
                 self._mirror.close()
                 return
-            building = self._projection.is_building
-            if feed and not building:
+            if feed and not self._projection.is_building:
                 with contextlib.suppress(StoreError):  # counted and logged; the next process to open the folder feeds the rest
                     self.flush()
-            try:
-                self._projection.abandon_build()
-                self._projection.serving = False
-                if self._broken:
-                    return  # its client may hang; the mark says that the mirror was not closed cleanly
-                self._mirror.close()
-                mark = self._projection.mark
-                if not (mark.clean or building):
-                    self._projection.note(replace(mark, clean=True, seal=self._mirror.seal()))
-            except Exception as error:  # noqa: BLE001 - not clean, then: the next opening builds it anew
-                self._failed(error)
-            finally:
-                self.owner = False
-                if self._parts.lock is not None:
-                    self._parts.lock.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close the mirror, note that it was closed cleanly, and let another process own it."""
+        building = self._projection.is_building
+        try:
+            self._projection.abandon_build()
+            self._projection.serving = False
+            if self._broken:
+                return  # its client may hang; the mark says that the mirror was not closed cleanly
+            self._mirror.close()
+            mark = self._projection.mark
+            if not (mark.clean or building):
+                self._projection.note(replace(mark, clean=True, seal=self._mirror.seal()))
+        except Exception as error:  # noqa: BLE001 - not clean, then: the next opening builds it anew
+            self._failed(error)
+        finally:
+            self.owner = False
+            if self._parts.lock is not None:
+                self._parts.lock.release()

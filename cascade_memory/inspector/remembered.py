@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 _MOST = 64
+_SHARE = 50  # times as long as it took, a measurement is shown again
 
 
 @dataclass(slots=True)
@@ -23,10 +24,11 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[T]):
-    """A measurement, and the moment (Unix time) when it was made."""
+    """A measurement, the moment (Unix time) when it was made, and the seconds that it took."""
 
     value: T
     at: float
+    took: float
 
 
 class Remembered:
@@ -50,7 +52,7 @@ class Remembered:
                     self._entries.popitem(last=False)
             elif entry.next is not None and entry.next.done():
                 entry.made, entry.next = entry.next, None
-            elif entry.next is None and entry.made.done() and time.monotonic() - entry.at > self._fresh:
+            elif entry.next is None and entry.made.done() and time.monotonic() - entry.at > self._rest(entry):
                 entry.at = time.monotonic()
                 entry.next = self._executor.submit(_timed, measure)
             self._entries.move_to_end(key)
@@ -64,6 +66,11 @@ class Remembered:
                 self._entries.pop(key, None)  # so that the next one who asks tries again
             raise
 
+    def _rest(self, entry: _Entry) -> float:
+        """Return for how long a measurement is good: what takes long is measured seldom, since agents come first."""
+        failed = entry.made.cancelled() or entry.made.exception() is not None
+        return self._fresh if failed else max(self._fresh, _SHARE * entry.made.result().took)
+
     def forget(self) -> None:
         """Measure everything again: something was changed."""
         with self._lock:
@@ -71,4 +78,6 @@ class Remembered:
 
 
 def _timed(measure: Callable[[], T]) -> Seen[T]:
-    return Seen(measure(), time.time())
+    began = time.perf_counter()
+    value = measure()
+    return Seen(value, time.time(), time.perf_counter() - began)

@@ -167,6 +167,12 @@ class Handle:
         if feeder is not None:
             feeder.rebuild()
 
+    def stand_aside(self) -> None:
+        """Leave feeding Chroma to other processes: for one that only looks, while agents come and go."""
+        feeder = self._open().feeder
+        if feeder is not None:
+            feeder.stand_aside()
+
     def rewards(self, *, namespace: str | None = None) -> list[tuple[float, bool]]:
         """Return (value, whether a case was shown) for every rewarded episode, in order."""
         ledger = self._open().parts.ledger

@@ -221,7 +221,7 @@ def agent_times(folder: Path, client: httpx.Client, turns: int, recalls: int) ->
                     began = time.perf_counter()
                     episode_id = memory.recall(asked).episode_id
                     took[opened].append(1_000 * (time.perf_counter() - began))
-                    memory.reward(episode_id, rng.random() < 0.5)
+                    memory.reward(episode_id, 0.0)
                     time.sleep(0.02)  # agents think
     pages.over.set()
     pages.join()
@@ -240,6 +240,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--episodes", type=int, default=2_000)
     parser.add_argument("--folder", type=Path, help="a memory that exists, made with the hashing embedder")
+    parser.add_argument("--part", choices=("both", "pages", "agents"), default="both")
     parser.add_argument("--times", type=int, default=60, help="how often each page is asked for")
     parser.add_argument("--turns", type=int, default=8, help="turns of recalls, alone and beside open pages")
     parser.add_argument("--recalls", type=int, default=60, help="recalls in each turn")
@@ -251,8 +252,11 @@ def main() -> None:
             fill(folder, options.cases, options.episodes)
         with inspected(folder) as client:
             loaded(client, "/learning")  # loads the namespace
-            row: dict[str, Any] = {"pages": page_times(client, options.times)}
-            row["agents"] = agent_times(folder, client, options.turns, options.recalls)
+            row: dict[str, Any] = {}
+            if options.part != "agents":
+                row["pages"] = page_times(client, options.times)
+            if options.part != "pages":
+                row["agents"] = agent_times(folder, client, options.turns, options.recalls)
         with CascadeMemory(folder, embedder="stored") as memory:
             row |= {"cases": len(memory), "machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     options.out.parent.mkdir(parents=True, exist_ok=True)
