@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -84,6 +85,7 @@ class Explanation:
     feature_names: tuple[str, ...] = ()
     arm: str = "live"
     ease: float = 0.0  # how much likelier than usual success is on tasks like this one, whatever is shown
+    failure: str | None = None  # why the recall found nothing, if it failed
     trust: float = math.nan  # how far rewards may change the weights of the signals (0 to 1), where only rewards teach
 
     @property
@@ -148,6 +150,8 @@ class Explanation:
         """One sentence."""
         if self.arm == "holdout":
             return "held out: this episode runs without memory, so that the worth of the memory can be measured"
+        if self.failure is not None:
+            return f"the recall failed: {visible(self.failure)}"
         if not self.candidates:
             return "no case was stored yet"
         behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"
@@ -238,7 +242,8 @@ class Recall:
 
     def explain(self) -> Explanation:
         """Explain why these cases were chosen."""
-        return self.explainer()
+        found = self.explainer()
+        return found if self.error is None or self.cases else dataclasses.replace(found, failure=self.error)
 
     @property
     def cost(self) -> Cost | None:

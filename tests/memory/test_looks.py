@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import html.parser
 
+import pytest
+from inside import engine_of
+
 from cascade_memory import CascadeMemory
 
 _EVIL = "<script>alert('x')</script><img src=x onerror=y>"
@@ -36,6 +39,19 @@ def test_case_text_is_escaped_wherever_it_becomes_html():
         memory.reward(memory.recall(_EVIL).episode_id, 1.0, solution=_EVIL)
         for shown in (memory, recall, recall.explain(), memory.stats(), memory.health(), memory.report()):
             assert _tags(shown._repr_html_()) <= _OF_CARDS
+
+
+def test_an_explanation_of_a_failed_recall_says_that_it_failed(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
+    ram.add("q", "s")
+
+    def broken(texts):
+        raise OSError("the model is gone")
+
+    monkeypatch.setattr(engine_of(ram).parts.embedder, "embed", broken)
+    with pytest.warns(RuntimeWarning, match="going on without cases"):
+        why = ram.recall("another question").explain()
+    assert why.summary.startswith("the recall failed: ")
+    assert "the model is gone" in str(why)
 
 
 def test_an_explanation_says_what_there_is_to_say(ram: CascadeMemory):
