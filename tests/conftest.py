@@ -17,6 +17,9 @@ from cascade_memory import CascadeMemory
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # test processes that each use all cores slow each other down
     os.environ.setdefault(_threads, "1")
 
+# They drive a browser with selenium, which .ci/matrix installs; they hold no tests.
+collect_ignore = ["browser/check_inspector.py", "helpers/people.py"]
+
 _MEASURED = {"bandit", "cycle", "cross_encoder", "encoders", "memory", "test_contracts.py", "test_replay.py"}
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 

@@ -82,6 +82,17 @@ class Adapter:
     expired = of_engine(Engine.expired)
     bring_back = of_engine(Engine.bring_back)
 
+    page_of_cases = after_runs(Engine.page_of_cases)
+    order_of_cases = after_runs(Engine.order_of_cases)
+    page_of_episodes = after_runs(Engine.page_of_episodes)
+    page_of_audit = after_runs(Engine.page_of_audit)
+    decisions = after_runs(Engine.decisions)
+    outcomes = after_runs(Engine.outcomes)
+    judged = after_runs(Engine.judged)
+    neighbours = of_engine(Engine.neighbours)
+    shown_in = after_runs(Engine.shown_in)
+    inspect = after_runs(Engine.inspect)
+
     stats = after_runs(Engine.stats)
     health = after_runs(Engine.health)
     rewards = after_runs(Engine.rewards)
@@ -95,6 +106,7 @@ class Adapter:
     warm = of_engine(Engine.warm)
     examine = after_runs(Engine.examine)
     rebuild = of_engine(Engine.rebuild)
+    stand_aside = of_engine(Engine.stand_aside)
     refit = after_runs(Engine.refit)
 
     def __len__(self) -> int:

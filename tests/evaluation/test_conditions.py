@@ -197,6 +197,7 @@ def test_the_command_says_what_does_not_go_together(streams, tmp_path, capsys):
     assert "must lie between 0 and 1" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_stream_of_ones_own_takes_hard_rewards(streams, tmp_path, capsys):
     stream = streams / "banking77.jsonl"
     rows = tmp_path / "own.jsonl"

@@ -232,6 +232,7 @@ def test_a_model_is_told_the_tools_and_shown_its_last_error_and_the_cases(record
     assert "> answer = len(LoadDB('d_labitems'))\n12" in shown
 
 
+@pytest.mark.long
 def test_sixty_questions_with_and_without_memory_over_a_server(database, few_kinds, tmp_path, capsys):
     with Records(database) as records:
         vocabulary = Vocabulary.of(records.database)

@@ -46,6 +46,7 @@ def _stream(seed: int, n: int, **options: object) -> tuple[Report, float]:
     return report, float(np.mean(lifts))
 
 
+@pytest.mark.long
 def test_the_interval_of_the_lift_covers_the_truth_in_nine_runs_of_ten():
     covered, widths = 0, []
     for seed in range(40):
