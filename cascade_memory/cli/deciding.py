@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import itertools
 import json
 import time
 
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record
-from cascade_memory.domain.actions import AuditEntry
+from cascade_memory.domain.actions import AuditEntry, login_name
 from cascade_memory.errors import InvalidInput
 
 
 def actor(options: argparse.Namespace) -> str | None:
     """Return who acts: as named by the option, or the login name."""
-    if options.actor is not None:
-        return str(options.actor)
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container may have a user without a name
-        return None
+    return login_name() if options.actor is None else str(options.actor)
 
 
 def correct(options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -42,6 +43,14 @@ def check_actor(actor: object) -> str | None:
     'ann@example.org'
     """
     return None if actor is None else check_text(actor, "actor", _ACTOR_CHARS)
+
+
+def login_name() -> str | None:
+    """Return the name of whoever runs this process, as the system knows them; a container may have a user without a name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None
 
 
 def check_note(note: object) -> str | None:

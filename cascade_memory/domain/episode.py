@@ -20,6 +20,7 @@ Status: TypeAlias = Literal["open", "settled", "censored", "expired"]
 Arm: TypeAlias = Literal["live", "holdout"]
 
 SOURCES: tuple[str, ...] = get_args(Source)
+STATUSES: tuple[str, ...] = get_args(Status)
 TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge")  # everyone but the agent itself
 
 
@@ -32,6 +33,17 @@ def check_source(source: object) -> str:
     if source not in SOURCES:
         raise InvalidInput(f"source must be one of {', '.join(SOURCES)}, not {source!r}")
     return str(source)
+
+
+def check_status(status: object) -> str:
+    """Check the status of an episode.
+
+    >>> check_status("settled")
+    'settled'
+    """
+    if status not in STATUSES:
+        raise InvalidInput(f"status must be one of {', '.join(STATUSES)}, not {status!r}")
+    return str(status)
 
 
 def fingerprint(

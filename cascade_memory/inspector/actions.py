@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.episode import Episode
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, InvalidInput
-from cascade_memory.inspector.view import Elsewhere, Missing, Rendered, View
+from cascade_memory.inspector.view import Elsewhere, Rendered, View
 
-Action: TypeAlias = Callable[[View], str]
+Action: TypeAlias = Callable[[View, str], str]  # it gets its name, and returns the address of the page that follows
 
 # What a page says after an action: the address holds only the name, never a text.
 DONE: Mapping[str, str] = {
@@ -34,13 +33,9 @@ class Actions:
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
         self._known: dict[str, Action] = {
-            "confirm": _confirm,
-            "reject": _reject,
+            **dict.fromkeys(("confirm", "reject"), _verdict),
             "correct": _correct,
-            "pin": _pin,
-            "unpin": _unpin,
-            "hide": _hide,
-            "unhide": _unhide,
+            **dict.fromkeys(("pin", "unpin", "hide", "unhide"), _flag),
             "undo": _undo,
             "forget": _forget,
         }
@@ -53,7 +48,7 @@ class Actions:
     def do(self, name: str, view: View) -> Rendered:
         """Do what a form says; raise ``Elsewhere`` with the page to go on to."""
         with self._one_at_a_time:
-            address = self._known[name](view)
+            address = self._known[name](view, name)
         view.remembered.forget()
         raise Elsewhere(address)
 
@@ -61,28 +56,24 @@ class Actions:
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
-def _confirm(view: View) -> str:
+def _verdict(view: View, action: str) -> str:
+    """Confirm or reject what an agent reported."""
+    verbs = {"confirm": view.memory.confirm, "reject": view.memory.reject}
     episode_id = _field(view, "id")
-    view.memory.confirm(episode_id, seen=_field(view, "seen"), actor=view.visitor, namespace=view.namespace)
-    return _done(view, "confirm", "episode", episode_id)
+    verbs[action](episode_id, seen=_field(view, "seen"), actor=view.visitor, namespace=view.namespace)
+    return _done(view, action, "episode", episode_id)
 
 
-def _reject(view: View) -> str:
-    episode_id = _field(view, "id")
-    view.memory.reject(episode_id, seen=_field(view, "seen"), actor=view.visitor, namespace=view.namespace)
-    return _done(view, "reject", "episode", episode_id)
-
-
-def _correct(view: View) -> str:
+def _correct(view: View, action: str) -> str:
     """Correct the answer of an episode, or the solution of a case."""
     page, one = _subject(view)
     if page == "episode":
-        _check_seen(view, _episode(view, one))
+        _check_seen(view, view.episode(one))
     note = view.fields.get("note", "").strip()
     case_id = view.memory.correct(
         one, _field(view, "solution").strip("\n"), actor=view.visitor, note=note or None, namespace=view.namespace
     )
-    return _done(view, "correct", page, one if page == "episode" else case_id)
+    return _done(view, action, page, one if page == "episode" else case_id)
 
 
 def _check_seen(view: View, episode: Episode) -> None:
@@ -96,32 +87,21 @@ def _check_seen(view: View, episode: Episode) -> None:
 # -- cases -------------------------------------------------------------------------------------------------------------
 
 
-def _pin(view: View) -> str:
-    view.memory.pin(case_id := _field(view, "id"), actor=view.visitor, namespace=view.namespace)
-    return _done(view, "pin", "case", case_id)
+def _flag(view: View, action: str) -> str:
+    """Pin or hide a case, or take that back."""
+    memory = view.memory
+    verbs = {"pin": memory.pin, "unpin": memory.unpin, "hide": memory.hide, "unhide": memory.unhide}
+    case_id = _field(view, "id")
+    verbs[action](case_id, actor=view.visitor, namespace=view.namespace)
+    return _done(view, action, "case", case_id)
 
 
-def _unpin(view: View) -> str:
-    view.memory.unpin(case_id := _field(view, "id"), actor=view.visitor, namespace=view.namespace)
-    return _done(view, "unpin", "case", case_id)
-
-
-def _hide(view: View) -> str:
-    view.memory.hide(case_id := _field(view, "id"), actor=view.visitor, namespace=view.namespace)
-    return _done(view, "hide", "case", case_id)
-
-
-def _unhide(view: View) -> str:
-    view.memory.unhide(case_id := _field(view, "id"), actor=view.visitor, namespace=view.namespace)
-    return _done(view, "unhide", "case", case_id)
-
-
-def _forget(view: View) -> str:
+def _forget(view: View, action: str) -> str:
     page, one = _subject(view)
     named: dict[str, Any] = {"episode_id": one} if page == "episode" else {"case_ids": one}
     purge = view.fields.get("purge") == "yes"
     receipt = view.memory.forget(**named, purge=purge, actor=view.visitor, namespace=view.namespace)
-    return view.link(f"{page}s", done="forget", cases=receipt.cases, episodes=receipt.episodes, outcomes=receipt.outcomes)
+    return view.link(f"{page}s", done=action, cases=receipt.cases, episodes=receipt.episodes, outcomes=receipt.outcomes)
 
 
 def preview(view: View) -> Rendered:
@@ -130,7 +110,7 @@ def preview(view: View) -> Rendered:
     one = view.query.get("id", "")
     named: dict[str, Any] = {"episode_id": one} if page == "episode" else {"case_ids": one}
     receipt = view.memory.forget(**named, dry_run=True, namespace=view.namespace)
-    text = _episode(view, one).query if page == "episode" else view.memory.get(one, namespace=view.namespace).query
+    text = view.episode(one).query if page == "episode" else view.memory.get(one, namespace=view.namespace).query
     return Rendered("forget.html", {"what": page, "id": one, "text": text, "receipt": receipt})
 
 
@@ -144,9 +124,9 @@ def audit(view: View) -> Rendered:
     return Rendered("audit.html", {"page": page, "later": after is not None, **told(view)})
 
 
-def _undo(view: View) -> str:
+def _undo(view: View, action: str) -> str:
     view.memory.undo(_field(view, "entry"), actor=view.visitor, namespace=view.namespace)
-    return view.link("audit", done="undo")
+    return view.link("audit", done=action)
 
 
 # -- what was done -----------------------------------------------------------------------------------------------------
@@ -161,8 +141,8 @@ def told(view: View) -> dict[str, object]:
 
 def _done(view: View, action: str, page: str, one: str) -> str:
     """Return the address of a page that says what was done."""
-    newest = itertools.islice(view.memory.audit(namespace=view.namespace), _BACK)
-    mine = next((entry for entry in newest if entry.action == action and entry.actor == view.visitor), None)
+    newest = view.memory.page_of_audit(limit=_BACK, namespace=view.namespace)
+    mine = next((entry for entry in newest.items if entry.action == action and entry.actor == view.visitor), None)
     entry = mine.id if mine is not None and mine.can_undo and one in (mine.subject, mine.made) else None
     return view.link(page, id=one, done=action, entry=entry)
 
@@ -172,13 +152,6 @@ def _subject(view: View) -> tuple[str, str]:
     if what not in ("case", "episode"):
         raise InvalidInput("this form does not say whether it is about a case or an episode")
     return what, _field(view, "id")
-
-
-def _episode(view: View, episode_id: str) -> Episode:
-    found = view.memory.get_episode(episode_id, namespace=view.namespace)
-    if found is None:
-        raise Missing(f"There is no episode {episode_id!r} in the namespace {view.namespace!r}.")
-    return found
 
 
 def _field(view: View, name: str) -> str:

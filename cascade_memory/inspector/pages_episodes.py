@@ -5,28 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-from cascade_memory.domain.episode import SOURCES, Episode, Status
+from cascade_memory.domain.episode import SOURCES, STATUSES, Episode, Status
 from cascade_memory.domain.viewed import RecordedCandidate, RecordedRecall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
 from cascade_memory.inspector.drawing import contribution_bars
 from cascade_memory.inspector.shown import cut, is_cut, solved, steps_of
-from cascade_memory.inspector.view import Elsewhere, Missing, Rendered, View
+from cascade_memory.inspector.view import Elsewhere, Rendered, View
 
 PER_PAGE = 50
 _RATES = (1.0, 0.5, 0.2, 0.1, 0.05)  # the shares of episodes about which people may be asked
 _MOST = 2_000  # episodes that wait and are listed
-_STATUSES: tuple[str, ...] = get_args(Status)
 
 
 def episodes(view: View) -> Rendered:
     """List episodes, newest first."""
-    status, source = view.choice("status", _STATUSES), view.source
+    status, source = view.choice("status", STATUSES), view.source
     values: dict[str, Any] = {
         "status": status,
-        "statuses": _STATUSES,
+        "statuses": STATUSES,
         "source": source,
         "sources": SOURCES,
         "later": view.asked("after") is not None,
@@ -66,10 +65,7 @@ class Decided:
 
 def episode(view: View) -> Rendered:
     """Show one episode."""
-    episode_id, whole = view.query.get("id", ""), view.asked("whole") is not None
-    found = view.memory.get_episode(episode_id, namespace=view.namespace) if episode_id else None
-    if found is None:
-        raise Missing(f"There is no episode {episode_id!r} in the namespace {view.namespace!r}.")
+    found, whole = view.episode(view.query.get("id", "")), view.asked("whole") is not None
     text = solved(found.solution)
     return Rendered(
         "episode.html",

@@ -15,10 +15,11 @@ from typing import Any
 import uvicorn
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.domain.actions import login_name
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.gate import LOOPBACK, checked_hosts
 from cascade_memory.inspector.sessions import Sessions
-from cascade_memory.inspector.site import Site, guarded, own_name, start_path
+from cascade_memory.inspector.site import Site, guarded, start_path
 
 _LEAST_TOKEN = 16
 _CONNECTIONS = 100  # at once
@@ -71,7 +72,8 @@ class Listening:
 class _Server:
     """The site of a memory with its own login, and the server before it."""
 
-    def __init__(self, memory: CascadeMemory, listening: Listening, *, edit: bool, actor: str, rate: float) -> None:
+    def __init__(self, memory: CascadeMemory, listening: Listening, *, edit: bool, actor: str | None, rate: float) -> None:
+        actor = actor or login_name() or "somebody"
         self.sessions = Sessions(actor=actor, token=listening.token)
         # Browsers send the cookies of one port to all ports of a host: each inspector has a name of its own for its cookie.
         cookie = f"cascade_inspector_{secrets.token_hex(4)}"
@@ -126,7 +128,7 @@ def run(
         browser: Open the browser; otherwise the link is only printed.
         rate: The share of episodes about which people are asked for a verdict.
     """
-    server = _Server(memory, listening, edit=edit, actor=actor or own_name(), rate=rate)
+    server = _Server(memory, listening, edit=edit, actor=actor, rate=rate)
     if listening.is_local:
         link = server.link()
         sys.stderr.write(f"cascade-memory: {memory!r} at {link}\nThe link lets one browser in, once. Stop with Ctrl-C.\n")
@@ -163,7 +165,9 @@ class Inspector:
         port: int = 0,
         rate: float = 1.0,
     ) -> None:
-        self._server: Any = _Server(memory, Listening(port=port), edit=edit, actor=actor or own_name(), rate=rate)
+        self._server: Any = _Server(
+            memory, Listening(port=port), edit=edit, actor=actor or login_name() or "somebody", rate=rate
+        )
         self._edit = edit
         self._closed = False
         self._thread = threading.Thread(

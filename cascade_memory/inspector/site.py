@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import getpass
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -104,14 +103,6 @@ def app(
 def guarded(site: Site, hosts: Collection[str]) -> Gate:
     """Put the gate before a site."""
     return Gate(site.routed(), hosts=hosts, sessions=site.sessions, edit=site.edit, cookie=site.cookie, public=_PUBLIC)
-
-
-def own_name() -> str:
-    """Return the name of whoever runs this process, as the system knows them."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "somebody"
 
 
 class Site:

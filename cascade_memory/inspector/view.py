@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.domain.episode import SOURCES
+from cascade_memory.domain.episode import SOURCES, Episode
 from cascade_memory.inspector.links import Link
 from cascade_memory.inspector.remembered import Remembered
 
@@ -51,6 +51,13 @@ class View:
         """Return a part of the address that is one of some options; anything else counts as not given."""
         found = self.query.get(name)
         return found if found in options else default
+
+    def episode(self, episode_id: str) -> Episode:
+        """Return an episode of this namespace; raise ``Missing`` if there is none."""
+        found = self.memory.get_episode(episode_id, namespace=self.namespace) if episode_id else None
+        if found is None:
+            raise Missing(f"There is no episode {episode_id!r} in the namespace {self.namespace!r}.")
+        return found
 
     @property
     def source(self) -> str | None:

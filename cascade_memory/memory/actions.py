@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -16,14 +15,13 @@ from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import check_id, check_reward
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
-from cascade_memory.errors import UnknownCase, UnknownEpisode
+from cascade_memory.errors import UnknownCase
 from cascade_memory.insight.doubt import informative, is_asked_about
-from cascade_memory.memory.episodes import EpisodeVerbs
+from cascade_memory.memory.paging import AT_ONCE, through_pages
+from cascade_memory.memory.viewing import Viewing
 
-_PAGE = 100  # entries or episodes that are read at once
 
-
-class ActionVerbs(EpisodeVerbs):
+class ActionVerbs(Viewing):
     """The verbs of people. Each is on disk when it returns, together with its entry in the audit log.
 
     ``actor`` says who did it: a short text, which the caller sets. Nothing that an agent writes decides it.
@@ -49,14 +47,14 @@ class ActionVerbs(EpisodeVerbs):
         >>> memory.recall("cool some mug").cases[0].id == case_id
         True
         """
-        found = self._one(episode_id, namespace)
+        found = self._known(episode_id, namespace)
         reported = found.reward if found.has_only_agents_word else None
         action = NewAction(kind="confirm", actor=check_actor(actor))
         return self._judged(found, 1.0 if reported is None else reported, seen, action)
 
     def reject(self, episode_id: str, *, seen: str, actor: str | None = None, namespace: str | None = None) -> None:
         """Say that the answer of an episode that waits for a verdict is wrong; the arguments are those of ``confirm``."""
-        self._judged(self._one(episode_id, namespace), 0.0, seen, NewAction(kind="reject", actor=check_actor(actor)))
+        self._judged(self._known(episode_id, namespace), 0.0, seen, NewAction(kind="reject", actor=check_actor(actor)))
 
     def correct(
         self,
@@ -124,7 +122,6 @@ class ActionVerbs(EpisodeVerbs):
             action=action,
         )
         assert made is not None
-        engine.learn_soon()
         return made
 
     def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction) -> str:
@@ -145,12 +142,6 @@ class ActionVerbs(EpisodeVerbs):
         )
         engine.learn_soon()
         return made
-
-    def _one(self, episode_id: str, namespace: str | None) -> Episode:
-        found = self.get_episode(episode_id, namespace=namespace)
-        if found is None:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
-        return found
 
     def _judged(self, episode: Episode, value: float, seen: str, action: NewAction) -> str | None:
         return self._settle(
@@ -239,17 +230,12 @@ class ActionVerbs(EpisodeVerbs):
         rewarded anew by a human. An entry is written together with what it is about. It holds ids and numbers, never the text
         of a case; the note on a correction is deleted with what it is about.
         """
-        return self._entries(self._namespace_id(namespace), newest_first)
+        namespace_id = self._namespace_id(namespace)
 
-    def _entries(self, namespace_id: int, newest_first: bool) -> Iterator[AuditEntry]:
-        after: int | None = None
-        for _ in itertools.count():
-            actions = self._open().parts.ledger.actions
-            page = actions.page(namespace_id, _PAGE, after=after, newest_first=newest_first)
-            if not page:
-                return
-            yield from (entry for _, entry in page)
-            after = page[-1][0]
+        def read(after: int | None) -> Sequence[tuple[int, AuditEntry]]:
+            return self._open().parts.ledger.actions.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first)
+
+        return through_pages(read)
 
     def undo(self, entry_id: str, *, actor: str | None = None, namespace: str | None = None) -> None:
         """Take an action back: ``hide``, ``unhide``, ``pin``, ``unpin``, ``confirm``, ``reject`` or ``correct``.
@@ -265,6 +251,7 @@ class ActionVerbs(EpisodeVerbs):
         before = taken.before
         if before is None:
             ledger.actions.undo(namespace_id, action)
+            engine.learn_soon()
         else:
             engine.reward(
                 Judgement(
@@ -281,4 +268,3 @@ class ActionVerbs(EpisodeVerbs):
                     action=action,
                 )
             )
-        engine.learn_soon()

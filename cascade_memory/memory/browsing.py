@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.episode import Episode, Status, check_source
+from cascade_memory.domain.episode import Episode, Status, check_source, check_status
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.validation import check_id
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import UnknownCase
 from cascade_memory.insight.frames import frame_of
 from cascade_memory.memory.handle import Handle
-
-_PAGE = 100  # cases or episodes that are read at once
+from cascade_memory.memory.paging import AT_ONCE, through_pages
 
 
 class Browsing(Handle):
@@ -55,10 +54,10 @@ class Browsing(Handle):
     def _pages_of_keys(self, namespace_id: int, matching: list[int] | None, newest_first: bool) -> Iterator[list[int]]:
         if matching is not None:  # the keys of all matching cases fit into RAM; finding them again for each page would be slow
             keys = matching[::-1] if newest_first else matching
-            yield from (keys[start : start + _PAGE] for start in range(0, len(keys), _PAGE))
+            yield from (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
             return
         after: int | None = None
-        while page := self._open().parts.ledger.cases.page(namespace_id, _PAGE, after=after, newest_first=newest_first):
+        while page := self._open().parts.ledger.cases.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first):
             yield page
             after = page[-1]
 
@@ -85,19 +84,23 @@ class Browsing(Handle):
         >>> [(episode.query, episode.reward) for episode in memory.episodes(status="settled")]
         [('cool some mug', 1.0)]
         """
-        if status is not None and status not in get_args(Status):
-            raise InvalidInput(f"status must be one of {', '.join(get_args(Status))}, not {status!r}")
-        return self._episodes(
-            self._namespace_id(namespace), status, None if source is None else check_source(source), newest_first
-        )
+        namespace_id = self._namespace_id(namespace)
+        wanted = None if status is None else check_status(status)
+        by = None if source is None else check_source(source)
 
-    def _episodes(self, namespace_id: int, status: str | None, source: str | None, newest_first: bool) -> Iterator[Episode]:
-        after: int | None = None
-        while page := self._caught_up().parts.ledger.episodes.page(
-            namespace_id, _PAGE, after=after, newest_first=newest_first, status=status, source=source
-        ):
-            yield from (episode for _, episode in page)
-            after = page[-1][0]
+        def read(after: int | None) -> Sequence[tuple[int, Episode]]:
+            episodes = self._caught_up().parts.ledger.episodes
+            return episodes.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first, status=wanted, source=by)
+
+        return through_pages(read)
+
+    def get(self, case_id: str, *, namespace: str | None = None) -> Case:
+        """Return a stored case."""
+        ledger, name = self._open().parts.ledger, self._in(namespace)
+        found = ledger.cases.by_id([check_id(case_id, "case_id")], self._engine.namespace_id(name))
+        if not found:
+            raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
+        return found[0]
 
     def to_pandas(self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None) -> Any:
         """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.

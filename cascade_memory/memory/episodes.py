@@ -19,15 +19,15 @@ from cascade_memory.domain.validation import MetadataValue, check_id, check_meta
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
+from cascade_memory.memory.browsing import Browsing
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
-from cascade_memory.memory.viewing import Viewing
 
 _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 
 
-class EpisodeVerbs(Viewing):
+class EpisodeVerbs(Browsing):
     """The verbs that concern an episode once it is open."""
 
     # -- reward ------------------------------------------------------------------------------------------------------
@@ -270,6 +270,13 @@ class EpisodeVerbs(Viewing):
         """Return an episode of this memory's namespace, or None."""
         found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episodes.one(episode_id)
         return found if found is not None and found.namespace == self._in(namespace) else None
+
+    def _known(self, episode_id: str, namespace: str | None) -> Episode:
+        """Return an episode of this namespace, or raise."""
+        found = self.get_episode(episode_id, namespace=namespace)
+        if found is None:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
+        return found
 
     def knows(self, episode_id: str) -> bool:
         """Say whether an episode id exists in any namespace."""

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import IO, Any, overload
 
 from cascade_memory.domain.actions import check_actor
-from cascade_memory.domain.case import Case, ExpiredCase
+from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step, check_solution
 from cascade_memory.domain.validation import (
     MetadataValue,
-    check_id,
     check_metadata,
     check_query,
 )
@@ -30,7 +29,6 @@ from cascade_memory.errors import (
     MemoryForked,
     MissingExtra,
     QuotaExceeded,
-    UnknownCase,
     UnknownEpisode,
 )
 from cascade_memory.insight.stats import Receipt
@@ -256,14 +254,6 @@ class Memory(ActionVerbs):
             engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise
         return episode_id
-
-    def get(self, case_id: str, *, namespace: str | None = None) -> Case:
-        """Return a stored case."""
-        ledger, name = self._open().parts.ledger, self._in(namespace)
-        found = ledger.cases.by_id([check_id(case_id, "case_id")], self._engine.namespace_id(name))
-        if not found:
-            raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
-        return found[0]
 
     def forget(
         self,

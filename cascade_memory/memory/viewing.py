@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import AuditEntry
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.episode import Episode, Status, check_source
+from cascade_memory.domain.episode import Episode, Status, check_source, check_status
 from cascade_memory.domain.records import Column
-from cascade_memory.domain.validation import check_id, check_k
+from cascade_memory.domain.validation import check_k
 from cascade_memory.domain.viewed import (
     CaseOrder,
     JudgedEpisode,
@@ -26,18 +25,18 @@ from cascade_memory.domain.viewed import (
     Sort,
     State,
 )
-from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.measuring import prediction
-from cascade_memory.memory.browsing import Browsing
+from cascade_memory.memory.episodes import EpisodeVerbs
+from cascade_memory.memory.paging import page_of, place_after, place_of
 from cascade_memory.ports.ledger_viewing import StoredRecall
 from cascade_memory.ports.policy import SaysWhatItLearned
 
 _WORDS, _LETTERS = 16, 200  # that a search may have
-_PLACE = re.compile(r"(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?):(\d{1,18})")
 _LOOKED_AT, _AT_ONCE, _ENOUGH = 2_000, 250, 10  # recalls that shown_in searches, and the episodes that it looks for
 
 
-class Viewing(Browsing):
+class Viewing(EpisodeVerbs):
     """The verbs behind the inspector's pages. They change nothing."""
 
     def page_of_cases(
@@ -82,7 +81,7 @@ class Viewing(Browsing):
         if sort not in get_args(Sort):
             raise InvalidInput(f"sort must be one of {', '.join(get_args(Sort))}, not {sort!r}")
         ledger, namespace_id = self._open().parts.ledger, self._namespace_id(namespace)
-        limit, start = check_k(limit, "limit"), None if after is None else _pair(after)
+        limit, start = check_k(limit, "limit"), None if after is None else place_of(after)
         if search.strip() and start is None and (named := ledger.cases.by_id([search.strip()], namespace_id)):
             return Page(items=tuple(named), after=None)
         source, words = None if source is None else check_source(source), _words(search)
@@ -94,7 +93,7 @@ class Viewing(Browsing):
             )
         found = ledger.cases.by_key([key for _, key in pairs[:limit]])
         items = tuple(found[key] for _, key in pairs[:limit] if key in found)
-        return Page(items=items, after=_written(pairs[limit - 1]) if len(pairs) > limit else None)
+        return Page(items=items, after=place_after(pairs[limit - 1]) if len(pairs) > limit else None)
 
     def order_of_cases(self, sort: Sort, *, namespace: str | None = None) -> CaseOrder:
         """Return all cases in an order by their use, for ``page_of_cases(order=...)``: it reads a few numbers of each case."""
@@ -110,30 +109,23 @@ class Viewing(Browsing):
         namespace: str | None = None,
     ) -> Page[Episode]:
         """Return a page of episodes, newest first, and where the next one begins; the filters are those of ``episodes``."""
-        if status is not None and status not in get_args(Status):
-            raise InvalidInput(f"status must be one of {', '.join(get_args(Status))}, not {status!r}")
-        start = None if after is None else _pair(after)[1]
+        wanted = None if status is None else check_status(status)
+        limit = check_k(limit, "limit")
         found = self._caught_up().parts.ledger.episodes.page(
             self._namespace_id(namespace),
-            check_k(limit, "limit") + 1,
-            after=start,
+            limit + 1,
+            after=None if after is None else place_of(after)[1],
             newest_first=True,
-            status=status,
+            status=wanted,
             source=None if source is None else check_source(source),
         )
-        following = _written((0.0, found[limit - 1][0])) if len(found) > limit else None
-        return Page(items=tuple(one for _, one in found[:limit]), after=following)
+        return page_of(found, limit)
 
     def page_of_audit(self, *, after: str | None = None, limit: int = 50, namespace: str | None = None) -> Page[AuditEntry]:
         """Return a page of the audit log, newest first, and where the next one begins."""
-        found = self._open().parts.ledger.actions.page(
-            self._namespace_id(namespace),
-            check_k(limit, "limit") + 1,
-            after=None if after is None else _pair(after)[1],
-            newest_first=True,
-        )
-        following = _written((0.0, found[limit - 1][0])) if len(found) > limit else None
-        return Page(items=tuple(one for _, one in found[:limit]), after=following)
+        limit, start = check_k(limit, "limit"), None if after is None else place_of(after)[1]
+        found = self._open().parts.ledger.actions.page(self._namespace_id(namespace), limit + 1, after=start, newest_first=True)
+        return page_of(found, limit)
 
     def decisions(self, episode_id: str, *, namespace: str | None = None) -> list[RecordedRecall]:
         """Return how the recalls of an episode chose, oldest first: what ``recall.explain()`` shows, from any process.
@@ -215,20 +207,20 @@ class Viewing(Browsing):
         viewing = self._open().parts.ledger.viewing
         if episode_id is not None:
             return viewing.outcomes(self._known(episode_id, namespace).id)
-        return viewing.verifications(self._case(str(case_id), namespace).key)
+        return viewing.verifications(self.get(str(case_id), namespace=namespace).key)
 
     def shown_in(self, case_id: str, *, after: str | None = None, namespace: str | None = None) -> Page[Episode]:
         """Return episodes in which a case was shown, newest first; a page searches up to 2,000 recalls."""
-        case = self._case(case_id, namespace)
+        case = self.get(case_id, namespace=namespace)
         viewing, namespace_id = self._caught_up().parts.ledger.viewing, self._namespace_id(namespace)
-        before = None if after is None else _pair(after)[1]
+        before = None if after is None else place_of(after)[1]
         found: dict[str, Episode] = {}
         for _ in range(_LOOKED_AT // _AT_ONCE):
             some, before = viewing.shown_in(namespace_id, case.key, _AT_ONCE, before=before)
             found |= {one.id: one for one in some}
             if before is None or len(found) >= _ENOUGH:
                 break
-        return Page(items=tuple(found.values()), after=None if before is None else _written((0.0, before)))
+        return Page(items=tuple(found.values()), after=None if before is None else place_after((0.0, before)))
 
     def neighbours(self, case_id: str, *, k: int = 6, namespace: str | None = None) -> list[Neighbour]:
         """Return the cases nearest to a case, the nearest first.
@@ -239,7 +231,7 @@ class Viewing(Browsing):
         >>> [one.case.query for one in memory.neighbours(ids[0], k=1)]
         ['cool some cup']
         """
-        engine, name, case = self._open(), self._in(namespace), self._case(case_id, namespace)
+        engine, name, case = self._open(), self._in(namespace), self.get(case_id, namespace=namespace)
         vector = engine.parts.ledger.viewing.vector(case.key)
         if vector is None:
             return []
@@ -262,37 +254,9 @@ class Viewing(Browsing):
         found = self._open().parts.ledger.insight.judged(self._namespace_id(namespace))
         return [JudgedEpisode(reward=one.lesson.reward, showed=one.showed, predicted=float(prediction(one))) for one in found]
 
-    def _case(self, case_id: str, namespace: str | None) -> Case:
-        """Return a case of this namespace, or raise."""
-        name = self._in(namespace)
-        found = self._open().parts.ledger.cases.by_id([check_id(case_id, "case_id")], self._namespace_id(name))
-        if not found:
-            raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
-        return found[0]
-
-    def _known(self, episode_id: str, namespace: str | None) -> Episode:
-        """Return an episode of this namespace, or raise."""
-        name = self._in(namespace)
-        found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episodes.one(episode_id)
-        if found is None or found.namespace != name:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
-        return found
-
 
 def _words(search: str) -> list[str]:
     words = search.split()
     if len(words) > _WORDS or any(len(word) > _LETTERS for word in words):
         raise InvalidInput(f"a search takes up to {_WORDS} words of up to {_LETTERS} letters")
     return words
-
-
-def _written(place: tuple[float, int]) -> str:
-    return f"{place[0]!r}:{place[1]}"
-
-
-def _pair(after: str) -> tuple[float, int]:
-    """Read where a page goes on."""
-    found = _PLACE.fullmatch(after)
-    if found is None:
-        raise InvalidInput(f"after must be the ``after`` of a page, not {after!r}")
-    return float(found[1]), int(found[2])

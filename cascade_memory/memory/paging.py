@@ -1,0 +1,54 @@
+"""Reads what is stored page by page: each row comes with its key, and a page goes on after the last key of the one before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from cascade_memory.domain.viewed import Page
+from cascade_memory.errors import InvalidInput
+
+T = TypeVar("T")
+AT_ONCE = 100  # rows that are read at once by what goes through all of them
+_PLACE = re.compile(r"(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?):(\d{1,18})")
+
+
+def through_pages(read: Callable[[int | None], Sequence[tuple[int, T]]]) -> Iterator[T]:
+    """Yield the rows of one page after the other; ``read`` returns the page after a key, empty at the end.
+
+    >>> rows = [(1, "a"), (2, "b"), (3, "c")]
+    >>> list(through_pages(lambda after: [row for row in rows if row[0] > (after or 0)][:2]))
+    ['a', 'b', 'c']
+    """
+    after: int | None = None
+    while page := read(after):
+        yield from (one for _, one in page)
+        after = page[-1][0]
+
+
+def page_of(found: Sequence[tuple[int, T]], limit: int) -> Page[T]:
+    """Make a page of the first rows; that there is one more says that another page follows.
+
+    >>> page_of([(7, "a"), (9, "b"), (12, "c")], limit=2)
+    Page(items=('a', 'b'), after='0.0:9')
+    """
+    following = place_after((0.0, found[limit - 1][0])) if len(found) > limit else None
+    return Page(items=tuple(one for _, one in found[:limit]), after=following)
+
+
+def place_after(pair: tuple[float, int]) -> str:
+    """Write where a page goes on: after what is sorted by, and a key."""
+    return f"{pair[0]!r}:{pair[1]}"
+
+
+def place_of(after: str) -> tuple[float, int]:
+    """Read where a page goes on.
+
+    >>> place_of("0.5:12")
+    (0.5, 12)
+    """
+    found = _PLACE.fullmatch(after)
+    if found is None:
+        raise InvalidInput(f"after must be the ``after`` of a page, not {after!r}")
+    return float(found[1]), int(found[2])
