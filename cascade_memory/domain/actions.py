@@ -14,6 +14,7 @@ from cascade_memory.visible import shown_visibly
 
 VERDICTS = ("confirm", "reject", "correct")
 _PAIRS = (("pin", "unpin"), ("hide", "unhide"))
+OPPOSITE: Mapping[str, str] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide")
 # Others are written down, and nothing takes them back.
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")

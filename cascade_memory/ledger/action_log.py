@@ -37,7 +37,8 @@ def write(
 
 def drop_notes(connection: Connection, ids: Sequence[str]) -> None:
     """Delete the notes on actions whose subject is forgotten: a person may have quoted it."""
-    for subject in ids:
-        connection.execute(
-            "UPDATE action SET note = NULL WHERE note IS NOT NULL AND (subject = ? OR made = ? OR hid = ?)", (subject,) * 3
-        )
+    gone = set(ids)
+    noted = connection.execute("SELECT key, subject, made, hid FROM action WHERE note IS NOT NULL").fetchall()  # few have one
+    for key, *about in noted:
+        if not gone.isdisjoint(about):
+            connection.execute("UPDATE action SET note = NULL WHERE key = ?", (key,))

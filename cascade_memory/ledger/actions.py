@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cascade_memory.domain.actions import UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
+from cascade_memory.domain.actions import OPPOSITE, UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases
@@ -69,8 +69,7 @@ class SQLActions:
     def replace(self, old: str, new: NewCase, action: NewAction) -> str:
         """Store a case in place of another one, which is hidden; return the new one's id."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
-            key, made, _ = cases.insert(connection, new)
-            del key
+            _, made, _ = cases.insert(connection, new)
             counts = {"cases": 1}
             hid = old if old != made and _flag(connection, new.namespace, old, "hide") else None
             if set_hidden(connection, new.namespace, made, hidden=False):
@@ -104,7 +103,7 @@ class SQLActions:
                 return
             if taken.kind == "correct":
                 _give_up(connection, namespace, taken)
-            elif not _flag(connection, namespace, taken.subject, _OPPOSITE[taken.kind]):
+            elif not _flag(connection, namespace, taken.subject, OPPOSITE[taken.kind]):
                 raise UndoRefused(f"case {taken.subject!r} is not as this action left it: nothing was changed")
             action_log.write(connection, namespace, action, subject=taken.subject)
 
@@ -113,9 +112,6 @@ class SQLActions:
         with self._connections.read() as connection:
             rows = connection.execute(_WAITING, (namespace,)).fetchall()
         return usable(rows, _doubt)
-
-
-_OPPOSITE = {"pin": "unpin", "unpin": "pin", "hide": "unhide", "unhide": "hide"}
 
 
 def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
@@ -88,6 +89,7 @@ class Settling:
                 (new.episode_id,),
             ).fetchall()
             episode, status, of_episode = _row_of(connection, new.episode_id)
+            taken = _takes_back(new)
             _check_confirmed(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
             if current is None and status != "open":
@@ -99,8 +101,8 @@ class Settling:
             reported = _reported(connection, new, episode)
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
             if current is not None:
-                keep = verdicts.is_verdict(new.action) and not _comes_back(new)
-                withdraw(connection, new.namespace, time.time() if _comes_back(new) else new.at, current["key"], keep=keep)
+                keep = verdicts.is_verdict(new.action) and taken is None
+                withdraw(connection, new.namespace, new.at if taken is None else time.time(), current["key"], keep=keep)
                 same = None  # it may have gone with the outcome
             case_key, case_id = None, None
             packed = pack_solution(new.solution)
@@ -124,10 +126,10 @@ class Settling:
             )
             if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
                 connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
-            if not _comes_back(new):  # otherwise the log says that another one was withdrawn, after which all is learned again
+            if taken is None:  # otherwise the log says that another one was withdrawn, after which all is learned again
                 cases.note(connection, new.namespace, SETTLED, outcome)
             if new.action is not None:
-                verdicts.conclude(connection, new, episode, outcome, current, case_id)
+                verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
@@ -139,9 +141,9 @@ def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | No
     return found[0], found[1], found[2]
 
 
-def _comes_back(new: Settlement) -> bool:
-    """Tell whether this is an older outcome, which comes back because the one after it is taken back."""
-    return new.action is not None and new.action.takes_back is not None
+def _takes_back(new: Settlement) -> Taken | None:
+    """Return the verdict that is taken back, if that is why an older outcome counts again."""
+    return None if new.action is None else new.action.takes_back
 
 
 def _written(
@@ -153,8 +155,8 @@ def _written(
     packed: tuple[str | None, str | None],
 ) -> int:
     """Store the outcome and its metadata, and return its key; an older one that comes back keeps its own."""
-    if new.action is not None and new.action.takes_back is not None:
-        older = new.action.takes_back.replaced
+    if (taken := _takes_back(new)) is not None:
+        older = taken.replaced
         connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (case_key, older))
         return int(older or 0)
     kind, text = packed
@@ -208,7 +210,7 @@ def _reported(connection: Connection, new: Settlement, episode: int) -> int | No
 def _metadata(connection: Connection, new: Settlement, of_episode: str | None, withdrawn: int | None) -> Mapping[str, Any]:
     """Return the metadata to store: the outcome's own, else those of the outcome it replaces, and the episode's."""
     of_outcome = dict(new.metadata)
-    if not of_outcome and withdrawn is not None and (new.action is None or new.action.takes_back is None):
+    if not of_outcome and withdrawn is not None and _takes_back(new) is None:
         of_outcome = metadata_of_outcome(connection, withdrawn)
         if new.action is not None and new.action.kind == "correct" and of_outcome.get("solved") is False:
             del of_outcome["solved"]  # the case that was stored for a failure said so; the new one is right

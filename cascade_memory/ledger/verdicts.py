@@ -53,15 +53,14 @@ def prepare(
 def conclude(
     connection: Connection,
     new: Settlement,
+    action: NewAction,
     episode: int,
     outcome: int,
     current: Mapping[str, Any] | None,
     made: str | None,
 ) -> None:
     """Do what else a verdict means, and write its entry; a reward by hand has an entry if it replaced an outcome."""
-    action, namespace = new.action, new.namespace
-    if action is None:
-        return
+    namespace = new.namespace
     if action.takes_back is not None:
         _give_back(connection, namespace, action.takes_back, episode)
         action_log.write(connection, namespace, action, subject=new.episode_id)
