@@ -86,7 +86,8 @@ class Engine:
             raise EncoderMismatch(
                 f"{self.parts.place} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
                 f"not with {embedder.identity!r} ({embedder.dimension}): their vectors cannot be compared. "
-                "Open it with the former, or embed everything again with: cascade-memory reindex PATH --embedder ..."
+                "Open it with the former, or embed everything again with: "
+                f"cascade-memory reindex {self.parts.place} --embedder ..."
             )
 
     @property

@@ -134,7 +134,7 @@ def _vectors(engine: Engine) -> Check:
     """Look for vectors that another embedder made: compare all lengths, and embed some texts again."""
     ledger, embedder = engine.parts.ledger, engine.parts.embedder
     odd = ledger.maintenance.odd_vectors(embedder.dimension)
-    todo = "embed everything again: cascade-memory reindex PATH --embedder ..."
+    todo = f"embed everything again: cascade-memory reindex {engine.parts.place} --embedder ..."
     if odd:
         return Check("vectors", ok=False, detail=f"{odd:,} are not from {embedder.identity!r} (their length differs): {todo}")
     some = sample(ledger)
