@@ -168,6 +168,7 @@ class SuccessProcess:
         row = row._replace(telling=1.0 / (1.0 + again.sum(keepdims=True)))
         # The rows that came after the last fit are beyond the window, so that a fit can be repeated.
         self._rows = rows.followed_by(row, min(self.WINDOW + self._unfitted, _MOST_ROWS))
+        self._unfitted = min(self._unfitted, len(self._rows.reward))
 
     def doubt(self, group: int, share: float) -> None:
         """Limit what the rewards of a solution say about the signals: its failures are blamed on the solution alone."""

@@ -21,8 +21,8 @@ from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
+from cascade_memory.engine.engine_thread import EngineThread
 from cascade_memory.engine.follower import Follower
-from cascade_memory.engine.learner_thread import LearnerThread
 from cascade_memory.engine.loaded_states import LoadedStates
 from cascade_memory.engine.log_lines import recall_line, reward_line
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
@@ -72,7 +72,10 @@ class Engine:
             self._shared_head = SharedHead(parts.ranker.shared, columns_of(parts.ranker), parts.ledger, outcomes=learn != "off")
             self._follower.join_whole(self._shared_head)
         self.feeder = None if parts.mirror is None else MirrorFeeder(parts, parts.mirror, parts.build, self._idle)
-        self._learner = LearnerThread(self) if learn == "background" else None
+        self._learner = EngineThread(self, "learner", Engine.catch_up) if learn == "background" else None
+        # In a database others may wait for this process to make room, and so it must not wait until it has learned.
+        tidies = self._learner is not None and limits is not None and parts.shared is not None
+        self._tidier = EngineThread(self, "tidier", Engine.make_room) if tidies else None
 
     def _idle(self) -> float:
         """Return the number of seconds since the last recall or reward."""
@@ -185,7 +188,12 @@ class Engine:
             self.note_failure("follow", error)
 
     def _learn_from_news(self) -> None:
-        self.learn_now() if self._learner is None else self._learner.wake()
+        if self._learner is None:
+            self.learn_now()
+            return
+        self._learner.wake()
+        if self._tidier is not None:
+            self._tidier.wake()
 
     def catch_up(self) -> None:
         """Apply new lines of the log and learn from them; called by the learner's thread."""
@@ -198,9 +206,8 @@ class Engine:
     def learn_now(self) -> None:
         """Learn everything that was applied so far, and evict cases where there are too many; a failure is counted."""
         self._learn_together()
+        self.make_room()  # before anything is learned, which may take long
         busy = list(self._states.values())
-        for state in busy:  # before anything is learned, which may take long: others may wait for the room
-            self._tidy_if_due(state)
         while busy:  # in turns: a namespace with a long training must not hold up the others
             busy = [state for state in busy if self._learn_some(state) and not self._closed]
 
@@ -229,6 +236,11 @@ class Engine:
                         state.rebuild_policy()
             except Exception as error:  # noqa: BLE001 - as below
                 self.note_failure("learn", error)
+
+    def make_room(self) -> None:
+        """Evict and expire cases in every namespace where that is due."""
+        for state in list(self._states.values()):
+            self._tidy_if_due(state)
 
     def _tidy_if_due(self, state: NamespaceState) -> None:
         if not state.overdue:
@@ -327,8 +339,9 @@ class Engine:
             return
         self._closed = True
         self.recording.close()
-        if self._learner is not None:
-            self._learner.finish()
+        for thread in (self._learner, self._tidier):
+            if thread is not None:
+                thread.finish()
         self.learn_soon()  # what another process has forgotten must not return in a snapshot
         self.learn_now()
         states = list(self._states.values())

@@ -186,6 +186,16 @@ def test_a_fit_can_be_repeated_however_many_cases_came_after_it():
     np.testing.assert_allclose(again.fitted.predict(slate).record, before, atol=1e-6)
 
 
+def test_what_was_noted_without_a_fit_is_saved_and_loaded_however_much_it_was():
+    process, rng = SuccessProcess(), np.random.default_rng(0)
+    slate = _slate(_task(0, rng), [1, 2])
+    for i in range(1_500):
+        _note(process, slate, i % 2, float(i % 2))
+    again = SuccessProcess()
+    again.load(process.state(), dimension=3)
+    np.testing.assert_allclose(_fitted(again).predict(slate).record, _fitted(process).predict(slate).record, atol=1e-9)
+
+
 def test_a_vector_of_another_length_is_like_one_that_is_gone():
     process, rng = SuccessProcess(), np.random.default_rng(0)
     _note(process, Slate(features=np.zeros((1, 3)), similarity=np.ones(1), groups=np.arange(1)), 0, 1.0)

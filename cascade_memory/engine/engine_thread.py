@@ -1,0 +1,60 @@
+"""The background threads of an engine: they learn and make room while agents go on working."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+_REST = 0.005  # seconds to wait before working, so that a recall right after a reward has the interpreter to itself
+
+
+class Closable(Protocol):
+    """What a thread must know of its engine."""
+
+    @property
+    def closed(self) -> bool:
+        """True if the thread should stop."""
+        ...
+
+
+E = TypeVar("E", bound=Closable)
+
+
+class EngineThread(Generic[E]):
+    """Does one kind of work whenever it is woken.
+
+    It holds its engine weakly, so that a memory in RAM can be dropped without being closed.
+    """
+
+    def __init__(self, engine: E, name: str, work: Callable[[E], object]) -> None:
+        self._wake = threading.Event()
+        weakref.finalize(engine, self._wake.set)
+        self._thread = threading.Thread(
+            target=_work_forever, args=(weakref.ref(engine), work, self._wake), name=f"cascade-memory-{name}", daemon=True
+        )
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Tell the thread that there is something to do."""
+        self._wake.set()
+
+    def finish(self) -> None:
+        """Wait until the thread of a closed engine has ended; its current step may take some time."""
+        self._wake.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=60)
+
+
+def _work_forever(engine: weakref.ref[E], work: Callable[[E], object], wake: threading.Event) -> None:
+    while True:
+        wake.wait()
+        time.sleep(_REST)
+        wake.clear()
+        found = engine()
+        if found is None or found.closed:
+            return
+        work(found)
+        del found
