@@ -77,6 +77,7 @@ _OF_FOLDERS = {
     "test_backup.py": "",  # every test
     "test_bad_folders.py": "",
     "test_lag.py": "",  # the folder's own Chroma
+    "test_standing_aside.py": "",  # the same
     "test_event_loop.py": "test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment",
     "test_processes.py": """test_a_notebook_cell_run_twice_loses_nothing_and_ends_cleanly
       test_a_spawned_worker_works_in_its_parents_folder""",
