@@ -100,7 +100,7 @@ class _SQLite(LedgerContract):
         """Somebody has put in a case that is not there, and somebody who is not there had metadata."""
         assert isinstance(ledger, SQLiteLedger)
         with ledger.connections.write(durable=False) as connection:
-            connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL)")
+            connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL, NULL, NULL)")
             connection.execute("INSERT INTO addition_field VALUES (1, 'user', 'ann', 78)")
         return 2
 

@@ -15,13 +15,13 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
-Source: TypeAlias = Literal["host", "human", "env", "judge", "agent"]
+Source: TypeAlias = Literal["host", "human", "env", "judge", "user", "agent"]
 Status: TypeAlias = Literal["open", "settled", "censored", "expired"]
 Arm: TypeAlias = Literal["live", "holdout"]
 
 SOURCES: tuple[str, ...] = get_args(Source)
 STATUSES: tuple[str, ...] = get_args(Status)
-TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge")  # everyone but the agent itself
+TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge", "user")  # everyone but the agent itself
 
 
 def check_source(source: object) -> str:

@@ -19,7 +19,10 @@ from cascade_memory.ledger.schema import TABLES
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
-_ADDED = {"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0, "pinned": 0, "hidden": 0}
+_ADDED = {
+    **{"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0, "pinned": 0, "hidden": 0},
+    **{"trust": 3, "probation": 0, "why": "expired"},
+}
 _NAMESPACES = 2**62  # greatest id: ids are only names, so large ones do no harm
 
 
@@ -288,6 +291,7 @@ def _expired(row: rules.Row) -> None:
     rules.whole(row["copies"], "copies", 1)
     rules.moment(row["expired_at"], "expired_at")
     rules.moment(row["until_run"], "until_run")
+    rules.one_of(row["why"], ("expired", "evicted"), "why")
     rest = rules.json_object(row["record"], "the record")
     rules.case(_Upgraded({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
     rules.solution(rest.get("kind"), rest.get("text"), needed=True)

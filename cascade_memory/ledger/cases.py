@@ -163,11 +163,14 @@ def insert_addition(
     at: float,
     metadata: Mapping[str, Any],
     solution: str | None,
+    actor: str | None = None,
+    channel: str | None = None,
 ) -> None:
     """Record that a case was added by hand; ``solution`` is given if it is worded differently from the stored one."""
     (addition,) = connection.execute(
-        "INSERT INTO addition (namespace, cases_key, source, at, metadata, solution) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
-        (namespace, key, source, at, pack_metadata(metadata), solution),
+        """INSERT INTO addition (namespace, cases_key, source, at, metadata, solution, actor, channel)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+        (namespace, key, source, at, pack_metadata(metadata), solution, actor, channel),
     ).fetchone()
     keep_fields(connection, ADDITIONS, namespace, addition, metadata)
 

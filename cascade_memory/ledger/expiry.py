@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import CASE_ADDED, EXPIRED, Expiring
+from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import action_log, cases, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import solution_of
@@ -17,7 +18,10 @@ GRACE = 7 * 24 * 3600.0  # seconds of running time in which an expired case can 
 _AT_ONCE = 200  # per transaction, so that others can write in between
 _LOOK_AGAIN = 3600.0  # running time is recorded at least this often, in seconds
 _AGES = "pinned = 0 AND hidden = 0"  # what a person has decided stays
-_REST = ("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at")
+_REST = (
+    *("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at"),
+    *("actor", "channel", "trust", "probation"),
+)
 
 
 class SQLExpiry:
@@ -131,6 +135,8 @@ def _bring_back(
     still = connection.execute("SELECT key FROM episode WHERE key = ?", (rest["episode"],)).fetchone()
     rest["episode"] = None if still is None else still[0]
     rest["verified_at"] = verified[0]
+    # Cases that an older version has set aside lack these.
+    rest = {"actor": None, "channel": None, "trust": LEVELS[str(rest["source"])], "probation": 0, **rest}
     solution = cases.solution_id(connection, namespace, str(rest["digest"]))
     (new,) = connection.execute(
         f"""INSERT INTO cases (id, query, pair, copies, namespace, solution, verified_run, {", ".join(_REST)})

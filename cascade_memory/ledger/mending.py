@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
+from cascade_memory.domain.trust import GREATEST
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
@@ -132,8 +133,10 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
             rules.moment(row[name], name)
         except InvalidInput:
             fixed[name] = default
-    flags = (("pinned", 0), ("hidden", 1))  # what nobody was to see stays hidden
-    fixed.update({name: safe for name, safe in flags if not _is_valid(rules.whole, row[name], name, 0, 1)})
+    flags = (("pinned", 0, 1), ("hidden", 1, 2), ("trust", 0, GREATEST), ("probation", 1, 1))  # what nobody was to see stays so
+    fixed.update({name: safe for name, safe, most in flags if not _is_valid(rules.whole, row[name], name, 0, most)})
+    if not _is_valid(rules.by_whom, row):
+        fixed.update(actor=None, channel=None)
     try:
         rules.one_of(row["source"], rules.SOURCES, "source")
     except InvalidInput:
@@ -172,6 +175,9 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
         connection.execute(
             f"UPDATE OR IGNORE episode SET {name} = ? WHERE key = ?", (str(row[name]), key)
         )  # decoded as far as possible
+    if not _is_valid(rules.by_whom, row):
+        connection.execute("UPDATE episode SET actor = NULL, channel = NULL WHERE key = ?", (key,))
+        row.update(actor=None, channel=None)
     try:
         rules.whole(key, "key", 1)
         rules.whole(row["namespace"], "namespace", 1)

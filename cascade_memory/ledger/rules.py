@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain import trust
 from cascade_memory.domain.actions import KINDS, check_actor, check_note
 from cascade_memory.domain.episode import SOURCES, Arm, Status
 from cascade_memory.domain.records import Column, Unkept
@@ -170,6 +171,14 @@ def episode(row: Row) -> None:
     moment(row["opened_at"], "opened_at")
     if row["closed_at"] is not None:
         moment(row["closed_at"], "closed_at")
+    by_whom(row)
+
+
+def by_whom(row: Row) -> None:
+    """Reject an invalid actor or channel. A newer version may have more channels."""
+    check_actor(row["actor"])
+    if row["channel"] is not None:
+        check_id(row["channel"], "channel")
 
 
 def attempt(row: Row) -> None:
@@ -190,7 +199,10 @@ def case(row: Row) -> None:
     moment(row["verified_at"], "verified_at")
     moment(row["verified_run"], "verified_run")
     whole(row["pinned"], "pinned", 0, 1)
-    whole(row["hidden"], "hidden", 0, 1)
+    whole(row["hidden"], "hidden", 0, 2)
+    by_whom(row)
+    whole(row["trust"], "trust", 0, trust.GREATEST)
+    whole(row["probation"], "probation", 0, 1)
 
 
 def counts(row: Row) -> None:
@@ -283,6 +295,7 @@ def outcome(row: Row) -> None:
         one_of(row["unkept"], get_args(Unkept), "unkept")
     if row["withdrawn_at"] is not None:
         moment(row["withdrawn_at"], "withdrawn_at")
+    by_whom(row)
 
 
 def addition(row: Row) -> None:
@@ -291,6 +304,7 @@ def addition(row: Row) -> None:
     moment(row["at"], "at")
     if row["solution"] is not None and type(row["solution"]) is not str:
         raise InvalidInput(f"the solution must be a text, not {_quoted(row['solution'])}")
+    by_whom(row)
 
 
 def action(row: Row) -> None:
@@ -301,6 +315,8 @@ def action(row: Row) -> None:
     one_of(row["kind"], KINDS, "kind")
     check_actor(row["actor"])
     check_note(row["note"])
+    if row["digest"] is not None:
+        hex_of(row["digest"], "digest")
     for name in ("subject", "made", "hid"):
         if row[name] is not None:
             check_id(row[name], name)

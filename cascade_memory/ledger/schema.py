@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: it distinguishes a ledger from any other SQLite file
 
 # Texts and vectors have separate tables, so that the rows that every recall reads stay small and close together.
@@ -24,8 +24,11 @@ CREATE TABLE episode (
   opened_at REAL NOT NULL,
   closed_at REAL,
   metadata TEXT,                      -- JSON, given with its recalls, or NULL
-  reported INTEGER                    -- the size in bytes of its agent's report while that is unconfirmed, or NULL
+  reported INTEGER,                   -- the size in bytes of its agent's report while that is unconfirmed, or NULL
+  actor TEXT,                         -- who asked, as the host said, or NULL
+  channel TEXT                        -- the door through which the recall came, or NULL
 );
+CREATE INDEX episode_actor ON episode(namespace, actor) WHERE actor IS NOT NULL;
 CREATE INDEX episode_reported ON episode(namespace, reported) WHERE reported IS NOT NULL;
 CREATE INDEX episode_open ON episode(namespace, opened_at) WHERE status = 'open';
 CREATE INDEX episode_namespace ON episode(namespace, status);
@@ -85,8 +88,11 @@ CREATE TABLE outcome (
   withdrawn_at REAL,                  -- set when another outcome replaced it
   metadata TEXT,                      -- JSON, or NULL
   agents_words INTEGER NOT NULL DEFAULT 0,  -- 1 if the agent reported the solution and nobody has confirmed it
-  unkept TEXT                         -- why a reward above 0 stored no case: below, solution, source
+  unkept TEXT,                        -- why a reward above 0 stored no case: below, solution, source
+  actor TEXT,                         -- who reported it, as the host said, or NULL
+  channel TEXT                        -- the door through which it came, or NULL
 );
+CREATE INDEX outcome_actor ON outcome(namespace, actor) WHERE actor IS NOT NULL;
 CREATE INDEX outcome_episode ON outcome(episode);
 CREATE INDEX outcome_case ON outcome(cases_key) WHERE cases_key IS NOT NULL;
 CREATE INDEX outcome_learned ON outcome(namespace, key) WHERE learns = 1 AND withdrawn_at IS NULL;
@@ -112,11 +118,16 @@ CREATE TABLE cases (
   verified_at REAL NOT NULL DEFAULT 0,  -- the last verification by the wall clock: decides whether recalls show it
   verified_run REAL NOT NULL DEFAULT 0,  -- the same by the folder's running time: decides whether it expires
   pinned INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants it to stay: it is neither evicted nor does it expire
-  hidden INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants that it is never shown (it is kept like a pinned one)
+  hidden INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants that it is never shown, 2 in quarantine (kept like a pinned one)
+  actor TEXT,                         -- who made it first, as the host said, or NULL
+  channel TEXT,                       -- the door through which it came first, or NULL
+  trust INTEGER NOT NULL DEFAULT 3,   -- the level of its source, or of the least trusted case that was shown for it
+  probation INTEGER NOT NULL DEFAULT 0,  -- 1 while nobody independent has spoken for it
   UNIQUE (namespace, pair)
 );
 CREATE INDEX cases_namespace ON cases(namespace, key);
 CREATE INDEX cases_verified ON cases(namespace, verified_run);
+CREATE INDEX cases_actor ON cases(namespace, actor) WHERE actor IS NOT NULL;
 CREATE INDEX cases_solution ON cases(solution);
 CREATE INDEX cases_episode ON cases(episode) WHERE episode IS NOT NULL;
 
@@ -132,16 +143,19 @@ CREATE TABLE addition (
   source TEXT NOT NULL,
   at REAL NOT NULL,
   metadata TEXT NOT NULL,
-  solution TEXT                       -- only if it is worded differently from the case's, else NULL
+  solution TEXT,                      -- only if it is worded differently from the case's, else NULL
+  actor TEXT,                         -- who added it, as the host said, or NULL
+  channel TEXT                        -- the door through which it came, or NULL
 );
 CREATE INDEX addition_case ON addition(cases_key);
+CREATE INDEX addition_actor ON addition(namespace, actor) WHERE actor IS NOT NULL;
 
 -- Metadata of cases a second time, one row per value, so that a filter reads a range of an index.
 CREATE TABLE field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, cases_key INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, cases_key)) WITHOUT ROWID;
 CREATE INDEX field_case ON field(cases_key);
 
--- Cases that were not verified for too long. They are kept for some days, so that they can be brought back.
+-- Cases that were not verified for too long, or had to make room. They are kept for some days, to be brought back.
 CREATE TABLE expired (
   key INTEGER PRIMARY KEY,            -- the key that it had as a case
   id TEXT NOT NULL UNIQUE,
@@ -152,6 +166,7 @@ CREATE TABLE expired (
   expired_at REAL NOT NULL,           -- by the wall clock, shown to people
   until_run REAL NOT NULL,            -- the running time at which it is deleted for good
   record TEXT NOT NULL,               -- everything else about the case, as JSON
+  why TEXT NOT NULL DEFAULT 'expired',  -- expired, evicted
   UNIQUE (namespace, pair)
 );
 CREATE INDEX expired_until ON expired(namespace, until_run);
@@ -188,7 +203,8 @@ CREATE TABLE action (
   outcome INTEGER,                    -- the key of the outcome that it recorded
   replaced INTEGER,                   -- the key of the outcome that this one replaced, or NULL if the episode was open
   made TEXT,                          -- the id of the case that it stored or showed again
-  hid TEXT                            -- the id of the case that it took from view
+  hid TEXT,                           -- the id of the case that it took from view
+  digest TEXT                         -- of the entry before and this one, without its note (NULL: an older version wrote it)
 );
 CREATE UNIQUE INDEX action_undoes ON action(undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX action_namespace ON action(namespace, key);

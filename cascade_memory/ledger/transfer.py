@@ -16,28 +16,30 @@ import numpy as np
 from cascade_memory.domain.digests import digest, pair_key
 from cascade_memory.domain.records import CASE_ADDED, SETTLED
 from cascade_memory.domain.trajectory import Solution, gist
+from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import rules, transfer_actions
+from cascade_memory.ledger import rules, transfer_actions, transfer_additions
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.set_aside import displace
+from cascade_memory.ledger.transfer_additions import BY_WHOM
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
-_FLAGS = ["pinned", "hidden"]
-_EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata"]
+_FLAGS = ["pinned", "hidden", "trust", "probation", *BY_WHOM]
+_EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata", *BY_WHOM]
 _RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
     **{"pinned": 0, "hidden": 0, "judged": False},
+    **{"actor": None, "channel": None, "trust": None, "probation": 0},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
 }
-_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept"]
-_ADDITION = ["source", "at", "metadata", "solution"]
+_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept", *BY_WHOM]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
 _ROUNDING = 1e-6  # rounding error of a norm in float32
 
@@ -79,7 +81,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "episode": episodes.get(row["episode"]),
             "metadata": json.loads(row["metadata"]),
             "vector": _text(row["vector"]),
-            "additions": _additions(connection, row["key"]),
+            "additions": transfer_additions.dump(connection, row["key"]),
         }
     for row in _rows(connection, "recall", [*_RECALL, *_BLOBS, "candidates", "groups", "episode", "namespace"]):
         yield {
@@ -120,13 +122,6 @@ def _rows(connection: Connection, table: str, columns: list[str], key: str = "ke
 
 def _metadata(packed: str | None) -> dict[str, Any]:
     return {} if packed is None else json.loads(packed)
-
-
-def _additions(connection: Connection, case: int) -> list[dict[str, Any]]:
-    """Return a record of each time that a case was added by hand."""
-    query = f"SELECT {', '.join(_ADDITION)} FROM addition WHERE cases_key = ? ORDER BY key"
-    found = [dict(zip(_ADDITION, row, strict=True)) for row in connection.execute(query, (case,))]
-    return [{**one, "metadata": json.loads(one["metadata"])} for one in found]
 
 
 def load(connection: Connection, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str]) -> int:
@@ -239,6 +234,8 @@ class _Importer:
     def _case(self, record: dict[str, Any], namespace: int) -> int:
         earlier = {"novelty": 1.0, "verified_at": record["created_at"]}  # exports of version 0.1 lack these fields
         record = {**earlier, **record, "verified_run": 0.0}
+        if record["trust"] is None:  # nor which source its trust comes from
+            record["trust"] = LEVELS[rules.one_of(record["source"], rules.SOURCES, "source")]
         rules.case(record)
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
         assert solution is not None
@@ -251,7 +248,7 @@ class _Importer:
             if same is not None:
                 self._known_cases[namespace, record["id"]] = same
             return 0
-        additions = _checked_additions(record)
+        additions = transfer_additions.checked(record)
         displace(self._connection, namespace, pair, record["id"])
         key = self._insert(
             "cases",
@@ -355,25 +352,6 @@ def _solution(record: dict[str, Any]) -> dict[str, str | None]:
 
 def _packed(fields: Mapping[str, Any]) -> str | None:
     return pack_metadata(fields) if fields else None
-
-
-def _checked_additions(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of the additions of a case by hand.
-
-    Exports of older versions lack these records. Then a case without an episode gets one, made from the case's own fields.
-    """
-    first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
-    by_hand = [first] if record["episode"] is None else []
-    checked: list[dict[str, Any]] = []
-    for one in by_hand if record["additions"] is None else _listed(record["additions"], "additions"):
-        if not isinstance(one, dict):
-            raise InvalidInput(f"an addition must be a JSON object, not a {type(one).__name__}")
-        values: dict[str, Any] = {name: one[name] for name in _ADDITION}
-        if values["solution"] is not None:
-            _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
-        rules.addition(values)
-        checked.append({**values, "metadata": check_metadata(values["metadata"])})
-    return checked
 
 
 def _listed(value: object, name: str) -> list[Any]:

@@ -86,6 +86,23 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE INDEX action_namespace ON action(namespace, key)",
         "CREATE INDEX action_subject ON action(subject) WHERE subject IS NOT NULL",
     ),
+    6: (
+        *(
+            f"ALTER TABLE {table} ADD COLUMN {name} TEXT"
+            for table in ("episode", "outcome", "addition", "cases")
+            for name in ("actor", "channel")
+        ),
+        "ALTER TABLE cases ADD COLUMN trust INTEGER NOT NULL DEFAULT 3",
+        # Which cases were shown when a case was made is not asked: its source alone counts.
+        "UPDATE cases SET trust = CASE source WHEN 'agent' THEN 0 WHEN 'judge' THEN 2 WHEN 'human' THEN 4 ELSE 3 END",
+        "ALTER TABLE cases ADD COLUMN probation INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE expired ADD COLUMN why TEXT NOT NULL DEFAULT 'expired'",
+        "ALTER TABLE action ADD COLUMN digest TEXT",
+        *(
+            f"CREATE INDEX {table}_actor ON {table}(namespace, actor) WHERE actor IS NOT NULL"
+            for table in ("episode", "outcome", "addition", "cases")
+        ),
+    ),
 }
 
 

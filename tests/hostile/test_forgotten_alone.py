@@ -246,7 +246,8 @@ def _set_back(path: Path) -> None:
             *("action", "judged_attempt"),
         ):
             ledger.execute(f"DROP TABLE {table}")
-        ledger.execute("DROP INDEX episode_reported")
+        for index in ("episode_reported", "episode_actor", "outcome_actor", "cases_actor"):
+            ledger.execute(f"DROP INDEX {index}")
         ledger.execute("DROP INDEX cases_verified")
         ledger.execute("CREATE INDEX cases_verified ON cases(namespace, verified_at)")
         for table, column in (
@@ -258,6 +259,9 @@ def _set_back(path: Path) -> None:
             ("cases", "verified_run"),
             ("cases", "pinned"),
             ("cases", "hidden"),
+            ("cases", "trust"),
+            ("cases", "probation"),
+            *((table, name) for table in ("episode", "outcome", "cases") for name in ("actor", "channel")),
             ("recall", "forgot"),
         ):
             ledger.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
@@ -287,7 +291,7 @@ def test_forgetting_everything_and_the_doctor_know_the_new_rows(ram: CascadeMemo
     ram.forget(everything=True)
     assert _rows(ram, "ann") == []
     with engine_of(ram).parts.ledger.connections.write(durable=False) as connection:
-        connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL)")
+        connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL, NULL, NULL)")
         connection.execute("INSERT INTO addition_field VALUES (1, 'user', 'ann', 77)")
         connection.execute("INSERT INTO episode_field VALUES (1, 'user', 'ann', 999)")
     assert not all(check.ok for check in ram.examine())

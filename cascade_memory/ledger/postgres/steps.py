@@ -9,6 +9,13 @@ from cascade_memory.ledger.schema import SCHEMA_VERSION
 VERSION = SCHEMA_VERSION
 ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x43415344})"  # for those who migrate; it ends with the transaction
 
+_ACTORS = "\n".join(
+    f"""ALTER TABLE {SCHEMA}.{table} ADD COLUMN actor text COLLATE "C";
+ALTER TABLE {SCHEMA}.{table} ADD COLUMN channel text COLLATE "C";
+CREATE INDEX {table}_actor ON {SCHEMA}.{table}(namespace, actor) WHERE actor IS NOT NULL;"""
+    for table in ("episode", "outcome", "addition", "cases")
+)
+
 # The statements that turn a ledger of a version into one of the next version. A released step must never change: databases
 # that were upgraded with it do not run it again. Version 5 was the first in PostgreSQL.
 STEPS: dict[int, str] = {
@@ -23,7 +30,13 @@ CREATE TABLE {SCHEMA}.action (
   made text COLLATE "C", hid text COLLATE "C");
 CREATE UNIQUE INDEX action_undoes ON {SCHEMA}.action(undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX action_namespace ON {SCHEMA}.action(namespace, key);
-CREATE INDEX action_subject ON {SCHEMA}.action(subject) WHERE subject IS NOT NULL"""
+CREATE INDEX action_subject ON {SCHEMA}.action(subject) WHERE subject IS NOT NULL""",
+    6: f"""{_ACTORS}
+ALTER TABLE {SCHEMA}.cases ADD COLUMN trust bigint NOT NULL DEFAULT 3;
+UPDATE {SCHEMA}.cases SET trust = CASE source WHEN 'agent' THEN 0 WHEN 'judge' THEN 2 WHEN 'human' THEN 4 ELSE 3 END;
+ALTER TABLE {SCHEMA}.cases ADD COLUMN probation bigint NOT NULL DEFAULT 0;
+ALTER TABLE {SCHEMA}.action ADD COLUMN digest text COLLATE "C";
+ALTER TABLE {SCHEMA}.expired ADD COLUMN why text COLLATE "C" NOT NULL DEFAULT 'expired'""",
 }
 
 _SCHEMA = f"""DO $$ BEGIN
@@ -59,7 +72,7 @@ def script(version: int | None) -> str:
     """Return what psql has to run after a version, a transaction per step: each runs completely or not at all.
 
     >>> print(script(VERSION), end="")
-    -- The schema cascade_memory has the present version 6 already: there is nothing to do.
+    -- The schema cascade_memory has the present version 7 already: there is nothing to do.
     """
     if version == VERSION:
         return f"-- The schema {SCHEMA} has the present version {VERSION} already: there is nothing to do.\n"

@@ -1,0 +1,56 @@
+"""Trust: how much the word of a source counts, and through which door something came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cascade_memory.domain.episode import SOURCES
+from cascade_memory.errors import InvalidInput
+
+# The greater, the more it counts. Of two sources with the same level, neither is better than the other.
+LEVELS: Mapping[str, int] = {"agent": 0, "user": 1, "judge": 2, "host": 3, "env": 3, "human": 4}
+GREATEST = max(LEVELS.values())
+
+CHANNELS = ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import")
+
+
+def level(source: str) -> int:
+    """Return how much the word of a source counts.
+
+    >>> level("agent") < level("user") < level("judge") < level("env") == level("host") < level("human")
+    True
+    """
+    return LEVELS[source]
+
+
+def named(trust: int) -> str:
+    """Return the name of a level: that of the least source that has it, as ``min_trust`` takes it.
+
+    >>> named(0), named(3)
+    ('agent', 'host')
+    """
+    return next((source for source, of_source in LEVELS.items() if of_source == trust), str(trust))
+
+
+def check_min_trust(source: object) -> int | None:
+    """Check the name of the least source that is trusted, and return its level; None if every source is.
+
+    >>> check_min_trust("judge"), check_min_trust(None)
+    (2, None)
+    """
+    if source is None:
+        return None
+    if not isinstance(source, str) or source not in LEVELS:
+        raise InvalidInput(f"min_trust must be None or one of {', '.join(SOURCES)}, not {source!r}")
+    return LEVELS[source]
+
+
+def check_channel(channel: object) -> str | None:
+    """Check the name of a door through which something came, or None.
+
+    >>> check_channel("mcp")
+    'mcp'
+    """
+    if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
+        raise InvalidInput(f"channel must be None or one of {', '.join(CHANNELS)}, not {channel!r}")
+    return channel

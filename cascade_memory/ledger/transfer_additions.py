@@ -1,0 +1,51 @@
+"""Exports and imports who added a case by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from cascade_memory.domain.validation import check_metadata
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger import rules
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import pack_solution
+
+BY_WHOM = ["actor", "channel"]
+_COLUMNS = ["source", "at", "metadata", "solution", *BY_WHOM]
+
+
+def dump(connection: Connection, case: int) -> list[dict[str, Any]]:
+    """Return a record of each time that a case was added by hand."""
+    query = f"SELECT {', '.join(_COLUMNS)} FROM addition WHERE cases_key = ? ORDER BY key"
+    found = [dict(zip(_COLUMNS, row, strict=True)) for row in connection.execute(query, (case,))]
+    return [{**one, "metadata": json.loads(one["metadata"])} for one in found]
+
+
+def checked(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of the additions of a case by hand.
+
+    Exports of older versions lack these records. Then a case without an episode gets one, made from the case's own fields.
+    """
+    first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
+    first.update({name: record[name] for name in BY_WHOM})
+    by_hand = [first] if record["episode"] is None else []
+    return [_one(record, addition) for addition in (by_hand if record["additions"] is None else _listed(record["additions"]))]
+
+
+def _one(record: Mapping[str, Any], addition: object) -> dict[str, Any]:
+    if not isinstance(addition, dict):
+        raise InvalidInput(f"an addition must be a JSON object, not a {type(addition).__name__}")
+    given = {**dict.fromkeys(BY_WHOM), **cast("dict[str, Any]", addition)}  # older versions did not note by whom
+    values: dict[str, Any] = {name: given[name] for name in _COLUMNS}
+    if values["solution"] is not None:
+        _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
+    rules.addition(values)
+    return {**values, "metadata": check_metadata(values["metadata"])}
+
+
+def _listed(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"additions must be a list, not a {type(value).__name__}")
+    return cast("list[Any]", value)
