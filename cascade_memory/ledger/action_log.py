@@ -6,12 +6,11 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.ledger.audit_chain import sealed
 from cascade_memory.ledger.database import Connection
-
-_INSERT = """INSERT INTO action (id, at, namespace, kind, actor, subject, counts, note, undoes, outcome, replaced, made, hid)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 
 def write(
@@ -29,10 +28,20 @@ def write(
     """Append an entry, if there is an action; one with counts that are all 0 changed nothing."""
     if action is None or (counts is not None and not any(counts.values())):
         return
-    undoes = None if action.takes_back is None else action.takes_back.key
-    kept = json.dumps({name: count for name, count in (counts or {}).items() if count})
-    who = (action.kind, action.actor, subject, kept, action.note)
-    connection.execute(_INSERT, (str(uuid.uuid4()), time.time(), namespace, *who, undoes, outcome, replaced, made, hid))
+    row = {
+        **{"id": str(uuid.uuid4()), "at": time.time(), "namespace": namespace, "kind": action.kind, "actor": action.actor},
+        **{"subject": subject, "counts": json.dumps({name: count for name, count in (counts or {}).items() if count})},
+        **{"note": action.note, "undoes": None if action.takes_back is None else action.takes_back.key},
+        **{"outcome": None if outcome is None else int(outcome), "replaced": replaced, "made": made, "hid": hid},
+    }
+    append(connection, row)
+
+
+def append(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Append a row, with the digest that links it to the entry before."""
+    values = sealed(connection, row)
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO action ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 
 
 def drop_notes(connection: Connection, ids: Sequence[str]) -> None:

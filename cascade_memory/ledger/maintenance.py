@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import audit_chain, cases
 from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.database import Connection, Database, take_long
@@ -104,6 +104,16 @@ class SQLMaintenance:
                 last = found
             _remove_orphans(connection)
             return summary(done)
+
+    def audit_log(self) -> tuple[bool, str]:
+        """Return whether each entry of the audit log fits the one before it, and a sentence that says so or names the first."""
+        with self._connections.read() as connection:
+            return audit_chain.verdict(connection)
+
+    def seal_audit_log(self) -> str:
+        """Let each entry of the audit log fit the one before it again, and note that; return a sentence."""
+        with self._connections.write(durable=True) as connection:
+            return audit_chain.seal_again(connection)
 
     def ahead_of(self, now: float) -> int:
         """Return how many stored times are in the future."""

@@ -19,7 +19,7 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import rules, transfer_actions, transfer_additions
+from cascade_memory.ledger import action_log, rules, transfer_actions, transfer_additions
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
@@ -332,7 +332,8 @@ class _Importer:
     def _action(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("action", record["id"]):
             return 0
-        self._insert("action", transfer_actions.row_of(record, namespace, self._key("action", record["undoes"], namespace)))
+        undoes = self._key("action", record["undoes"], namespace)
+        action_log.append(self._connection, transfer_actions.row_of(record, namespace, undoes))
         return 1
 
     def _case_here(self, identity: object, namespace: int) -> int | None:

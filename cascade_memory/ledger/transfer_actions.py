@@ -1,4 +1,4 @@
-"""Exports and imports the audit log."""
+"""Exports and imports the audit log. Its digests stay behind: entries get new ones where they are imported."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
     """Return a checked row of the audit log; raise if the record is invalid."""
     row = {name: record[name] for name in _COLUMNS}
     row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=undoes)
-    rules.action({**row, "outcome": None, "replaced": None})
+    rules.action({**row, "outcome": None, "replaced": None, "digest": None})
     return row

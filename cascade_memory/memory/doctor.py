@@ -60,6 +60,7 @@ def _checks(engine: Engine) -> Iterator[Check]:
     yield _rows(engine)
     yield _orphans(engine)
     yield _clock(engine)
+    yield _audit_log(engine)
     yield from _indexes(engine)
     yield _vectors(engine)
     yield _encoders(engine)
@@ -110,6 +111,12 @@ def _clock(engine: Engine) -> Check:
     ahead = ledger.maintenance.ahead_of(now + _TOLERANCE)
     detail = f"{ahead:,} times are in the future: the clock was set back" if ahead else "no time is in the future"
     return Check("clock", not ahead, detail, lambda: ledger.maintenance.bring_back(now))
+
+
+def _audit_log(engine: Engine) -> Check:
+    """Check the hash chain; after the repair of rows and of times, since both may change an entry."""
+    ok, detail = engine.parts.ledger.maintenance.audit_log()
+    return Check("audit log", ok, detail, engine.parts.ledger.maintenance.seal_audit_log)
 
 
 def _indexes(engine: Engine) -> Iterator[Check]:

@@ -32,6 +32,14 @@ class Maintenance(Protocol):
         """Repair or remove rows that cannot be used, durably; describe what was done. An intact case is never removed."""
         ...
 
+    def audit_log(self) -> tuple[bool, str]:
+        """Return whether each entry of the audit log fits the one before it, and a sentence that says so or names the first."""
+        ...
+
+    def seal_audit_log(self) -> str:
+        """Let each entry of the audit log fit the one before it again, durably, and note that; return a sentence."""
+        ...
+
     def ahead_of(self, now: float) -> int:
         """Return how many stored times are in the future."""
         ...

@@ -1,0 +1,98 @@
+"""The hash chain of the audit log: each entry has a digest of itself and of the entry before, so that a changed one shows.
+
+Whoever can write the file can also compute all digests again. So somebody who wants to be sure keeps the last digest elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import SET_FACT, fetched
+
+# The note is not among them: it is deleted with what it is about.
+_SEALED = ("id", "at", "namespace", "kind", "actor", "subject", "counts", "undoes", "outcome", "replaced", "made", "hid")
+_AT_ONCE = 500
+_MENDED = "audit_sealed_again"  # a fact
+
+
+def digest_after(before: str | None, entry: Mapping[str, Any]) -> str:
+    """Return the digest of an entry that follows one with the digest ``before`` (None: it is the first one).
+
+    >>> entry = dict.fromkeys(_SEALED)
+    >>> len({digest_after(None, entry), digest_after("00", entry), digest_after(None, {**entry, "hid": "c"})})
+    3
+    """
+    text = json.dumps([before, *(entry[name] for name in _SEALED)], default=repr)  # an edited row may hold anything
+    return hashlib.blake2b(text.encode(), digest_size=16, person=b"cascade-audit").hexdigest()
+
+
+def sealed(connection: Connection, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row that is about to be appended, with its digest."""
+    row = {**dict.fromkeys(_SEALED), **entry}
+    return {**row, "digest": digest_after(_last(connection), row)}
+
+
+def verdict(connection: Connection) -> tuple[bool, str]:
+    """Check the whole log; return whether every entry fits, and a sentence."""
+    mended = connection.execute("SELECT value FROM meta WHERE key = ?", (_MENDED,)).fetchone()
+    note = "" if mended is None else f" ({mended[0]})"
+    count = 0
+    for key, row, fitting in _read(connection):
+        if row["digest"] != fitting:
+            return False, (
+                f"the entry {str(row['id'])[:80]!r} (number {key}) does not fit the entries before it: it was changed, or one "
+                f"before it is missing; compare it with a backup{note}"
+            )
+        count += 1
+    if not count:
+        return True, f"no entry has a digest{note}"
+    last = _last(connection)
+    return (
+        True,
+        f"{count:,} entries fit; the last digest is {last} (kept elsewhere, it shows whether entries are missing){note}",
+    )
+
+
+def seal_again(connection: Connection) -> str:
+    """Compute the digests again from the first entry on that does not fit; this is noted. Return a sentence."""
+    changed: list[tuple[str, int]] = []
+    first, before = None, None
+    for key, row, fitting in _read(connection):
+        if first is None and row["digest"] == fitting:
+            before = fitting
+            continue
+        first = first or row["id"]
+        before = digest_after(before, row)
+        changed.append((before, key))
+    if first is None:
+        return "every entry fits"
+    connection.executemany("UPDATE action SET digest = ? WHERE key = ?", changed)
+    day = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    said = f"sealed again on {day} UTC from the entry {str(first)[:80]!r} on"
+    connection.execute(SET_FACT, (_MENDED, said))
+    return said
+
+
+def _last(connection: Connection) -> str | None:
+    row = connection.execute("SELECT digest FROM action ORDER BY key DESC LIMIT 1").fetchone()
+    return None if row is None else row[0]
+
+
+def _read(connection: Connection) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield (key, row, the digest that fits) from the first entry on that has a digest: older versions wrote none."""
+    names = ("key", *_SEALED, "digest")
+    query = f"SELECT {', '.join(names)} FROM action WHERE key > ? ORDER BY key LIMIT {_AT_ONCE}"
+    after, before, begun = -(2**62), None, False
+    while rows := fetched(connection, query, (after,)):
+        for values in rows:
+            row = dict(zip(names, values, strict=True))
+            begun = begun or row["digest"] is not None
+            if begun:
+                yield row["key"], row, digest_after(before, row)
+                before = row["digest"]
+        after = rows[-1][0]
