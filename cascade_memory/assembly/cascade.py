@@ -63,6 +63,8 @@ class CascadeMemory(Memory):
         ranker_options: Mapping[str, Any] | None = None,
         case_text: CaseText | None = None,
         deadline: float | timedelta | None = 2.0,
+        actor: str | None = None,
+        min_trust: str | None = None,
     ) -> None:
         """Open a memory in a folder or a database, which is created if it does not exist, or in RAM if there is no path.
 
@@ -108,6 +110,10 @@ class CascadeMemory(Memory):
             deadline: The longest time that a recall may take (seconds, or a timedelta). After it the recall fails open, without
                 cases, whatever hangs. Queries are then embedded on a separate thread. The time for loading a model or a
                 namespace does not count. None: no limit, and queries are embedded on the caller's thread.
+            actor: Who uses this memory, unless a call says so: stored with every recall, outcome and case. Your program sets
+                it; nothing that an agent writes does. Handles on the same place may have different actors.
+            min_trust: The least source whose cases are recalled ("judge": those of a judge or better), unless a call says so;
+                see ``cascade_memory.domain.trust``. None: all cases are.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = Settings(
@@ -136,6 +142,8 @@ class CascadeMemory(Memory):
                 retain_from=retain_from,
                 case_text=case_text,
                 deadline=deadline,
+                actor=actor,
+                min_trust=min_trust,
             )
         except BaseException:
             opened.release(engine, self)

@@ -26,16 +26,23 @@ def recall(
     *,
     index: CaseIndex,
     ledger: Ledger,
+    namespace: int,
     size: int,
     among: NDArray[np.int64] | None = None,
     verified_after: float = 0.0,
+    min_trust: int = 0,
 ) -> Recalled:
     """Return the ``size`` nearest cases, with the data that choosing among them needs."""
     keys, similarity = index.nearest(query.vector, size, among)
-    rows = ledger.candidates(keys, verified_after)
-    if verified_after and len(rows) < len(keys):  # expired cases took places among the nearest
+    rows = ledger.candidates(keys, verified_after, min_trust)
+    if (verified_after or min_trust) and len(rows) < len(keys):  # cases that may not be shown took places among the nearest
         keys, similarity = index.nearest(query.vector, 8 * size, among)
-        rows = ledger.candidates(keys, verified_after)
+        rows = ledger.candidates(keys, verified_after, min_trust)
+        if min_trust and len(rows) < size and len(keys) == 8 * size:  # a crowd of them: nobody can hide the others behind it
+            trusted = ledger.trusted(namespace, min_trust)
+            among = trusted if among is None else np.intersect1d(among, trusted, assume_unique=True)
+            keys, similarity = index.nearest(query.vector, 8 * size, among)
+            rows = ledger.candidates(keys, verified_after, min_trust)
         fresh = [i for i, key in enumerate(keys) if int(key) in rows][:size]
         keys, similarity = keys[fresh], similarity[fresh]
     # A case may just have been forgotten by another process, or have expired: the ledger decides.

@@ -14,6 +14,7 @@ from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettled
 from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.trust import NOBODY, ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_query
 from cascade_memory.ports.ledger import Ledger
 
@@ -91,6 +92,7 @@ def new_case(
     episode_id: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
     novelty: float = 1.0,
+    by: ByWhom = NOBODY,
 ) -> NewCase:
     """Build a case ready to be stored; the same query with an equal solution gets the same ``pair_key``.
 
@@ -109,6 +111,8 @@ def new_case(
         episode_id=episode_id,
         created_at=time.time(),
         novelty=novelty,
+        actor=by.actor,
+        channel=by.channel,
     )
 
 

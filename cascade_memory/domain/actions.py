@@ -120,6 +120,8 @@ class Before:
     solution: Solution | None
     agents_words: bool
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    actor: str | None = None
+    channel: str | None = None
     retained: bool = False  # whether it had stored a case
     unkept: str | None = None
 

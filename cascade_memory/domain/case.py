@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cascade_memory.domain.display import by_whom
 from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain.trust import named
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
@@ -34,12 +36,18 @@ class Case:
     key: int = 0  # the ledger's row number: ascending with age, never reused
     pinned: bool = False  # neither evicted nor expired
     hidden: bool = False  # never shown
+    actor: str | None = None  # who made it first, as the host said
+    channel: str | None = None  # the door through which it came first
+    trust: int = 3  # the level of its source, or of the least trusted case that was shown when it was made (``domain.trust``)
+    probation: bool = False  # nobody independent has spoken for it yet
 
     def _repr_html_(self) -> str:
         facts = [
             ("id", self.id),
             ("namespace", self.namespace),
             ("source", self.source if self.episode_id is None else f"{self.source}, episode {self.episode_id}"),
+            ("made by", by_whom(self.actor, self.channel)),
+            ("trust", named(self.trust)),
             ("verified", f"{self.copies:,} times"),
             ("shown", f"{self.shown:,} times, with a total reward of {self.succeeded:g}"),
             *((name, str(value)) for name, value in self.metadata.items()),

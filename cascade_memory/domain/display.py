@@ -31,6 +31,16 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def by_whom(actor: str | None, channel: str | None) -> str:
+    """Say who did something, and through which door.
+
+    >>> by_whom("ann", "mcp"), by_whom(None, "python"), by_whom(None, None)
+    ('ann (mcp)', 'nobody named (python)', 'nobody named')
+    """
+    who = "nobody named" if actor is None else visible(actor)
+    return who if channel is None else f"{who} ({visible(channel)})"
+
+
 def no_namespace(name: str, names: Collection[str]) -> str:
     """Build the message that there is no such namespace; it lists existing ones, the most similar names first.
 

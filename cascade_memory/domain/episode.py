@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from cascade_memory.domain.display import number
+from cascade_memory.domain.display import by_whom, number
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput
@@ -90,6 +90,8 @@ class Episode:
     ended: str | None = None
     reported: Solution | None = None  # the solution that the agent itself reported, until somebody else confirms it
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    actor: str | None = None  # who asked, as the host said
+    channel: str | None = None  # the door through which the recall came
 
     @property
     def fingerprint(self) -> str:
@@ -136,6 +138,7 @@ class Episode:
             ("reward", judged),
             ("recalls", f"{self.recalls:,}"),
             ("cases shown", f"{len(self.cases):,}{which}"),
+            *([("asked by", by_whom(self.actor, self.channel))] if self.actor is not None else []),
             *([("thread", self.thread_id)] if self.thread_id is not None else []),
             *([("reported by the agent", reported)] if reported else []),
             *((name, str(value)) for name, value in self.metadata.items()),

@@ -194,6 +194,8 @@ class Rewardable(Protocol):
         namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Report how an episode ended."""
         ...
@@ -209,6 +211,8 @@ class Rewardable(Protocol):
         namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Do the same without blocking the event loop."""
         ...
@@ -267,6 +271,8 @@ class Recall:
         metadata: Mapping[str, MetadataValue] | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Report how the episode ended: ``memory.reward(recall.episode_id, ..., namespace=recall.namespace)``, in short.
 
@@ -291,6 +297,8 @@ class Recall:
             namespace=self.namespace,
             overwrite=overwrite,
             confirms=confirms,
+            actor=actor,
+            channel=channel,
         )
 
     async def areward(
@@ -302,6 +310,8 @@ class Recall:
         metadata: Mapping[str, MetadataValue] | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         memory = self._rewarded_by()
@@ -316,6 +326,8 @@ class Recall:
             namespace=self.namespace,
             overwrite=overwrite,
             confirms=confirms,
+            actor=actor,
+            channel=channel,
         )
 
     def _rewarded_by(self) -> Rewardable | None:

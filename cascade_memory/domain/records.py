@@ -71,6 +71,8 @@ class RecallRecord:
     shadow: Opinion | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])  # of the episode
     opens_episode: bool = False  # the recall begins a new episode, whose id nobody else knows yet
+    actor: str | None = None  # who asked; of a new episode
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,6 +91,8 @@ class NewCase:
     episode_id: str | None = None
     created_at: float = 0.0
     novelty: float = 1.0  # 0 if all neighbours have the same solution; 1 if none has, or if this was not checked
+    actor: str | None = None  # who made it
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,6 +145,8 @@ class Settlement:
     waits: bool = False  # it waits to be confirmed; a namespace may hold only a limited number of such episodes
     unkept: Unkept | None = None
     action: NewAction | None = None  # the person's action that records it, which takes precedence over ``overwrite``
+    actor: str | None = None  # who reports it
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

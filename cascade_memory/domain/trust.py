@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from cascade_memory.domain.episode import SOURCES
 from cascade_memory.errors import InvalidInput
@@ -12,6 +13,16 @@ LEVELS: Mapping[str, int] = {"agent": 0, "user": 1, "judge": 2, "host": 3, "env"
 GREATEST = max(LEVELS.values())
 
 CHANNELS = ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import")
+
+
+class ByWhom(NamedTuple):
+    """Who did something, as the host said, and the door through which it came."""
+
+    actor: str | None = None
+    channel: str | None = None
+
+
+NOBODY = ByWhom()
 
 
 def level(source: str) -> int:
@@ -45,12 +56,14 @@ def check_min_trust(source: object) -> int | None:
     return LEVELS[source]
 
 
-def check_channel(channel: object) -> str | None:
-    """Check the name of a door through which something came, or None.
+def check_channel(channel: object) -> str:
+    """Check the name of a door through which something came; by default it is Python.
 
-    >>> check_channel("mcp")
-    'mcp'
+    >>> check_channel("mcp"), check_channel(None)
+    ('mcp', 'python')
     """
-    if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
-        raise InvalidInput(f"channel must be None or one of {', '.join(CHANNELS)}, not {channel!r}")
+    if channel is None:
+        return CHANNELS[0]
+    if not isinstance(channel, str) or channel not in CHANNELS:
+        raise InvalidInput(f"channel must be one of {', '.join(CHANNELS)}, not {channel!r}")
     return channel

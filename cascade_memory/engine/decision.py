@@ -19,6 +19,7 @@ from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
+from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.engine.namespace_state import NamespaceState
@@ -100,9 +101,11 @@ class Decider:
                 query,
                 index=state.index,
                 ledger=self._parts.ledger,
+                namespace=state.namespace_id,
                 size=size,
-                among=self._among(state, request.where, None if request.search else size),
+                among=self._among(state, request, None if request.search else size),
                 verified_after=_verified_after(state.limits),
+                min_trust=request.min_trust,
             )
             found = time.perf_counter()
             spent.search = found - began
@@ -150,11 +153,14 @@ class Decider:
             raise EpisodeClosed(f"episode {episode_id!r} is {episode.status}; open another one to recall again")
         return episode.arm
 
-    def _among(self, state: NamespaceState, where: object | None, newest: int | None) -> NDArray[np.int64] | None:
+    def _among(self, state: NamespaceState, request: RecallRequest, newest: int | None) -> NDArray[np.int64] | None:
         """Return the keys of the cases to choose from, None for all; at most the ``newest`` ones if the ranker sets a limit."""
-        ledger = self._parts.ledger
+        ledger, where = self._parts.ledger, request.where
         among = None if where is None else ledger.filtered(state.namespace_id, where)
         if self._parts.ranker.newest and newest is not None:
+            if request.min_trust:
+                trusted = ledger.trusted(state.namespace_id, request.min_trust)
+                among = trusted if among is None else np.intersect1d(among, trusted, assume_unique=True)
             return ledger.newest(state.namespace_id, newest) if among is None else among[-newest:]
         return among
 
@@ -234,6 +240,8 @@ def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecor
         shadow=chosen.opinion,
         metadata=request.metadata,
         opens_episode=request.episode_id is None,
+        actor=request.actor,
+        channel=request.channel,
     )
 
 
@@ -297,7 +305,13 @@ def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
 
 
 def proposal_record(
-    episode_id: str, namespace: int, query: str, vector: NDArray[np.float32], metadata: Mapping[str, MetadataValue]
+    episode_id: str,
+    namespace: int,
+    query: str,
+    vector: NDArray[np.float32],
+    metadata: Mapping[str, MetadataValue],
+    *,
+    by: ByWhom,
 ) -> RecallRecord:
     """Build the row that opens an episode without a recall: its reward says nothing about showing or not showing a case."""
     nothing = np.zeros(0, np.int64)
@@ -322,6 +336,8 @@ def proposal_record(
         baseline=math.nan,
         context=_NOTHING,
         metadata=metadata,
+        actor=by.actor,
+        channel=by.channel,
     )
 
 

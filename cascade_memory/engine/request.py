@@ -30,6 +30,9 @@ class RecallRequest:
     thread_id: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
     search: bool = False
+    actor: str | None = None  # who asks
+    channel: str | None = None
+    min_trust: int = 0  # the level that a case must have
     memory: Callable[[], Rewardable | None] | None = None  # which the recall can be rewarded with; a weak reference
 
 
@@ -49,3 +52,5 @@ class Judgement:
     unkept: Unkept | None = None  # the reason to store no case, if there is one
     waits: bool = False  # it waits until somebody confirms it
     action: NewAction | None = None  # the person's action that it is
+    actor: str | None = None  # who reports it
+    channel: str | None = None

@@ -99,6 +99,8 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         waits=judgement.waits,
         unkept=unkept if judgement.value > 0 else None,  # a failure is never stored, so it needs no reason
         action=judgement.action,
+        actor=judgement.actor,
+        channel=judgement.channel,
     )
 
 

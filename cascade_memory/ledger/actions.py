@@ -156,8 +156,8 @@ def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
 
 def _before(connection: Connection, outcome: int) -> Before:
     row = connection.execute(
-        """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept, at FROM outcome
-           WHERE key = ? AND withdrawn_at IS NOT NULL""",
+        """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept, at, actor, channel
+           FROM outcome WHERE key = ? AND withdrawn_at IS NOT NULL""",
         (outcome,),
     ).fetchone()
     if row is None:
@@ -166,6 +166,8 @@ def _before(connection: Connection, outcome: int) -> Before:
         value=row[0],
         source=row[1],
         at=row[8],
+        actor=row[9],
+        channel=row[10],
         solution=solution_if_readable(row[2], row[3]),
         agents_words=bool(row[4]),
         metadata=metadata_if_readable(row[5]) if row[5] else {},

@@ -14,7 +14,8 @@ from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
-from cascade_memory.ledger import action_log, running, set_aside
+from cascade_memory.domain.trust import LEVELS
+from cascade_memory.ledger import action_log, lineage, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -37,7 +38,7 @@ _SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UP
   solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name,
-  cases.pinned, cases.hidden"""
+  cases.pinned, cases.hidden, cases.actor, cases.channel, cases.trust, cases.probation"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
   JOIN namespace ON namespace.id = cases.namespace LEFT JOIN episode ON episode.key = cases.episode"""
 
@@ -84,20 +85,24 @@ def insert(
     episode: int | None = None,
     known: Known | None = None,
     run: float | None = None,
+    seen: Sequence[int] = (),
 ) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
-    ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from.
+    ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from, and
+    ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are.
     """
+    trust, levels = lineage.expression(LEVELS[case.source], seen)
     known = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
     same = next(iter(known.same), None)
     kind, text = packed or pack_solution(case.solution)
     if same is not None:
         connection.execute(
-            """UPDATE cases SET copies = copies + 1, verified_at = ?,
-                 verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END WHERE key = ?""",
-            (case.created_at or time.time(), run, run, same[0]),
+            f"""UPDATE cases SET copies = copies + 1, verified_at = ?,
+                 verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END,
+                 trust = CASE WHEN trust < {trust} THEN {trust} ELSE trust END WHERE key = ?""",
+            (case.created_at or time.time(), run, run, *levels, *levels, same[0]),
         )
         _note_addition(connection, same[0], case, None if text == same[2] else text)
         return int(same[0]), str(same[1]), False
@@ -106,9 +111,9 @@ def insert(
     known_solution = (case.namespace, case.solution_key)
     connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
     (key,) = connection.execute(
-        """INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
-             verified_run)
-           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?)
+        f"""INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
+             verified_run, actor, channel, trust)
+           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, {trust})
            RETURNING key""",
         (
             case.id,
@@ -123,6 +128,9 @@ def insert(
             case.novelty,
             case.created_at,
             run,
+            case.actor,
+            case.channel,
+            *levels,
         ),
     ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
@@ -149,9 +157,8 @@ def _note_addition(connection: Connection, key: int, case: NewCase, own: str | N
     """Record who added a case by hand, with the words if they are not those stored; of an episode, the outcome records this."""
     if case.episode_id is not None:
         return
-    insert_addition(
-        connection, case.namespace, key, source=case.source, at=case.created_at, metadata=case.metadata, solution=own
-    )
+    about = {"source": case.source, "at": case.created_at, "actor": case.actor, "channel": case.channel}
+    insert_addition(connection, case.namespace, key, metadata=case.metadata, solution=own, **about)
 
 
 def insert_addition(
@@ -361,12 +368,16 @@ def _case(row: Sequence[Any]) -> Case:
         namespace=row[12],
         pinned=bool(row[13]),
         hidden=bool(row[14]),
+        actor=row[15],
+        channel=row[16],
+        trust=row[17],
+        probation=bool(row[18]),
     )
 
 
 def _is_case(row: Sequence[Any]) -> bool:
-    texts, numbers = [row[place] for place in (0, 1, 2, 3, 4, 5, 12)], row[7:12]
-    known = row[6] is None or type(row[6]) is str
+    texts, numbers = [row[place] for place in (0, 1, 2, 3, 4, 5, 12)], [*row[7:12], row[17]]
+    known = all(row[place] is None or type(row[place]) is str for place in (6, 15, 16))
     return known and all(type(text) is str for text in texts) and all(type(number) in (int, float) for number in numbers)
 
 

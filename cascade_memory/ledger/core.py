@@ -137,12 +137,26 @@ class SQLLedger(Recalling, Settling):
             (joined,) = connection.execute(f"SELECT group_concat(key) FROM ({query}) AS found", values).fetchone()
             return np.array([], np.int64) if joined is None else np.fromstring(joined, np.int64, sep=",")
 
-    def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
+    def trusted(self, namespace: int, min_trust: int) -> NDArray[np.int64]:
+        """Return the keys of all cases that may be shown and are trusted at least so much, ascending."""
+        with self.connections.read() as connection:
+            query = "SELECT key FROM cases WHERE namespace = ? AND hidden = 0 AND trust >= ? ORDER BY key"
+            (joined,) = connection.execute(
+                f"SELECT group_concat(key) FROM ({query}) AS found", (namespace, min_trust)
+            ).fetchone()
+            return np.array([], np.int64) if joined is None else np.fromstring(joined, np.int64, sep=",")
+
+    def candidates(
+        self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
+    ) -> dict[int, tuple[str, str, int, str]]:
         """Return (text, head, group, id) by key: what a ranker needs for its choice, without solutions and vectors."""
         with self.connections.read() as connection:
             query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id FROM cases
                         WHERE key IN ({KEYS}) AND hidden = 0 AND (verified_at >= ? OR pinned = 1)"""
-            rows = fetched_for(connection, query, keys.tolist(), verified_after)
+            values: list[float] = [verified_after]
+            if min_trust:
+                query, values = f"{query} AND trust >= ?", [verified_after, min_trust]
+            rows = fetched_for(connection, query, keys.tolist(), *values)
         found: dict[int, tuple[str, str, int, str]] = {}
         for key, text, head, group, case_id in rows:  # an edited row may hold anything
             if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:

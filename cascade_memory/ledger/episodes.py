@@ -23,7 +23,7 @@ _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, epis
   episode.closed_at, outcome.value, episode.source, coalesce(attempt.solution_kind, outcome.solution_kind),
   coalesce(attempt.solution, outcome.solution), (SELECT count(*) FROM recall WHERE recall.episode = episode.key),
   episode.thread, attempt.status, outcome.solution_kind, outcome.solution, outcome.agents_words,
-  coalesce(outcome.metadata, episode.metadata)
+  coalesce(outcome.metadata, episode.metadata), episode.actor, episode.channel
   FROM episode JOIN namespace ON namespace.id = episode.namespace
   LEFT JOIN outcome ON outcome.episode = episode.key AND outcome.withdrawn_at IS NULL
   LEFT JOIN attempt ON attempt.episode = episode.key"""
@@ -148,4 +148,6 @@ def _episode(connection: Connection, row: Sequence[Any]) -> Episode:
         cases=tuple(ids),
         reported=solution_if_readable(row[15], row[16]) if row[17] else None,
         metadata=metadata_if_readable(row[18]),
+        actor=row[19],
+        channel=row[20],
     )

@@ -19,7 +19,7 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
-from cascade_memory.ledger.recalls import count_use
+from cascade_memory.ledger.recalls import count_use, keys_shown
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
     metadata_if_readable,
@@ -88,7 +88,7 @@ class Settling:
                    ORDER BY recall.key""",
                 (new.episode_id,),
             ).fetchall()
-            episode, status, of_episode = _row_of(connection, new.episode_id)
+            episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
             taken = _takes_back(new)
             _check_confirmed(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
@@ -107,10 +107,12 @@ class Settling:
             case_key, case_id = None, None
             packed = pack_solution(new.solution)
             if new.case is not None:
-                case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-                case_key, case_id, _ = cases.insert(
-                    connection, case, packed if case.solution is new.solution else None, episode, same
-                )
+                by_hand = new.action is not None and new.action.kind == "correct"  # then no case that was shown has led to it
+                actor, channel = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
+                case = dataclasses.replace(new.case, metadata=metadata, actor=actor, channel=channel)
+                seen = () if by_hand else keys_shown(shown)
+                packed_case = packed if case.solution is new.solution else None
+                case_key, case_id, _ = cases.insert(connection, case, packed_case, episode, same, seen=seen)
             by_agent = new.source not in TRUSTED_SOURCES
             outcome = _written(connection, new, episode, case_key, metadata, packed)
             for recall, labels in new.agreement.items():
@@ -133,12 +135,13 @@ class Settling:
             return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
 
 
-def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None]:
-    """Return the key, the status and the metadata of an episode that was there a moment ago."""
-    found = connection.execute("SELECT key, status, metadata FROM episode WHERE id = ?", (episode_id,)).fetchone()
+def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:
+    """Return the key, the status and the metadata of an episode that was there a moment ago, and who asked, by which door."""
+    query = "SELECT key, status, metadata, actor, channel FROM episode WHERE id = ?"
+    found = connection.execute(query, (episode_id,)).fetchone()
     if found is None:
         raise UnknownEpisode(f"episode {episode_id!r} was just forgotten")
-    return found[0], found[1], found[2]
+    return found[0], found[1], found[2], (found[3], found[4])
 
 
 def _takes_back(new: Settlement) -> Taken | None:
@@ -163,8 +166,8 @@ def _written(
     by_agent = new.source not in TRUSTED_SOURCES
     (outcome,) = connection.execute(
         """INSERT INTO outcome (episode, namespace, value, source, at, solution_kind, solution, learns, cases_key,
-             metadata, agents_words, unkept)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+             metadata, agents_words, unkept, actor, channel)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
         (
             episode,
             new.namespace,
@@ -178,6 +181,8 @@ def _written(
             pack_metadata(metadata) if metadata else None,
             int((by_agent or new.agents_words) and text is not None),
             new.unkept,
+            new.actor,
+            new.channel,
         ),
     ).fetchone()
     if metadata:

@@ -93,9 +93,12 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     # Nobody else knows the id of an episode that this recall opens. Any other one may be there already.
     known = "" if entry.opens_episode else "ON CONFLICT DO NOTHING"
     opened = connection.execute(
-        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at)
-            VALUES (?, ?, ?, ?, ?, ?, 'open', ?) {known} RETURNING key""",
-        (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
+        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at, actor, channel)
+            VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) {known} RETURNING key""",
+        (
+            *(entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
+            *(entry.actor, entry.channel),
+        ),
     ).fetchone()
     if opened is not None:
         (key,) = opened
@@ -137,10 +140,10 @@ def shown_to(connection: Connection, episode: int) -> Sequence[Any]:
 
 def shown_cases(connection: Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown."""
-    return _keys_shown(shown_to(connection, episode))
+    return keys_shown(shown_to(connection, episode))
 
 
-def _keys_shown(rows: Sequence[Any]) -> list[int]:
+def keys_shown(rows: Sequence[Any]) -> list[int]:
     """Return the keys of the cases that were shown, in order, without duplicates."""
     keys: dict[int, None] = {}
     for shown in usable(rows, picked):
@@ -151,7 +154,7 @@ def _keys_shown(rows: Sequence[Any]) -> list[int]:
 
 def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int) -> None:
     """Count an outcome for the cases that its episode was shown; ``sign=-1`` undoes this."""
-    for key in _keys_shown(shown):
+    for key in keys_shown(shown):
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",

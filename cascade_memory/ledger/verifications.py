@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import cases, lineage
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.rows import pack_metadata, solution_of
@@ -27,6 +27,8 @@ class _First(NamedTuple):
     episode: int | None
     metadata: dict[str, Any]
     solution: str | None
+    actor: str | None
+    channel: str | None
 
 
 def verified_by(connection: Connection, key: int) -> tuple[set[int], set[int]]:
@@ -41,8 +43,8 @@ def reconsider(connection: Connection, key: int) -> int:
 
     If the removed verification was the one that the case shows, the case then shows the oldest one that is left.
     """
-    row = connection.execute("SELECT episode, created_at, metadata FROM cases JOIN case_text USING (key) WHERE key = ?", (key,))
-    case = row.fetchone()
+    query = "SELECT episode, created_at, metadata, trust FROM cases JOIN case_text USING (key) WHERE key = ?"
+    case = connection.execute(query, (key,)).fetchone()
     if case is None:
         return 0 if any(verified_by(connection, key)) else cases.delete_expired(connection, key)
     outcomes, last_outcome = connection.execute(f"SELECT count(*), max(at) {_OUTCOMES}", (key,)).fetchone()
@@ -51,7 +53,8 @@ def reconsider(connection: Connection, key: int) -> int:
         cases.delete(connection, key)
         return 1
     last = max(last_outcome or 0.0, last_addition or 0.0)
-    connection.execute("UPDATE cases SET copies = ?, verified_at = ? WHERE key = ?", (outcomes + additions, last, key))
+    values = (outcomes + additions, last, lineage.left(connection, key, case[3]), key)
+    connection.execute("UPDATE cases SET copies = ?, verified_at = ?, trust = ? WHERE key = ?", values)
     first = _first(connection, key)
     by_episode = first.episode is not None and first.episode == case[0]
     by_hand = first.episode is None and case[0] is None and (first.at, first.metadata) == (case[1], json.loads(case[2]))
@@ -62,16 +65,20 @@ def reconsider(connection: Connection, key: int) -> int:
 
 def _first(connection: Connection, key: int) -> _First:
     outcome = connection.execute(
-        f"SELECT at, source, episode, solution, key {_OUTCOMES} ORDER BY at, key LIMIT 1", (key,)
+        f"""SELECT at, source, episode, solution, key, (SELECT coalesce(episode.actor, outcome.actor) FROM episode
+              WHERE episode.key = outcome.episode), (SELECT CASE WHEN episode.actor IS NULL THEN outcome.channel
+              ELSE episode.channel END FROM episode WHERE episode.key = outcome.episode)
+            {_OUTCOMES} ORDER BY at, key LIMIT 1""",
+        (key,),
     ).fetchone()
     addition = connection.execute(
-        f"SELECT at, source, NULL, metadata, solution {_ADDITIONS} ORDER BY at, key LIMIT 1", (key,)
+        f"SELECT at, source, NULL, metadata, solution, actor, channel {_ADDITIONS} ORDER BY at, key LIMIT 1", (key,)
     ).fetchone()
     if outcome is None or (addition is not None and addition[0] <= outcome[0]):
-        at, source, episode, metadata, solution = addition
-        return _First(at, source, episode, json.loads(metadata), solution)
-    at, source, episode, solution, number = outcome
-    return _First(at, source, episode, metadata_of_outcome(connection, number), solution)
+        at, source, episode, metadata, solution, actor, channel = addition
+        return _First(at, source, episode, json.loads(metadata), solution, actor, channel)
+    at, source, episode, solution, number, actor, channel = outcome
+    return _First(at, source, episode, metadata_of_outcome(connection, number), solution, actor, channel)
 
 
 def metadata_of_outcome(connection: Connection, outcome: int) -> dict[str, Any]:
@@ -90,8 +97,12 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
         connection.execute("UPDATE addition SET solution = ? WHERE cases_key = ? AND solution IS NULL", (text, key))
         text = first.solution
     connection.execute(
-        "UPDATE cases SET source = ?, episode = ?, created_at = ?, head = ? WHERE key = ?",
-        (first.source, first.episode, first.at, gist(solution_of(kind, text), cases.HEAD_CHARS), key),
+        "UPDATE cases SET source = ?, episode = ?, created_at = ?, actor = ?, channel = ?, head = ? WHERE key = ?",
+        (
+            *(first.source, first.episode, first.at, first.actor, first.channel),
+            gist(solution_of(kind, text), cases.HEAD_CHARS),
+            key,
+        ),
     )
     metadata = pack_metadata(first.metadata)
     connection.execute("UPDATE case_text SET solution = ?, metadata = ? WHERE key = ?", (text, metadata, key))

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.domain.actions import AuditEntry, NewAction, check_actor, check_different, check_note
+from cascade_memory.domain.actions import AuditEntry, NewAction, check_different, check_note
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_reward
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
@@ -29,14 +30,23 @@ class ActionVerbs(Viewing):
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
 
-    def confirm(self, episode_id: str, *, seen: str, actor: str | None = None, namespace: str | None = None) -> str | None:
+    def confirm(
+        self,
+        episode_id: str,
+        *,
+        seen: str,
+        actor: str | None = None,
+        channel: str | None = None,
+        namespace: str | None = None,
+    ) -> str | None:
         """Say that what an agent reported is true, or that the answer of a pending episode is right; return the case's id.
 
         Args:
             episode_id: An episode that waits for a verdict; see ``to_judge``.
             seen: The ``fingerprint`` of the episode as you saw it. If it has changed, ``ContentChanged`` is raised; if somebody
                 else has judged the episode, ``AlreadyRewarded``: of several people, exactly one decides.
-            actor: Who says so, for the audit log.
+            actor: Who says so, for the outcome and the audit log; by default the memory's own actor.
+            channel: The door through which they say it, as in ``recall``.
             namespace: By default the memory's own namespace.
 
         >>> from cascade_memory import CascadeMemory
@@ -49,12 +59,19 @@ class ActionVerbs(Viewing):
         """
         found = self._known(episode_id, namespace)
         reported = found.reward if found.has_only_agents_word else None
-        action = NewAction(kind="confirm", actor=check_actor(actor))
-        return self._judged(found, 1.0 if reported is None else reported, seen, action)
+        return self._judged(found, 1.0 if reported is None else reported, seen, "confirm", self._by(actor, channel))
 
-    def reject(self, episode_id: str, *, seen: str, actor: str | None = None, namespace: str | None = None) -> None:
+    def reject(
+        self,
+        episode_id: str,
+        *,
+        seen: str,
+        actor: str | None = None,
+        channel: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
         """Say that the answer of an episode that waits for a verdict is wrong; the arguments are those of ``confirm``."""
-        self._judged(self._known(episode_id, namespace), 0.0, seen, NewAction(kind="reject", actor=check_actor(actor)))
+        self._judged(self._known(episode_id, namespace), 0.0, seen, "reject", self._by(actor, channel))
 
     def correct(
         self,
@@ -63,6 +80,7 @@ class ActionVerbs(Viewing):
         *,
         actor: str | None = None,
         note: str | None = None,
+        channel: str | None = None,
         namespace: str | None = None,
     ) -> str:
         """Say what the right solution would have been; return the id of the case that holds it and is shown from now on.
@@ -75,7 +93,8 @@ class ActionVerbs(Viewing):
         Args:
             id: The id of an episode or of a case.
             solution: The right solution.
-            actor: Who says so, for the audit log.
+            actor: Who says so, for the new case and the audit log; by default the memory's own actor.
+            channel: The door through which they say it, as in ``recall``.
             note: Why, in a few words: kept in the audit log until the episode or the case is forgotten.
             namespace: By default the memory's own namespace.
 
@@ -101,15 +120,16 @@ class ActionVerbs(Viewing):
             case = stored[0]
             check_different(checked, case.solution, f"case {id!r}")
             found = None if case.episode_id is None else self.get_episode(case.episode_id, namespace=name)
+        by = self._by(actor, channel)
         action = NewAction(
             kind="correct",
-            actor=check_actor(actor),
+            actor=by.actor,
             note=check_note(note),
             replaces=None if case is None else case.id,
         )
         if found is None:
             assert case is not None
-            return self._replaced(engine, case, checked, action)
+            return self._replaced(engine, case, checked, action, by)
         if found.solution is not None:
             check_different(checked, found.solution, f"episode {found.id!r}")
         made = self._settle(
@@ -120,11 +140,12 @@ class ActionVerbs(Viewing):
             source="human",
             solution=checked,
             action=action,
+            by=by,
         )
         assert made is not None
         return made
 
-    def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction) -> str:
+    def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction, by: ByWhom) -> str:
         metadata = {name: value for name, value in case.metadata.items() if (name, value) != ("solved", False)}
         ((_, vector),) = engine.parts.ledger.cases.after(case.key - 1, 1)  # of the same query
         made = engine.parts.ledger.actions.replace(
@@ -137,13 +158,14 @@ class ActionVerbs(Viewing):
                 namespace=engine.namespace_id(case.namespace),
                 source="human",
                 metadata=metadata,
+                by=by,
             ),
             action,
         )
         engine.learn_soon()
         return made
 
-    def _judged(self, episode: Episode, value: float, seen: str, action: NewAction) -> str | None:
+    def _judged(self, episode: Episode, value: float, seen: str, kind: str, by: ByWhom) -> str | None:
         return self._settle(
             self._open(),
             episode_id=episode.id,
@@ -152,7 +174,8 @@ class ActionVerbs(Viewing):
             source="human",
             solution=None,
             confirms=check_id(seen, "seen"),
-            action=action,
+            action=NewAction(kind=kind, actor=by.actor),
+            by=by,
         )
 
     def to_judge(self, *, rate: float = 1.0, namespace: str | None = None) -> Iterator[Episode]:
@@ -216,7 +239,7 @@ class ActionVerbs(Viewing):
 
     def _flag(self, kind: str, case_id: str, actor: str | None, namespace: str | None) -> bool:
         engine = self._open()
-        action = NewAction(kind=kind, actor=check_actor(actor))
+        action = NewAction(kind=kind, actor=self._who(actor))
         done = engine.parts.ledger.actions.flag(self._namespace_id(namespace), check_id(case_id, "case_id"), action)
         engine.learn_soon()
         return done
@@ -247,7 +270,7 @@ class ActionVerbs(Viewing):
         engine, name = self._open(), self._in(namespace)
         ledger, namespace_id = engine.parts.ledger, self._namespace_id(name)
         taken = ledger.actions.taken(namespace_id, check_id(entry_id, "entry_id"))
-        action = NewAction(kind="undo", actor=check_actor(actor), takes_back=taken)
+        action = NewAction(kind="undo", actor=self._who(actor), takes_back=taken)
         before = taken.before
         if before is None:
             ledger.actions.undo(namespace_id, action)
@@ -266,5 +289,7 @@ class ActionVerbs(Viewing):
                     unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
                     waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
                     action=action,
+                    actor=before.actor,
+                    channel=before.channel,
                 )
             )

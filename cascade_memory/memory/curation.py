@@ -13,6 +13,7 @@ from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import Solution, check_solution, solution_text
+from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_query
 from cascade_memory.engine.decision import proposal_record
 from cascade_memory.engine.engine import Engine
@@ -47,7 +48,7 @@ def add(
     namespace: str,
     source: str,
     progress: bool | None,
-    actor: str | None = None,
+    by: ByWhom,
 ) -> list[str]:
     """Embed all cases, then store either all of them or none. Return their ids."""
     namespace_id = engine.namespace_state(namespace).namespace_id
@@ -66,9 +67,10 @@ def add(
                     namespace=namespace_id,
                     source=source,
                     metadata=metadata,
+                    by=by,
                 )
             )
-    ids = engine.parts.ledger.cases.add(new, NewAction(kind="add", actor=actor) if source == "human" else None)
+    ids = engine.parts.ledger.cases.add(new, NewAction(kind="add", actor=by.actor) if source == "human" else None)
     engine.learn_soon()
     return ids
 
@@ -90,14 +92,23 @@ def checked(case: tuple[Any, Any, Any], case_text: CaseText) -> tuple[str, Solut
     return check_query(case_text(query, solution)), solution, metadata
 
 
-def propose(engine: Engine, query: str, solution: Solution, *, namespace: str, metadata: Mapping[str, MetadataValue]) -> str:
+def propose(
+    engine: Engine,
+    query: str,
+    solution: Solution,
+    *,
+    namespace: str,
+    metadata: Mapping[str, MetadataValue],
+    by: ByWhom,
+) -> str:
     """Open an episode for a task that was solved without a recall; return its id."""
     namespace_id = engine.namespace_state(namespace).namespace_id
     engine.parts.ledger.episodes.check_room(
         namespace_id, len(f"{query}{solution_text(solution)}".encode())
     )  # before any work is spent on it
     vector = engine.embed([query])[0]
-    engine.parts.ledger.record(proposal_record(episode_id := str(uuid.uuid4()), namespace_id, query, vector, metadata))
+    episode_id = str(uuid.uuid4())
+    engine.parts.ledger.record(proposal_record(episode_id, namespace_id, query, vector, metadata, by=by))
     return episode_id
 
 

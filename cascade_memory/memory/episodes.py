@@ -15,6 +15,7 @@ from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
@@ -43,6 +44,8 @@ class EpisodeVerbs(Browsing):
         namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
 
@@ -55,13 +58,15 @@ class EpisodeVerbs(Browsing):
             value: Between 0 and 1; booleans count as 0 and 1.
             solution: What solved the task: text, a ``Trajectory``, or its steps. By default the solution that ``finish``
                 recorded. An agent's own solution becomes a case only if ``confirms`` says that somebody has seen it.
-            source: Who judged: "host", "human", "env", "judge" or "agent". An agent's own report is stored but, by default,
-                it is neither learned from nor retained.
+            source: Who judged: "host", "human", "env", "judge", "user" (an end user's thumb) or "agent". An agent's own
+                report is stored but, by default, it is neither learned from nor retained.
             metadata: Stored with the case, in addition to the recall's metadata; ``where=`` filters by it.
             namespace: The namespace of the episode, by default the memory's own; an episode of any other is refused.
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; raises ``ContentChanged`` if its content has changed
                 since.
+            actor: Who reports it, stored with the outcome; by default the memory's own actor.
+            channel: The door through which the report came, as in ``recall``.
         """
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")
@@ -83,6 +88,7 @@ class EpisodeVerbs(Browsing):
             metadata=fields,
             overwrite=overwrite,
             confirms=confirms,
+            by=self._by(actor, channel),
         )
 
     def _settle(
@@ -98,11 +104,12 @@ class EpisodeVerbs(Browsing):
         overwrite: bool = False,
         confirms: str | None = None,
         action: NewAction | None = None,
+        by: ByWhom,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
         if action is None and source == "human":
-            action = NewAction(kind="reward")  # by hand: the audit log says so if it replaces an outcome
+            action = NewAction(kind="reward", actor=by.actor)  # by hand: the audit log says so if it replaces an outcome
         elif action is not None and action.kind == "correct":
             unkept = None  # the person says that the solution is right
         metadata = metadata or {}
@@ -120,6 +127,8 @@ class EpisodeVerbs(Browsing):
             unkept=unkept,
             waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
             action=action,
+            actor=by.actor,
+            channel=by.channel,
         )
         settled = engine.reward(judgement)
         if settled.changed and settled.case_id is None:
@@ -239,6 +248,7 @@ class EpisodeVerbs(Browsing):
                     source=source,
                     solution=solution,
                     confirms=confirms,
+                    by=ByWhom(self._actor, episode.channel),
                 )
             except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
                 self.note_failure("reward", error)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from cascade_memory.cycle.reuse import Template, render
+from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import shorten
@@ -17,6 +18,7 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.trust import ByWhom, check_channel, check_min_trust
 from cascade_memory.domain.validation import (
     check_callable,
     check_duration,
@@ -64,6 +66,8 @@ class Handle:
         retain_from: Collection[str],
         case_text: CaseText | None,
         deadline: float | timedelta | None,
+        actor: str | None = None,
+        min_trust: str | None = None,
     ) -> None:
         check_callable(reward_fn, "reward_fn")
         if reward_fn is not None:
@@ -80,6 +84,8 @@ class Handle:
         check_callable(case_text, "case_text")
         self._case_text = case_text or task_alone
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
+        self._actor = check_actor(actor)
+        self._min_trust = check_min_trust(min_trust) or 0
         self._warned: set[str] = set()  # the reasons of the warnings that were already given
         self._closed = False
 
@@ -259,6 +265,9 @@ class Handle:
         thread_id: object = None,
         metadata: object = None,
         search: bool = False,
+        actor: object = None,
+        channel: object = None,
+        min_trust: object = None,
     ) -> RecallRequest:
         """Check what the user asks for in an open memory; the defaults of this handle fill the rest."""
         self._open()
@@ -274,6 +283,9 @@ class Handle:
             template=self._template,
             deadline=self._deadline,
             search=search,
+            actor=self._who(actor),
+            channel=check_channel(channel),
+            min_trust=self._min_trust if min_trust is None else check_min_trust(min_trust) or 0,
             memory=cast("Any", weakref.ref(self)),
         )
 
@@ -285,6 +297,13 @@ class Handle:
 
     def _namespace_id(self, namespace: str | None) -> int:
         return self._engine.namespace_id(self._in(namespace))
+
+    def _who(self, actor: object) -> str | None:
+        """Return who does something: whom the caller names, or else the memory's own actor."""
+        return self._actor if actor is None else check_actor(actor)
+
+    def _by(self, actor: object, channel: object) -> ByWhom:
+        return ByWhom(self._who(actor), check_channel(channel))
 
     def _in(self, namespace: object) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)

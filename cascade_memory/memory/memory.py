@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
 
-from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
@@ -57,6 +56,9 @@ class Memory(ActionVerbs):
         episode_id: str | None = None,
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        min_trust: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> Recall:
         """Return the cases that are expected to help with a task, and open an episode for the task.
 
@@ -69,6 +71,10 @@ class Memory(ActionVerbs):
             thread_id: The conversation that a new episode belongs to; see ``latest``.
             metadata: Stored with the episode and with the case that results from it (a user's id, for example), so that
                 ``forget(where=...)`` can find both.
+            min_trust: The least source whose cases are recalled: "judge" leaves out what only a user or an agent has verified.
+            actor: Who asks, stored with a new episode and with the case that results from it; by default the memory's own
+                actor. Take it from your login or your framework, never from a text.
+            channel: The door through which the task came: "python", "langchain", "llama_index", "mcp", "cli", "inspector".
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``.
@@ -77,7 +83,16 @@ class Memory(ActionVerbs):
         """
         return self._found(
             self._request(
-                query, k=k, namespace=namespace, where=where, episode_id=episode_id, thread_id=thread_id, metadata=metadata
+                query,
+                k=k,
+                namespace=namespace,
+                where=where,
+                episode_id=episode_id,
+                thread_id=thread_id,
+                metadata=metadata,
+                min_trust=min_trust,
+                actor=actor,
+                channel=channel,
             )
         )
 
@@ -88,9 +103,16 @@ class Memory(ActionVerbs):
         k: int | None = None,
         namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
+        min_trust: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> Recall:
-        """Return the most similar cases, without the learned ranking. Opens no episode; is logged as a search."""
-        return self._found(self._request(query, k=k, namespace=namespace, where=where, search=True))
+        """Return the most similar cases, without the learned ranking. Opens no episode; is logged as a search.
+
+        ``actor`` and ``channel`` are checked, and not stored: a search has no episode.
+        """
+        about = {"min_trust": min_trust, "actor": actor, "channel": channel}
+        return self._found(self._request(query, k=k, namespace=namespace, where=where, search=True, **about))
 
     def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds, or a recall without cases that names the error."""
@@ -123,9 +145,14 @@ class Memory(ActionVerbs):
         namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        min_trust: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> Session:
         """Recall for a task and reward it at the end of a ``with`` block; see ``Session``."""
-        return Session(self, self.recall(query, k=k, namespace=namespace, where=where, metadata=metadata))
+        about = {"min_trust": min_trust, "actor": actor, "channel": channel}
+        found = self.recall(query, k=k, namespace=namespace, where=where, metadata=metadata, **about)
+        return Session(self, found, channel=channel)
 
     # -- async twins -------------------------------------------------------------------------------------------------
 
@@ -139,9 +166,13 @@ class Memory(ActionVerbs):
         episode_id: str | None = None,
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        min_trust: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> Recall:
         """Do what ``recall`` does without blocking the event loop."""
-        options = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id, "thread_id": thread_id}
+        options: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id}
+        options |= {"thread_id": thread_id, "min_trust": min_trust, "actor": actor, "channel": channel}
         return await in_thread(functools.partial(self.recall, query, metadata=metadata, **options))
 
     async def areward(
@@ -155,6 +186,8 @@ class Memory(ActionVerbs):
         namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         return await in_reward_thread(
@@ -168,6 +201,8 @@ class Memory(ActionVerbs):
                 namespace=namespace,
                 overwrite=overwrite,
                 confirms=confirms,
+                actor=actor,
+                channel=channel,
             )
         )
 
@@ -183,6 +218,7 @@ class Memory(ActionVerbs):
         namespace: str | None = None,
         source: str = "human",
         actor: str | None = None,
+        channel: str | None = None,
     ) -> str: ...
 
     @overload
@@ -194,6 +230,7 @@ class Memory(ActionVerbs):
         source: str = "human",
         progress: bool | None = None,
         actor: str | None = None,
+        channel: str | None = None,
     ) -> list[str]: ...
 
     def add(
@@ -206,24 +243,26 @@ class Memory(ActionVerbs):
         source: str = "human",
         progress: bool | None = None,
         actor: str | None = None,
+        channel: str | None = None,
     ) -> str | list[str]:
         """Store known-good cases: one (``add(query, solution)``) or many (``add([(query, solution), ...])``).
 
         Many cases may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are
-        checked before any is stored. A pair that exists already is counted, not stored twice. ``actor`` says who adds them, for
-        the audit log, which has an entry if the source is a human.
+        checked before any is stored. A pair that exists already is counted, not stored twice. ``actor`` says who adds them (by
+        default the memory's own actor), and ``channel`` by which door: both are stored with the cases, and in the audit log,
+        which has an entry if the source is a human.
         """
         engine, name, source = self._open(), self._in(namespace), check_source(source)
-        who = check_actor(actor)
+        by = self._by(actor, channel)
         if isinstance(query, str):
             one = curation.checked((query, solution, metadata), self._case_text)
-            return curation.add(engine, [one], namespace=name, source=source, progress=False, actor=who)[0]
+            return curation.add(engine, [one], namespace=name, source=source, progress=False, by=by)[0]
         if solution is not None or metadata is not None:
             raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
         if not isinstance(query, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
             raise InvalidInput(f"add takes a query and its solution, or an iterable of cases, not a {type(query).__name__}")
         cases = curation.checked_all(query, self._case_text)
-        return curation.add(engine, cases, namespace=name, source=source, progress=progress, actor=who)
+        return curation.add(engine, cases, namespace=name, source=source, progress=progress, by=by)
 
     def propose(
         self,
@@ -232,6 +271,8 @@ class Memory(ActionVerbs):
         *,
         namespace: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str:
         """Record a task that an agent solved without a recall; it becomes a case once somebody confirms it.
 
@@ -247,9 +288,10 @@ class Memory(ActionVerbs):
         """
         engine, name = self._open(), self._in(namespace)
         checked, fields = check_solution(solution), check_metadata(metadata)
-        episode_id = curation.propose(engine, check_query(query), checked, namespace=name, metadata=fields)
+        by = self._by(actor, channel)
+        episode_id = curation.propose(engine, check_query(query), checked, namespace=name, metadata=fields, by=by)
         try:
-            self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name)
+            self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name, actor=by.actor, channel=by.channel)
         except QuotaExceeded:  # other proposals were stored meanwhile and used up the limit
             engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise
@@ -292,7 +334,7 @@ class Memory(ActionVerbs):
             namespace=self._in(namespace),
             purge=purge,
             dry_run=dry_run,
-            actor=check_actor(actor),
+            actor=self._who(actor),
         )
 
     def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
@@ -317,7 +359,7 @@ class Memory(ActionVerbs):
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the fridge'
         """
-        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace), actor=check_actor(actor))
+        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace), actor=self._who(actor))
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
@@ -335,6 +377,6 @@ class Memory(ActionVerbs):
     def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None, actor: str | None = None) -> int:
         """Read what ``export`` wrote and add what does not exist yet; return the number of records added."""
         engine = self._open()
-        added = transfer.import_(engine, source, progress=progress, actor=check_actor(actor))
+        added = transfer.import_(engine, source, progress=progress, actor=self._who(actor))
         engine.learn_soon()
         return added

@@ -23,8 +23,8 @@ class Session:
     verdict; the exception is raised on.
     """
 
-    def __init__(self, memory: EpisodeVerbs, recall: Recall) -> None:
-        self._memory = memory
+    def __init__(self, memory: EpisodeVerbs, recall: Recall, *, channel: str | None = None) -> None:
+        self._memory, self._channel = memory, channel
         self.recall = recall
         self.solution: Solution | None = None
         self._rewarded = False
@@ -51,6 +51,7 @@ class Session:
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
         confirms: str | None = None,
+        actor: str | None = None,
     ) -> None:
         """Report the outcome; see ``CascadeMemory.reward``."""
         self._memory.reward(
@@ -61,6 +62,8 @@ class Session:
             metadata=metadata,
             namespace=self.recall.namespace,
             confirms=confirms,
+            actor=actor,
+            channel=self._channel,
         )
         self._rewarded = True
 

@@ -154,10 +154,17 @@ class Ledger(Protocol):
         """Return the keys of all cases whose metadata match a filter, ascending; ``InvalidInput`` if the filter is invalid."""
         ...
 
-    def candidates(self, keys: NDArray[np.int64], verified_after: float = 0.0) -> dict[int, tuple[str, str, int, str]]:
+    def trusted(self, namespace: int, min_trust: int) -> NDArray[np.int64]:
+        """Return the keys of all cases that may be shown and are trusted at least so much, ascending."""
+        ...
+
+    def candidates(
+        self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
+    ) -> dict[int, tuple[str, str, int, str]]:
         """Return (text, beginning of the solution, group, id) by key, for the cases verified since ``verified_after``.
 
-        Cases whose solutions agree have the same group. Deleted cases are missing.
+        Cases whose solutions agree have the same group. Deleted cases are missing, and those that are trusted less than
+        ``min_trust``.
         """
         ...
 
