@@ -43,7 +43,7 @@ def named(trust: int) -> str:
     return next((source for source, of_source in LEVELS.items() if of_source == trust), str(trust))
 
 
-def check_min_trust(source: object) -> int | None:
+def check_min_trust(source: object, name: str = "min_trust") -> int | None:
     """Check the name of the least source that is trusted, and return its level; None if every source is.
 
     >>> check_min_trust("judge"), check_min_trust(None)
@@ -52,7 +52,7 @@ def check_min_trust(source: object) -> int | None:
     if source is None:
         return None
     if not isinstance(source, str) or source not in LEVELS:
-        raise InvalidInput(f"min_trust must be None or one of {', '.join(SOURCES)}, not {source!r}")
+        raise InvalidInput(f"{name} must be None or one of {', '.join(SOURCES)}, not {source!r}")
     return LEVELS[source]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.trust import named
 from cascade_memory.errors import MissingExtra
 
 
@@ -23,6 +24,9 @@ def frame_of(cases: Iterable[Case]) -> Any:
         "query": pd.Series([case.query for case in found], dtype="object"),
         "solution": pd.Series([solution_text(case.solution) for case in found], dtype="object"),
         "source": pd.Series([case.source for case in found], dtype="object"),
+        "actor": pd.Series([case.actor for case in found], dtype="object"),
+        "channel": pd.Series([case.channel for case in found], dtype="object"),
+        "trust": pd.Series([named(case.trust) for case in found], dtype="object"),
         "episode_id": pd.Series([case.episode_id for case in found], dtype="object"),
         "created_at": created.astype("datetime64[ns, UTC]"),
         "copies": pd.Series([case.copies for case in found], dtype="int64"),

@@ -22,6 +22,7 @@ from cascade_memory.ledger.filters import compile_where
 from cascade_memory.ledger.forgetting import SQLForgetting
 from cascade_memory.ledger.insight import SQLInsight
 from cascade_memory.ledger.outcomes import Settling
+from cascade_memory.ledger.provenance import SQLProvenance
 from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, SET_FACT, fetched, fetched_for, with_vectors
 from cascade_memory.ledger.viewing import SQLViewing
@@ -45,6 +46,7 @@ class SQLLedger(Recalling, Settling):
         self.insight = SQLInsight(connections)
         self.viewing = SQLViewing(connections)
         self.actions = SQLActions(connections)
+        self.provenance = SQLProvenance(connections)
 
     @property
     def read_only(self) -> str | None:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import CLOSED
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
@@ -62,13 +64,17 @@ class SQLEpisodes:
         newest_first: bool = False,
         status: str | None = None,
         source: str | None = None,
+        wanted: Wanted | None = None,
     ) -> list[tuple[int, Episode]]:
         """Return the next ``limit`` episodes of a namespace, each with its key, by age."""
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
-        query = f"""{_SELECT} WHERE episode.namespace = ?1 AND (?2 IS NULL OR episode.status = ?2)
-                    AND (?3 IS NULL OR episode.source = ?3) AND episode.key {compared} ?4
-                    ORDER BY episode.key {order} LIMIT ?5"""
-        values = (namespace, status, source, start if after is None else after, limit)
+        where, values = ("", []) if wanted is None else conditions(wanted, "episode", "opened_at")
+        for name, value in (("status", status), ("source", source)):
+            if value is not None:
+                where, values = f"{where} AND episode.{name} = ?", [*values, value]
+        query = f"""{_SELECT} WHERE episode.namespace = ? AND episode.key {compared} ? {where}
+                    ORDER BY episode.key {order} LIMIT ?"""
+        values = [namespace, start if after is None else after, *values, limit]
         with self._connections.read() as connection:
             return [(row[0], _episode(connection, row)) for row in fetched(connection, query, values)]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode, Status, check_source, check_status
+from cascade_memory.domain.moments import Moment
+from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.validation import check_id
 from cascade_memory.errors import UnknownCase
@@ -23,12 +25,28 @@ class Browsing(Handle):
     """
 
     def cases(
-        self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None, newest_first: bool = False
+        self,
+        *,
+        where: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        trust: str | None = None,
+        namespace: str | None = None,
+        newest_first: bool = False,
     ) -> Iterator[Case]:
         """Iterate over the cases of a namespace, oldest first.
 
         Args:
             where: A metadata filter that the cases must match, with Chroma's operators, as in ``recall``.
+            actor: Only cases that this actor made first; "" for those of nobody named.
+            channel: Only cases that came through this channel first: "python", "langchain", "llama_index", "mcp", "cli",
+                "inspector" or "import".
+            since: Only cases stored at this moment or later: seconds since 1970, a ``datetime``, a ``timedelta`` (so long
+                ago), or a text such as "2026-11-24" or "7d".
+            until: Only cases stored before this moment.
+            trust: Only cases that are trusted exactly like this source, such as "agent" or "human".
             namespace: By default the memory's own namespace.
             newest_first: Begin with the case that was stored last.
 
@@ -42,30 +60,44 @@ class Browsing(Handle):
         >>> len(memory), ids[0] in memory
         (2, True)
         """
+        wanted = Wanted.of(actor, channel, since, until, trust)
         namespace_id = self._namespace_id(namespace)
         matching = None if where is None else self._open().parts.ledger.filtered(namespace_id, where).tolist()
-        return self._cases(namespace_id, matching, newest_first)
+        return self._cases(namespace_id, matching, wanted, newest_first)
 
-    def _cases(self, namespace_id: int, matching: list[int] | None, newest_first: bool) -> Iterator[Case]:
-        for keys in self._pages_of_keys(namespace_id, matching, newest_first):
+    def _cases(self, namespace_id: int, matching: list[int] | None, wanted: Wanted, newest_first: bool) -> Iterator[Case]:
+        for keys in self._pages_of_keys(namespace_id, matching, wanted, newest_first):
             found = self._open().parts.ledger.cases.by_key(keys)
-            yield from (found[key] for key in keys if key in found)  # else it was forgotten meanwhile, or cannot be read
+            # A key that is not among them was forgotten meanwhile, or cannot be read.
+            yield from (found[key] for key in keys if key in found and wanted.fits(found[key]))
 
-    def _pages_of_keys(self, namespace_id: int, matching: list[int] | None, newest_first: bool) -> Iterator[list[int]]:
+    def _pages_of_keys(
+        self, namespace_id: int, matching: list[int] | None, wanted: Wanted, newest_first: bool
+    ) -> Iterator[list[int]]:
         if matching is not None:  # the keys of all matching cases fit into RAM; finding them again for each page would be slow
             keys = matching[::-1] if newest_first else matching
             yield from (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
             return
         after: int | None = None
-        while page := self._open().parts.ledger.cases.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first):
+        while page := self._page_of_keys(namespace_id, wanted, after, newest_first):
             yield page
             after = page[-1]
+
+    def _page_of_keys(self, namespace_id: int, wanted: Wanted, after: int | None, newest_first: bool) -> list[int]:
+        ledger = self._open().parts.ledger
+        if wanted:
+            return ledger.provenance.cases(namespace_id, AT_ONCE, wanted, after=after, newest_first=newest_first)
+        return ledger.cases.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first)
 
     def episodes(
         self,
         *,
         status: Status | None = None,
         source: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
         namespace: str | None = None,
         newest_first: bool = False,
     ) -> Iterator[Episode]:
@@ -73,7 +105,11 @@ class Browsing(Handle):
 
         Args:
             status: Only those with this status: "open", "settled" (they have a reward), "censored" or "expired".
-            source: Only those with a reward from this source: "host", "human", "env", "judge" or "agent".
+            source: Only those with a reward from this source: "host", "human", "env", "judge", "user" or "agent".
+            actor: Only those in which this actor asked; "" for those of nobody named.
+            channel: Only those that came through this channel.
+            since: Only those that were opened at this moment or later, given as in ``cases``.
+            until: Only those that were opened before this moment.
             namespace: By default the memory's own namespace.
             newest_first: Begin with the episode that was opened last.
 
@@ -86,11 +122,13 @@ class Browsing(Handle):
         """
         namespace_id = self._namespace_id(namespace)
         wanted = None if status is None else check_status(status)
-        by = None if source is None else check_source(source)
+        by, of = None if source is None else check_source(source), Wanted.of(actor, channel, since, until)
 
         def read(after: int | None) -> Sequence[tuple[int, Episode]]:
             episodes = self._caught_up().parts.ledger.episodes
-            return episodes.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first, status=wanted, source=by)
+            return episodes.page(
+                namespace_id, AT_ONCE, after=after, newest_first=newest_first, status=wanted, source=by, wanted=of or None
+            )
 
         return through_pages(read)
 

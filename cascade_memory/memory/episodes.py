@@ -20,7 +20,7 @@ from cascade_memory.domain.validation import MetadataValue, check_id, check_meta
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
-from cascade_memory.memory.browsing import Browsing
+from cascade_memory.memory.sources import SourceVerbs
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
 
@@ -28,7 +28,7 @@ _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 
 
-class EpisodeVerbs(Browsing):
+class EpisodeVerbs(SourceVerbs):
     """The verbs that concern an episode once it is open."""
 
     # -- reward ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from cascade_memory.ports.ledger_forgetting import Forgetting
 from cascade_memory.ports.ledger_insight import Insight
 from cascade_memory.ports.ledger_lessons import Lessons
 from cascade_memory.ports.ledger_maintenance import Maintenance
+from cascade_memory.ports.ledger_provenance import Provenance
 from cascade_memory.ports.ledger_viewing import Viewing
 from cascade_memory.ports.pair_encoder import Candidates
 
@@ -86,6 +87,11 @@ class Ledger(Protocol):
     @property
     def actions(self) -> Actions:
         """What people do to cases and episodes, and the audit log."""
+        ...
+
+    @property
+    def provenance(self) -> Provenance:
+        """Who wrote what, and when."""
         ...
 
     @property

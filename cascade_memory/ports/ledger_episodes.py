@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.trajectory import Solution
 
 
@@ -31,10 +32,11 @@ class Episodes(Protocol):
         newest_first: bool = False,
         status: str | None = None,
         source: str | None = None,
+        wanted: Wanted | None = None,
     ) -> list[tuple[int, Episode]]:
         """Return the next ``limit`` episodes of a namespace with their keys, those that follow the key ``after``.
 
-        They come oldest or newest first, filtered by status and by the source of the judgement.
+        They come oldest or newest first, filtered by status, by the source of the judgement, and by who asked and when.
         """
         ...
 

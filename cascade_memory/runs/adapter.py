@@ -76,6 +76,8 @@ class Adapter:
     propose = of_engine(Engine.propose)
     get = of_engine(Engine.get)
     cases = after_runs(Engine.cases)
+    sources = after_runs(Engine.sources)
+    diff = after_runs(Engine.diff)
     to_pandas = after_runs(Engine.to_pandas)
     namespaces = of_engine(Engine.namespaces)
     forget = after_runs(Engine.forget)

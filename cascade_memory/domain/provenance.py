@@ -1,0 +1,102 @@
+"""Who wrote what: what is asked for, and what is counted for each source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.moments import moment_of
+from cascade_memory.domain.trust import LEVELS, check_channel, check_min_trust
+from cascade_memory.visible import shown_visibly
+
+NOBODY_NAMED = ""  # as an actor: only what nobody is named for
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose rows are wanted, and from when: ``since`` is the first moment, ``until`` the first one that is too late."""
+
+    actor: str | None = None
+    channel: str | None = None
+    since: float | None = None
+    until: float | None = None
+    trust: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        actor: object = None,
+        channel: object = None,
+        since: object = None,
+        until: object = None,
+        trust: object = None,
+    ) -> Wanted:
+        """Check what a user asks for.
+
+        >>> Wanted.of(actor="ann", trust="judge")
+        Wanted(actor='ann', channel=None, since=None, until=None, trust=2)
+        """
+        return cls(
+            actor=NOBODY_NAMED if actor == NOBODY_NAMED else check_actor(actor),
+            channel=None if channel is None else check_channel(channel),
+            since=moment_of(since, "since"),
+            until=moment_of(until, "until"),
+            trust=check_min_trust(trust, "trust"),
+        )
+
+    def __bool__(self) -> bool:
+        """Say whether anything is asked for."""
+        return self != Wanted()
+
+    def fits(self, one: Case | ChangedCase) -> bool:
+        """Say whether a case is wanted."""
+        at = one.created_at if isinstance(one, Case) else one.at
+        return (
+            (self.actor is None or one.actor == (self.actor or None))
+            and (self.channel is None or one.channel == self.channel)
+            and (self.since is None or at >= self.since)
+            and (self.until is None or at < self.until)
+            and (self.trust is None or one.trust == self.trust)
+        )
+
+
+@shown_visibly
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """What came from an actor through a channel: an actor or a channel of None was not named.
+
+    ``outcomes`` are those that it reported, and those of its episodes that nobody named reported; ``mean_reward`` is their
+    mean. ``shown`` and ``succeeded`` say how often its cases were shown, and with what total reward.
+    """
+
+    actor: str | None
+    channel: str | None
+    cases: int = 0
+    episodes: int = 0
+    outcomes: int = 0
+    mean_reward: float | None = None
+    shown: int = 0
+    succeeded: float = 0.0
+    first_seen: float = 0.0
+    last_seen: float = 0.0
+
+
+@shown_visibly
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedCase:
+    """A case that was stored, or that was set aside: ``why`` is "stored", "expired" or "evicted"."""
+
+    id: str
+    query: str  # its beginning
+    actor: str | None
+    channel: str | None
+    source: str
+    trust: int
+    at: float
+    why: str
+
+
+def level_of(source: object) -> int:
+    """Return how far a stored source is trusted; one that is unknown not at all."""
+    return LEVELS.get(str(source), 0)
