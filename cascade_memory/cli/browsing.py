@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.opening import existing, place
+from cascade_memory.cli.sources import filters
 from cascade_memory.cli.tables import print_record, print_table, print_whole
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.display import number, shorten
+from cascade_memory.domain.display import by_whom, number, shorten
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.trust import named
 from cascade_memory.errors import InvalidInput
 
 T = TypeVar("T")
@@ -27,12 +29,16 @@ def list_(options: argparse.Namespace) -> int:
     """List cases."""
     where = parsed_where(options.where)
     with existing(options, options.namespace) as memory:
-        found = _first(memory.cases(where=where, namespace=options.namespace, newest_first=not options.oldest_first), options)
+        every = memory.cases(
+            where=where, namespace=options.namespace, newest_first=not options.oldest_first, **filters(options)
+        )
+        found = _first(every, options)
     if options.json:
         print(json.dumps([_case(one) for one in found], indent=2))
         return 0
     for one in found:
-        print_record(one.id, {"task": shorten(one.query, _READABLE), "solution": shorten(_text(one), _READABLE)})
+        made = {} if one.actor is None else {"made by": by_whom(one.actor, one.channel)}
+        print_record(one.id, {**made, "task": shorten(one.query, _READABLE), "solution": shorten(_text(one), _READABLE)})
     _count(options, len(found), "cases")
     return 0
 
@@ -48,6 +54,9 @@ def show(options: argparse.Namespace) -> int:
         "namespace": case.namespace,
         "stored": _moment(case.created_at),
         "source": case.source,
+        "made by": by_whom(case.actor, case.channel),
+        "trust": named(case.trust),
+        **({"probation": "nobody independent has spoken for it yet"} if case.probation else {}),
         "episode": case.episode_id or "none: it was added",
         "verified": f"{case.copies:,} times",
         "shown": f"{case.shown:,} times, total reward {number(case.succeeded)}",
@@ -66,6 +75,7 @@ def episodes(options: argparse.Namespace) -> int:
             source=options.source,
             namespace=options.namespace,
             newest_first=not options.oldest_first,
+            **filters(options),
         )
         found = _first(every, options)
     if options.json:
@@ -75,7 +85,8 @@ def episodes(options: argparse.Namespace) -> int:
         judged = "" if one.reward is None else f", reward {one.reward:g} from {one.source}"
         held_out = ", held out" if one.arm == "holdout" else ""
         state = f"{one.status}{judged}{held_out}, opened {_moment(one.opened_at)}, {len(one.cases)} cases shown"
-        print_record(one.id, {"status": state, "task": shorten(one.query, _READABLE)})
+        asked = {} if one.actor is None else {"asked by": by_whom(one.actor, one.channel)}
+        print_record(one.id, {"status": state, **asked, "task": shorten(one.query, _READABLE)})
     _count(options, len(found), "episodes")
     return 0
 
@@ -131,6 +142,9 @@ def _case(one: Case) -> dict[str, Any]:
         "solution": _text(one),
         "metadata": dict(one.metadata),
         "source": one.source,
+        "actor": one.actor,
+        "channel": one.channel,
+        "trust": named(one.trust),
         "episode_id": one.episode_id,
         "created_at": one.created_at,
         "copies": one.copies,
@@ -153,6 +167,8 @@ def _episode(one: Episode) -> dict[str, Any]:
         "solution": None if one.solution is None else solution_text(one.solution),
         "cases": list(one.cases),
         "thread_id": one.thread_id,
+        "actor": one.actor,
+        "channel": one.channel,
         "metadata": dict(one.metadata),
         "fingerprint": one.fingerprint,
     }

@@ -138,7 +138,7 @@ def import_(options: argparse.Namespace) -> int:
         header = read_header(first)
         embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
         with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
-            count = memory.import_(itertools.chain([first], lines))
+            count = memory.import_(itertools.chain([first], lines), actor=actor(options))
     _done(options, {"imported": count}, f"{count:,} records imported")
     return 0
 
@@ -175,7 +175,7 @@ def expired(options: argparse.Namespace) -> int:
     with existing(options, options.namespace) as memory:
         back: list[str] = []
         if options.bring_back is not None:
-            back = memory.bring_back(options.bring_back or None, namespace=options.namespace)
+            back = memory.bring_back(options.bring_back or None, namespace=options.namespace, actor=actor(options))
         left = memory.expired(namespace=options.namespace)
     if options.json:
         _print_json({"brought_back": back, "expired": [asdict(one) for one in left]})
@@ -207,13 +207,14 @@ def pending(options: argparse.Namespace) -> int:
         waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
         _check_waiting(options, waiting, confirmed)
         case_ids: list[str | None] = []
+        about: dict[str, Any] = {"actor": actor(options), "channel": "cli", "namespace": options.namespace}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the warning that a reward stored no case; it is printed below
             for episode_id, seen in confirmed.items():
-                case_ids.append(memory.confirm(episode_id, seen=seen, actor=actor(options), namespace=options.namespace))
+                case_ids.append(memory.confirm(episode_id, seen=seen, **about))
         for episode_id in options.reject:
             seen = waiting[episode_id].fingerprint
-            memory.reject(episode_id, seen=seen, actor=actor(options), namespace=options.namespace)
+            memory.reject(episode_id, seen=seen, **about)
         left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
     if options.json:
         _print_json({"confirmed": list(confirmed), "rejected": options.reject, "waiting": [_waiting(one) for one in left]})

@@ -22,7 +22,7 @@ def correct(options: argparse.Namespace) -> int:
     """Store the right solution of an episode or in place of a case."""
     with existing(options, options.namespace) as memory:
         who, namespace = actor(options), options.namespace
-        made = memory.correct(options.id, options.solution, actor=who, note=options.note, namespace=namespace)
+        made = memory.correct(options.id, options.solution, actor=who, note=options.note, channel="cli", namespace=namespace)
     _done(options, {"corrected": options.id, "case": made}, f"corrected: case {made} is shown from now on")
     return 0
 
@@ -31,7 +31,8 @@ def confirm(options: argparse.Namespace) -> int:
     """Say that what was seen is right."""
     episode_id, seen = _named(options.episode)
     with existing(options, options.namespace) as memory:
-        case_id = memory.confirm(episode_id, seen=seen, actor=actor(options), namespace=options.namespace)
+        who, namespace = actor(options), options.namespace
+        case_id = memory.confirm(episode_id, seen=seen, actor=who, channel="cli", namespace=namespace)
     stored = "no case was stored" if case_id is None else f"it is case {case_id}"
     _done(options, {"confirmed": episode_id, "case": case_id}, f"confirmed: {stored}")
     return 0
@@ -41,7 +42,7 @@ def reject(options: argparse.Namespace) -> int:
     """Say that what was seen is wrong."""
     episode_id, seen = _named(options.episode)
     with existing(options, options.namespace) as memory:
-        memory.reject(episode_id, seen=seen, actor=actor(options), namespace=options.namespace)
+        memory.reject(episode_id, seen=seen, actor=actor(options), channel="cli", namespace=options.namespace)
     _done(options, {"rejected": episode_id}, "rejected")
     return 0
 

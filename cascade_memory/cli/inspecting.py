@@ -7,8 +7,26 @@ import contextlib
 import os
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.cli.numbers import share
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.serving import token_of
+
+
+def add_options(inspect: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    inspect.add_argument("--edit", action="store_true", help="allow corrections, verdicts and forgetting")
+    about = "the name under which changes are recorded (default: your name on this machine)"
+    inspect.add_argument("--actor", metavar="NAME", help=about)
+    about = "the share of episodes about which people are asked for a verdict (default 1: all that wait)"
+    inspect.add_argument("--rate", type=share, default=1.0, metavar="P", help=about)
+    inspect.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
+    about = "the address to listen on; any that other machines can reach needs a token and --allow-host"
+    inspect.add_argument("--host", default="127.0.0.1", help=about)
+    inspect.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
+    about = "a name under which browsers may ask for it, without port; may be given several times"
+    inspect.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=about)
+    about = "file with the token that people enter (default: the environment variable CASCADE_MEMORY_TOKEN)"
+    inspect.add_argument("--token-file", metavar="FILE", help=about)
 
 
 def inspect(options: argparse.Namespace) -> int:

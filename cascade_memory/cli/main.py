@@ -23,9 +23,12 @@ from cascade_memory.cli import (
     forgetting,
     inspecting,
     serving,
+    sources,
 )
+from cascade_memory.cli.numbers import share
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
 from cascade_memory.domain.episode import SOURCES, Status
+from cascade_memory.domain.trust import CHANNELS
 from cascade_memory.errors import (
     CascadeError,
     ContentChanged,
@@ -38,6 +41,8 @@ from cascade_memory.errors import (
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
 from cascade_memory.visible import visible
+
+_ACTOR = "who does it, for the audit log (default: the login name)"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -81,22 +86,10 @@ def parser() -> argparse.ArgumentParser:
 
     import_ = _on_folder(verbs, "import", commands.import_, "read what export wrote; the folder may be new")
     import_.add_argument("file", help="source file, or - for standard input")
-
-    pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported about themselves; confirm or reject it")
-    add_namespace(pending)
-    pending.add_argument(
-        "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="the report is true: learn from it"
-    )
-    pending.add_argument("--actor", metavar="NAME", help="who decides, for the audit log (default: the login name)")
-    pending.add_argument(
-        "--reject", action="append", default=[], metavar="EPISODE", help="the report is false: the task was not solved"
-    )
+    import_.add_argument("--actor", metavar="NAME", help=_ACTOR)
 
     _deciding(verbs)
-    expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
-    add_namespace(expired)
-    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
-
+    _waiting(verbs)
     _databases(verbs)
     _serve(verbs)
     _inspect(verbs)
@@ -104,6 +97,22 @@ def parser() -> argparse.ArgumentParser:
 
     _forget(verbs)
     return root
+
+
+def _waiting(verbs: _Verbs) -> None:
+    pending = _on_folder(verbs, "pending", commands.pending, "list what agents reported about themselves; confirm or reject it")
+    add_namespace(pending)
+    pending.add_argument(
+        "--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help="the report is true: learn from it"
+    )
+    pending.add_argument("--actor", metavar="NAME", help=_ACTOR)
+    pending.add_argument(
+        "--reject", action="append", default=[], metavar="EPISODE", help="the report is false: the task was not solved"
+    )
+    expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
+    add_namespace(expired)
+    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
+    expired.add_argument("--actor", metavar="NAME", help=_ACTOR)
 
 
 def _deciding(verbs: _Verbs) -> None:
@@ -122,7 +131,7 @@ def _deciding(verbs: _Verbs) -> None:
     undo = _on_folder(verbs, "undo", deciding.undo, "take an action back that audit lists", "entry")
     for command in (correct, confirm, reject, *flags, undo):
         add_namespace(command)
-        command.add_argument("--actor", metavar="NAME", help="who does it, for the audit log (default: the login name)")
+        command.add_argument("--actor", metavar="NAME", help=_ACTOR)
     audit = _on_folder(verbs, "audit", deciding.audit, "list what people did, newest first, and what can be undone")
     add_namespace(audit)
     _add_length(audit)
@@ -143,7 +152,7 @@ def _forget(verbs: _Verbs) -> None:
     what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
     what.add_argument("--episode", metavar="ID")
     what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace; asks first")
-    forget.add_argument("--actor", metavar="NAME", help="who does it, for the audit log (default: the login name)")
+    forget.add_argument("--actor", metavar="NAME", help=_ACTOR)
     forget.add_argument("--yes", action="store_true", help="with --everything: do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
 
@@ -160,6 +169,13 @@ def _browsing(verbs: _Verbs) -> None:
     for command in (cases, episodes):
         add_namespace(command)
         _add_length(command)
+        sources.add_filters(command, of_cases=command is cases)
+    add_namespace(_on_folder(verbs, "sources", sources.sources, "list who wrote how many cases, and how these did"))
+    diff = _on_folder(verbs, "diff", sources.diff, "list the cases that came and went since a moment, with who made them")
+    add_namespace(diff)
+    diff.add_argument("--since", required=True, metavar="WHEN", help="a date, such as 2026-11-24, or how long ago, such as 7d")
+    diff.add_argument("--actor", metavar="NAME", help='only cases that this actor made first; "" for nobody named')
+    diff.add_argument("--channel", choices=CHANNELS, help="only cases that came through this door")
     _on_folder(verbs, "namespaces", browsing.namespaces, "list namespaces, and how many cases each holds")
 
 
@@ -214,32 +230,13 @@ def _inspect(verbs: _Verbs) -> None:
     inspect.set_defaults(run=inspecting.inspect)
     add_place(inspect)
     add_namespace(inspect)
-    inspect.add_argument("--edit", action="store_true", help="allow corrections, verdicts and forgetting")
-    about = "the name under which changes are recorded (default: your name on this machine)"
-    inspect.add_argument("--actor", metavar="NAME", help=about)
-    about = "the share of episodes about which people are asked for a verdict (default 1: all that wait)"
-    inspect.add_argument("--rate", type=_share, default=1.0, metavar="P", help=about)
-    inspect.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
-    about = "the address to listen on; any that other machines can reach needs a token and --allow-host"
-    inspect.add_argument("--host", default="127.0.0.1", help=about)
-    inspect.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
-    about = "a name under which browsers may ask for it, without port; may be given several times"
-    inspect.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=about)
-    about = "file with the token that people enter (default: the environment variable CASCADE_MEMORY_TOKEN)"
-    inspect.add_argument("--token-file", metavar="FILE", help=about)
+    inspecting.add_options(inspect)
 
 
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
-    return number
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text}")
     return number
 
 
@@ -269,7 +266,7 @@ def _bench(verbs: _Verbs) -> None:
     about = "wrong cases in the memory: clean (none), start=0.05, along=0.05 (shares of the tasks; start=500: 500 cases)"
     hard.add_argument("--wrong-cases", nargs="+", metavar="HOW", help=about)
     about = "the share of the SIMULATED solver's successes that a wrong case spoils (default 0.5)"
-    hard.add_argument("--misled", nargs="+", type=_share, metavar="P", help=about)
+    hard.add_argument("--misled", nargs="+", type=share, metavar="P", help=about)
     run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
     run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="the file for the rows")
     bench_setup.add_options(run)

@@ -73,6 +73,8 @@ class PastOutcome:
     learns: bool
     withdrawn_at: float | None
     case_id: str | None
+    actor: str | None = None  # who reported it, as the host said
+    channel: str | None = None
 
 
 @shown_visibly

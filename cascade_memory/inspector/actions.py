@@ -24,6 +24,7 @@ DONE: Mapping[str, str] = {
     "undo": "The action was taken back.",
     "forget": "It is forgotten. This cannot be taken back.",
 }
+_DOOR = "inspector"  # the channel of what people do here
 _BACK = 20  # entries of the audit log among which the last action is looked for
 
 
@@ -60,7 +61,8 @@ def _verdict(view: View, action: str) -> str:
     """Confirm or reject what an agent reported."""
     verbs = {"confirm": view.memory.confirm, "reject": view.memory.reject}
     episode_id = _field(view, "id")
-    verbs[action](episode_id, seen=_field(view, "seen"), actor=view.visitor, namespace=view.namespace)
+    about = {"actor": view.visitor, "channel": _DOOR, "namespace": view.namespace}
+    verbs[action](episode_id, seen=_field(view, "seen"), **about)
     return _done(view, action, "episode", episode_id)
 
 
@@ -71,7 +73,12 @@ def _correct(view: View, action: str) -> str:
         _check_seen(view, view.episode(one))
     note = view.fields.get("note", "").strip()
     case_id = view.memory.correct(
-        one, _field(view, "solution").strip("\n"), actor=view.visitor, note=note or None, namespace=view.namespace
+        one,
+        _field(view, "solution").strip("\n"),
+        actor=view.visitor,
+        note=note or None,
+        channel=_DOOR,
+        namespace=view.namespace,
     )
     return _done(view, action, page, one if page == "episode" else case_id)
 

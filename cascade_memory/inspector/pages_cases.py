@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 from cascade_memory.domain.episode import SOURCES
+from cascade_memory.domain.trust import named
 from cascade_memory.domain.viewed import CaseOrder, Sort, State
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
@@ -99,6 +100,7 @@ def case(view: View) -> Rendered:
         "case.html",
         {
             "case": found,
+            "trust": named(found.trust),
             "query": cut(found.query, whole),
             "text": cut(text, whole),
             "text_whole": text,

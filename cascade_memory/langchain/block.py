@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from cascade_memory.langchain.run_tree import CHANNEL
 from cascade_memory.memory.session import Session
 from cascade_memory.runs.around import ActiveEpisode, active_episode, within
 
@@ -23,7 +24,7 @@ class Block(Session):
     """
 
     def __init__(self, memory: Memory, recall: Recall, attachment: Attachment) -> None:
-        super().__init__(memory, recall)
+        super().__init__(memory, recall, channel=CHANNEL)
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None

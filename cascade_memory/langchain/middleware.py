@@ -22,7 +22,7 @@ from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
-from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
+from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.runs.around import ActiveEpisode, within
 
@@ -118,7 +118,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         # The episode gets the id of the outermost run, or else a run id that the caller chose for this run.
         wanted = self._handler.runs.claim(run_id, fields) or getattr(info, "run_id", None)
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
-        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, metadata)
+        about = {
+            "metadata": metadata,
+            "actor": actor_in(config.get("metadata"), config.get("configurable")),
+            "channel": CHANNEL,
+        }
+        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, about)
         if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session:
@@ -143,19 +148,19 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _episode(self, state: Any) -> dict[str, Any] | None:
         return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
 
-    def _recall(self, task: str, namespace: str | None, thread: str | None, wanted: Any, metadata: Any) -> tuple[Recall, bool]:
+    def _recall(
+        self, task: str, namespace: str | None, thread: str | None, wanted: Any, about: dict[str, Any]
+    ) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
             if block.recall.query == task:
                 return block.recall, True
             space = block.recall.namespace
-            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, metadata=metadata), True
+            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, **about), True
         episode_id = None if wanted is None else str(wanted)
         if episode_id is not None and self._memory.knows(episode_id):
             episode_id = None
-        recall = self._memory.recall(
-            task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread, metadata=metadata
-        )
+        recall = self._memory.recall(task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread, **about)
         return recall, False
 
     # -- the agent works ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
-from cascade_memory.langchain.run_tree import METADATA_KEY
+from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.runs.failing_open import fail_open
 
@@ -66,7 +66,9 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
-        recall = memory.recall(task, k=k, thread_id=None if thread is None else str(thread), metadata=metadata)
+        actor = actor_in(config.get("metadata"), config.get("configurable"))
+        thread = None if thread is None else str(thread)
+        recall = memory.recall(task, k=k, thread_id=thread, metadata=metadata, actor=actor, channel=CHANNEL)
         if recall.error is not None and not recall.cases:
             return {}
         callbacks: Any = config.get("callbacks")
@@ -116,7 +118,7 @@ def _scored(
                 if value is None:
                     memory.finish(ready[0], solution=ready[1])
                 else:
-                    memory.reward(ready[0], value, solution=ready[1])
+                    memory.reward(ready[0], value, solution=ready[1], channel=CHANNEL)
         return {key: {}}
 
     async def anode(state: Any) -> dict[str, Any]:

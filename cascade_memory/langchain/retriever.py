@@ -30,7 +30,7 @@ from cascade_memory.langchain.embeddings import LangChainEmbedder
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
-from cascade_memory.langchain.run_tree import EPISODE_KEY, METADATA_KEY
+from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -162,7 +162,15 @@ class CascadeMemory(Adapter, BaseRetriever):
         """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
         fields = dict(metadata or {})
         of_episode = fields.get(METADATA_KEY)
-        recall = functools.partial(self._engine.recall, query, k=self.k if k is None else k, where=where, metadata=of_episode)
+        recall = functools.partial(
+            self._engine.recall,
+            query,
+            k=self.k if k is None else k,
+            where=where,
+            metadata=of_episode,
+            actor=actor_in(fields),
+            channel=CHANNEL,
+        )
         around = active_episode(self._engine)
         root = self._handler.runs.join(run_id, fields)
         if around is not None:
@@ -236,10 +244,13 @@ class CascadeMemory(Adapter, BaseRetriever):
         namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        min_trust: str | None = None,
+        actor: str | None = None,
     ) -> Block:
         """Recall for a task in a ``with`` block: every recall inside joins the episode, which ends with the block."""
         k = self.k if k is None else k
-        recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata)
+        about = {"min_trust": min_trust, "actor": actor, "channel": CHANNEL}
+        recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata, **about)
         return Block(self._engine, recall, self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
@@ -257,6 +268,8 @@ class CascadeMemory(Adapter, BaseRetriever):
         namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Report how an episode ended, by its id, the id of its outermost run, or its conversation (the newest episode there).
 
@@ -266,11 +279,13 @@ class CascadeMemory(Adapter, BaseRetriever):
             run_id: The id of the outermost run, if the callback handler saw that run.
             thread_id: LangGraph's thread id, as in ``configurable``.
             solution: What solved the task; by default what the run ended with.
-            source: Who judged: "host", "human", "env", "judge" or "agent".
+            source: Who judged: "host", "human", "env", "judge", "user" or "agent".
             metadata: Stored with the case; ``where=`` filters by it.
             namespace: The namespace of the episode; by default the memory's own.
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
+            actor: Who reports it, stored with the outcome; by default the memory's own actor.
+            channel: The door through which the report came; by default "python".
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
@@ -290,6 +305,8 @@ class CascadeMemory(Adapter, BaseRetriever):
             namespace=namespace,
             overwrite=overwrite,
             confirms=confirms,
+            actor=actor,
+            channel=channel,
         )
 
     async def areward(
@@ -305,10 +322,13 @@ class CascadeMemory(Adapter, BaseRetriever):
         namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
+        actor: str | None = None,
+        channel: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         reward = functools.partial(self.reward, episode_id, value, run_id=run_id, thread_id=thread_id, solution=solution)
         settings: dict[str, Any] = {"source": source, "namespace": namespace, "overwrite": overwrite, "confirms": confirms}
+        settings |= {"actor": actor, "channel": channel}
         return await in_reward_thread(functools.partial(reward, metadata=metadata, **settings))
 
     def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -13,6 +13,21 @@ if TYPE_CHECKING:
 
 EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below it inherit
 METADATA_KEY = "cascade_metadata"  # also in a run's metadata: the metadata of its episode
+ACTOR_KEY = "cascade_actor"  # in ``configurable`` or in a run's metadata: who asks
+CHANNEL = "langchain"
+
+
+def actor_in(*places: object) -> str | None:
+    """Return who asks, from the first place of a run's configuration that says so. No message and no state is such a place.
+
+    >>> actor_in(None, {"cascade_actor": "ann"})
+    'ann'
+    """
+    for place in places:
+        found = cast("Mapping[str, object]", place).get(ACTOR_KEY) if isinstance(place, Mapping) else None
+        if found is not None:
+            return str(found)
+    return None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -39,7 +39,8 @@ _ORDERS = {
 _STATES = {"pinned": "cases.pinned = 1", "hidden": "cases.hidden = 1"}
 _BEGINNING = 2_000  # characters of a task
 _OUTCOMES = """SELECT episode.id, outcome.value, outcome.source, outcome.at, outcome.solution_kind, outcome.solution,
-    outcome.learns, outcome.withdrawn_at, (SELECT cases.id FROM cases WHERE cases.key = outcome.cases_key)
+    outcome.learns, outcome.withdrawn_at, (SELECT cases.id FROM cases WHERE cases.key = outcome.cases_key),
+    outcome.actor, outcome.channel
   FROM outcome JOIN episode ON episode.key = outcome.episode"""
 
 
@@ -189,4 +190,6 @@ def _outcome(row: Sequence[Any]) -> PastOutcome:
         learns=bool(row[6]),
         withdrawn_at=row[7],
         case_id=row[8],
+        actor=row[9],
+        channel=row[10],
     )

@@ -25,7 +25,7 @@ from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
-from cascade_memory.llama_index.runs import Run, Runs
+from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -108,7 +108,8 @@ class CascadeMemory(Adapter, BaseRetriever):
     def _recall(self, query: str) -> Recall:
         """Recall within the active episode (of ``arun``, or of the outermost run), and only once for the same query."""
         query = query[:MAX_QUERY_CHARS]
-        recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where, metadata=self._metadata)
+        about: dict[str, Any] = {"metadata": self._metadata, "actor": actor_here(), "channel": CHANNEL}
+        recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where, **about)
         around = active_episode(self._engine) or self._runs.here()
         if around is None:
             return recall()
@@ -171,10 +172,14 @@ class CascadeMemory(Adapter, BaseRetriever):
         namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        min_trust: str | None = None,
+        actor: str | None = None,
     ) -> JoinedSession:
         """Recall for a task in a ``with`` block: every recall inside joins the episode, which ends with the block."""
         k = self._k if k is None else k
-        return JoinedSession(self._engine, self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata))
+        about = {"min_trust": min_trust, "actor": actor_here() if actor is None else actor, "channel": CHANNEL}
+        recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata, **about)
+        return JoinedSession(self._engine, recall, channel=CHANNEL)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ from cascade_memory.domain.recall import Recall
 
 _MOST = 256  # limit for runs that are found by their id: nothing reports their end
 _RUN_ID = "llamaindex.run_id"
+ACTOR = "cascade_actor"  # a tag of LlamaIndex's instrumentation: who asks
+CHANNEL = "llama_index"
 _RUNS: dict[type, tuple[str, ...]] = {  # the classes and methods whose spans are runs
     Workflow: ("run",),
     BaseQueryEngine: ("query", "aquery"),
@@ -90,6 +92,12 @@ class Runs:
     def __len__(self) -> int:
         """Return the number of registered runs."""
         return len({run.episode_id for run in self._by_span.values()})
+
+
+def actor_here() -> str | None:
+    """Return who asks, as the program has said around a run: ``with instrument_tags({"cascade_actor": "ann"}): ...``."""
+    found = active_instrument_tags.get().get(ACTOR)
+    return None if found is None else str(found)
 
 
 def _is_run(span_id: str, instance: Any) -> bool:

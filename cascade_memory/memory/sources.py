@@ -62,10 +62,12 @@ class SourceVerbs(Browsing):
 
     def _forgotten(self, namespace_id: int, since: float) -> int:
         """Return how many cases were forgotten since, according to the audit log."""
-        actions, after, total = self._open().parts.ledger.actions, None, 0
+        actions, total = self._open().parts.ledger.actions, 0
+        after: int | None = None
         while page := actions.page(namespace_id, AT_ONCE, after=after, newest_first=True):
-            for after, entry in page:
+            for _, entry in page:
                 if entry.at < since:
                     return total
                 total += entry.counts.get("cases", 0) if entry.action == "forget" else 0
+            after = page[-1][0]
         return total

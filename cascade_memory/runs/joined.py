@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class JoinedSession(Session):
     """One task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
 
-    def __init__(self, memory: Memory, recall: Recall) -> None:
-        super().__init__(memory, recall)
+    def __init__(self, memory: Memory, recall: Recall, *, channel: str | None = None) -> None:
+        super().__init__(memory, recall, channel=channel)
         self._around = ActiveEpisode(memory=memory, episode_id=recall.episode_id, namespace=recall.namespace, session=self)
         self._stack = ExitStack()
 

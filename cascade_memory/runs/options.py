@@ -41,3 +41,5 @@ class SharedOptions(TypedDict, total=False):
     ranker_options: Mapping[str, Any] | None
     case_text: CaseText | None
     deadline: float | timedelta | None
+    actor: str | None
+    min_trust: str | None

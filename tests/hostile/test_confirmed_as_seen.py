@@ -91,7 +91,7 @@ def test_what_is_confirmed_is_what_was_read_even_if_it_changes_to_that_on_the_wa
     assert ram.stats().cases == 0
 
 
-@pytest.mark.parametrize("source", ["host", "human", "env", "judge"])
+@pytest.mark.parametrize("source", ["host", "human", "env", "judge", "user"])
 def test_nobody_takes_over_an_agents_words_without_having_named_them(ram: CascadeMemory, source: str):
     seen = _reported(ram)
     with pytest.raises(InvalidInput, match="only the agent itself reported"):

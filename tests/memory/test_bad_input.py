@@ -100,7 +100,7 @@ def test_unknown_foreign_settled_and_discarded_episodes_are_refused(ram: Cascade
 
 
 def test_an_unknown_source_is_refused(ram: CascadeMemory):
-    with pytest.raises(InvalidInput, match="host, human, env, judge, agent"):
+    with pytest.raises(InvalidInput, match="host, human, env, judge, user, agent"):
         ram.reward(ram.recall("task").episode_id, 1.0, source="me")
 
 
