@@ -26,13 +26,16 @@ def recall(
     *,
     index: CaseIndex,
     ledger: Ledger,
-    namespace: int,
     size: int,
     among: NDArray[np.int64] | None = None,
     verified_after: float = 0.0,
     min_trust: int = 0,
+    namespace: int = 0,
 ) -> Recalled:
-    """Return the ``size`` nearest cases, with the data that choosing among them needs."""
+    """Return the ``size`` nearest cases, with the data that choosing among them needs.
+
+    ``namespace`` is whose cases they are; only ``min_trust`` asks for it.
+    """
     keys, similarity = index.nearest(query.vector, size, among)
     rows = ledger.candidates(keys, verified_after, min_trust)
     if (verified_after or min_trust) and len(rows) < len(keys):  # cases that may not be shown took places among the nearest

@@ -101,11 +101,11 @@ class Decider:
                 query,
                 index=state.index,
                 ledger=self._parts.ledger,
-                namespace=state.namespace_id,
                 size=size,
                 among=self._among(state, request, None if request.search else size),
                 verified_after=_verified_after(state.limits),
                 min_trust=request.min_trust,
+                namespace=state.namespace_id,
             )
             found = time.perf_counter()
             spent.search = found - began

@@ -9,6 +9,7 @@ from cascade_memory.testing.ledger_core import LedgerCoreContract
 from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, LedgerForgettingContract
 from cascade_memory.testing.ledger_lessons import LedgerInsightContract, LedgerLessonsContract
 from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, LedgerFactsContract, LedgerMaintenanceContract
+from cascade_memory.testing.ledger_provenance import LedgerProvenanceContract
 from cascade_memory.testing.ledger_viewing import LedgerViewingContract
 
 
@@ -30,6 +31,7 @@ class LedgerContract(
     LedgerArchiveContract,
     LedgerViewingContract,
     LedgerActionsContract,
+    LedgerProvenanceContract,
 ):
     """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
 

@@ -1,0 +1,87 @@
+"""A case is trusted no more than what was shown when it was made, and a recall may leave out what is not trusted enough."""
+
+from __future__ import annotations
+
+import pytest
+from inside import engine_of
+
+from cascade_memory import CascadeMemory
+
+TASK = "cool some mug"
+
+
+@pytest.fixture
+def memory():
+    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as opened:
+        yield opened
+
+
+def test_a_poisoned_case_passes_its_trust_on_however_often_it_is_imitated(memory: CascadeMemory):
+    memory.add(TASK, "pour acid over it", source="user", actor="mallory", channel="mcp")
+    for step in range(4):  # each honest episode is shown the one before, and its success is certain
+        recall = memory.recall(f"{TASK} {step}", k=1)
+        assert recall.cases
+        recall.reward(1.0, solution=f"pour acid over it, {step}", source="env")
+    assert {case.trust for case in memory.cases()} == {1}
+    assert memory.recall(TASK, min_trust="judge").cases == ()
+    assert len(memory.recall(TASK, k=9, min_trust="user").cases) == 5
+
+
+def test_a_solution_without_such_lineage_is_trusted_like_its_source(memory: CascadeMemory):
+    memory.add("heat some egg", "microwave", source="agent")
+    for source in ("judge", "env"):
+        with CascadeMemory(embedder="hashing", learn="inline") as alone:
+            case_id = alone.recall(TASK).reward(1.0, solution="fridge", source=source)
+            assert alone.get(case_id).trust == {"judge": 2, "env": 3}[source]
+    recall = memory.recall(TASK, min_trust="judge")  # the agent's case was not shown
+    assert recall.cases == ()
+    assert memory.get(recall.reward(1.0, solution="fridge", source="env")).trust == 3
+
+
+def test_a_person_raises_trust_by_adding_the_same(memory: CascadeMemory):
+    case_id = memory.add(TASK, "fridge", source="agent")
+    assert memory.recall(TASK, min_trust="human").cases == ()
+    assert memory.add(TASK, "fridge", actor="ann") == case_id
+    assert (memory.get(case_id).trust, memory.get(case_id).source) == (4, "agent")
+    assert [case.id for case in memory.recall(TASK, min_trust="human").cases] == [case_id]
+
+
+def test_the_memory_s_own_least_trust_holds_for_every_recall():
+    with CascadeMemory(embedder="hashing", learn="inline", min_trust="judge") as memory:
+        case_id = memory.add(TASK, "acid", source="user")
+        assert memory.recall(TASK).cases == memory.search(TASK, k=5).cases == ()
+        with memory.episode(TASK) as session:
+            assert session.cases == ()
+        assert [case.id for case in memory.recall(TASK, min_trust="agent").cases] == [case_id]
+
+
+@pytest.mark.parametrize("ranker", ["light", "latest", "similarity", "zero-shot"])
+def test_a_crowd_of_untrusted_cases_hides_no_trusted_one(ranker: str):
+    with CascadeMemory(embedder="hashing", learn="inline", abstain=False, ranker=ranker, k=1) as memory:
+        honest = memory.add(f"{TASK} in the kitchen of the house by the sea", "fridge", actor="ann", metadata={"n": 1})
+        crowd = [(f"{TASK} {i}", f"acid {i}", {"n": 1}) for i in range(400)]
+        memory.add(crowd, source="user", actor="mallory", progress=False)
+        found = [case.id for case in memory.search(TASK, min_trust="judge").cases]
+        assert found == [honest]
+        for where in (None, {"n": 1}):
+            shown = [case.id for case in memory.recall(TASK, min_trust="judge", where=where).cases]
+            assert shown == ([] if ranker == "zero-shot" else [honest])
+
+
+def test_neither_trust_nor_actors_need_another_statement(memory: CascadeMemory):
+    memory.add([(f"task {i}", f"solution {i}") for i in range(50)], progress=False)
+    memory.recall("task 7").reward(1.0, solution="solution")
+    connections = engine_of(memory).parts.ledger.connections
+    seen: list[str] = []
+    with connections.read() as connection:  # in RAM there is only this one
+        connection.set_trace_callback(seen.append)
+
+    def statements(**options: str) -> list[str]:
+        seen.clear()
+        recall = memory.recall("task 7", **options)
+        memory.reward(recall.episode_id, 1.0, solution="solution", actor=options.get("actor"))
+        return [one[:30] for one in seen if "FROM change" not in one]  # when the log is read depends on the time
+
+    plain = statements()
+    assert any(one.startswith("INSERT INTO outcome") for one in plain)
+    assert statements(actor="ann", channel="mcp") == statements(min_trust="host", actor="ann") == plain
