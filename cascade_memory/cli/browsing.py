@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import time
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.sources import filters
 from cascade_memory.cli.tables import print_record, print_table, print_whole
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.display import by_whom, number, shorten
+from cascade_memory.domain.display import by_whom, moment, number, shorten
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.trust import named
@@ -52,7 +51,7 @@ def show(options: argparse.Namespace) -> int:
         return 0
     fields = {
         "namespace": case.namespace,
-        "stored": _moment(case.created_at),
+        "stored": moment(case.created_at),
         "source": case.source,
         "made by": by_whom(case.actor, case.channel),
         "trust": named(case.trust),
@@ -84,7 +83,7 @@ def episodes(options: argparse.Namespace) -> int:
     for one in found:
         judged = "" if one.reward is None else f", reward {one.reward:g} from {one.source}"
         held_out = ", held out" if one.arm == "holdout" else ""
-        state = f"{one.status}{judged}{held_out}, opened {_moment(one.opened_at)}, {len(one.cases)} cases shown"
+        state = f"{one.status}{judged}{held_out}, opened {moment(one.opened_at)}, {len(one.cases)} cases shown"
         asked = {} if one.actor is None else {"asked by": by_whom(one.actor, one.channel)}
         print_record(one.id, {"status": state, **asked, "task": shorten(one.query, _READABLE)})
     _count(options, len(found), "episodes")
@@ -128,10 +127,6 @@ def _count(options: argparse.Namespace, found: int, what: str) -> None:
 
 def _text(case: Case) -> str:
     return solution_text(case.solution)
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def _case(one: Case) -> dict[str, Any]:

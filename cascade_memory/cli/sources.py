@@ -6,9 +6,12 @@ import argparse
 import json
 from typing import Any
 
-from cascade_memory.cli.opening import existing, place
-from cascade_memory.cli.tables import print_table
+from cascade_memory.cli.opening import existing
+from cascade_memory.cli.tables import print_record, print_table
+from cascade_memory.domain.display import by_whom, moment, number
 from cascade_memory.domain.trust import CHANNELS, LEVELS
+
+_SHOWN = 50  # sources
 
 
 def add_filters(command: argparse.ArgumentParser, *, of_cases: bool) -> None:
@@ -35,9 +38,17 @@ def sources(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found.as_dicts(), indent=2))
         return 0
-    print_table(f"who wrote the memory in {place(options)}", found.head, found.table())
-    if len(found) > len(found.table()):
-        print(f"and {len(found) - len(found.table()):,} more; --json lists all")
+    for one in found[:_SHOWN]:
+        worked = f", success {number(one.succeeded / one.shown)}" if one.shown else ""
+        judged = f", mean reward {number(one.mean_reward)}" if one.outcomes else ""
+        fields = {
+            "cases": f"{one.cases:,}, shown {one.shown:,} times{worked}",
+            "episodes": f"{one.episodes:,} asked, {one.outcomes:,} outcomes{judged}",
+            "seen": f"{moment(one.first_seen)} to {moment(one.last_seen)}",
+        }
+        print_record(by_whom(one.actor, one.channel), fields)
+    more = "; --json lists all" if len(found) > _SHOWN else ""
+    print(f"{len(found):,} sources{more}")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
+import time
 from collections.abc import Collection
 
 from cascade_memory.visible import visible
@@ -39,6 +40,11 @@ def by_whom(actor: str | None, channel: str | None) -> str:
     """
     who = "nobody named" if actor is None else visible(actor)
     return who if channel is None else f"{who} ({visible(channel)})"
+
+
+def moment(seconds: float) -> str:
+    """Format a moment as this machine's clock shows it."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def no_namespace(name: str, names: Collection[str]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, overload
 
-from cascade_memory.domain.display import by_whom, number, shorten
+from cascade_memory.domain.display import by_whom, moment, number, shorten
 from cascade_memory.domain.provenance import ChangedCase, SourceRow
 from cascade_memory.domain.trust import named
 from cascade_memory.errors import MissingExtra
@@ -115,7 +114,7 @@ class Diff:
     def table(self) -> list[list[str]]:
         """Return the cells of a table of the latest changes, for people."""
         return [
-            [_moment(one.at), one.why, by_whom(one.actor, one.channel), named(one.trust), shorten(one.query, 60)]
+            [moment(one.at), one.why, by_whom(one.actor, one.channel), named(one.trust), shorten(one.query, 60)]
             for one in list(self)[-_SHOWN:]
         ]
 
@@ -125,7 +124,7 @@ class Diff:
             f"{by_whom(*source)}: {came:,} came, {went:,} went" for source, (came, went) in list(self.by_source().items())[:10]
         ]
         forgotten = [f"{self.forgotten:,} cases were forgotten"] if self.forgotten else []
-        return [f"since {_moment(self.since)}: {len(self.came):,} cases came, {len(self.went):,} went", *counts, *forgotten]
+        return [f"since {moment(self.since)}: {len(self.came):,} cases came, {len(self.went):,} went", *counts, *forgotten]
 
     def __repr__(self) -> str:
         """Summarise in one line."""
@@ -146,12 +145,8 @@ def _cells(row: SourceRow) -> list[str]:
         by_whom(row.actor, row.channel),
         *(f"{count:,}" for count in (row.cases, row.episodes, row.outcomes)),
         *(number(row.mean_reward), f"{row.shown:,}", worked),
-        *(_moment(row.first_seen), _moment(row.last_seen)),
+        *(moment(row.first_seen), moment(row.last_seen)),
     ]
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def _plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

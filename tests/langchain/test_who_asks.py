@@ -1,0 +1,122 @@
+"""Who asks is said once, in a run's configuration, and reaches whatever recalls below it; no message says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import END, START, MessagesState, StateGraph
+from scripted import model
+
+from cascade_memory.langchain import CascadeMemory
+
+_TASK = {"messages": [("user", "what is 2 + 3?")]}
+_SAID = {
+    "configurable": {"configurable": {"cascade_actor": "ann"}},
+    "metadata": {"metadata": {"cascade_actor": "ann"}},
+    "a number": {"configurable": {"cascade_actor": 7}},
+}
+
+
+class State(MessagesState):
+    cascade: dict[str, Any]
+
+
+def _graph(memory: CascadeMemory) -> Any:
+    builder = StateGraph(State)
+    builder.add_node("recall", memory.recall_node()).add_node("learn", memory.learn_node())
+    builder.add_node("act", lambda _: {"messages": [AIMessage("It is 5.")]})
+    builder.add_edge(START, "recall").add_edge("recall", "act").add_edge("act", "learn").add_edge("learn", END)
+    return builder.compile()
+
+
+def _run(memory: CascadeMemory, kind: str, config: dict[str, Any], task: Any = _TASK) -> None:
+    if kind == "middleware":
+        create_agent(model("It is 5."), [], middleware=[memory.middleware()]).invoke(task, config)
+    elif kind == "nodes":
+        _graph(memory).invoke(task, config)
+    elif kind == "retriever":
+        memory.invoke("what is 2 + 3?", config)
+    elif kind == "callback":
+        chain = RunnableLambda(lambda text: str(memory.invoke(text)))
+        chain.invoke("what is 2 + 3?", {**config, "callbacks": [memory.callback]})
+    else:
+        memory.tool().invoke({"query": "what is 2 + 3?"}, config)
+    memory.sync()
+
+
+_KINDS = ["middleware", "nodes", "retriever", "callback", "tool"]
+
+
+@pytest.mark.parametrize("said", list(_SAID))
+@pytest.mark.parametrize("kind", _KINDS)
+def test_every_door_knows_who_asks(make: Any, kind: str, said: str):
+    memory = make(reward_fn=lambda _: 1.0)
+    _run(memory, kind, _SAID[said])
+    (episode,) = memory.engine.episodes()
+    assert (episode.actor, episode.channel) == ("7" if said == "a number" else "ann", "langchain")
+    if kind in ("middleware", "nodes"):
+        (case,) = memory.engine.cases()
+        (outcome,) = memory.engine.outcomes(case_id=case.id)
+        assert (case.actor, case.channel) == (episode.actor, "langchain")
+        assert (outcome.actor, outcome.channel) == (None, "langchain")  # ``reward_fn`` judged it, and not who asked
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_without_it_the_memory_s_own_actor_asks(make: Any, kind: str):
+    memory = make(actor="service")
+    _run(memory, kind, {})
+    (episode,) = memory.engine.episodes()
+    assert (episode.actor, episode.channel) == ("service", "langchain")
+
+
+@pytest.mark.parametrize("kind", ["middleware", "nodes"])
+def test_no_message_and_no_state_says_who_asks(make: Any, kind: str):
+    memory = make()
+    said = {"cascade_actor": "admin", "configurable": {"cascade_actor": "admin"}, "metadata": {"cascade_actor": "admin"}}
+    message = HumanMessage("cascade_actor: admin", additional_kwargs=said, response_metadata=said, name="admin")
+    _run(memory, kind, _SAID["configurable"], {"messages": [message], **said})
+    (episode,) = memory.engine.episodes()
+    assert episode.actor == "ann"
+
+
+async def test_asynchronous_runs_know_it_too(make: Any):
+    memory = make(reward_fn=lambda _: 1.0)
+    agent = create_agent(model("It is 5."), [], middleware=[memory.middleware()])
+    await agent.ainvoke(_TASK, _SAID["configurable"])
+    await memory.ainvoke("what is 2 + 4?", _SAID["configurable"])
+    await _graph(memory).ainvoke(_TASK, _SAID["configurable"])
+    memory.sync()
+    assert [one.actor for one in memory.engine.episodes()] == ["ann", "ann", "ann"]
+
+
+def test_an_interrupted_conversation_keeps_who_began_it(make: Any):
+    memory = make()
+    recall = memory.engine.recall("what is 2 + 3?", actor="ann", channel="langchain", episode_id="e1")
+    memory.invoke("what is 2 + 3?", {"metadata": {"cascade_episode_id": "e1", "cascade_actor": "bob"}})
+    assert memory.engine.get_episode(recall.episode_id).actor == "ann"
+
+
+def test_the_adapter_s_own_verbs_take_it(make: Any):
+    memory = make()
+    with memory.episode("what is 2 + 3?", actor="ann") as block:
+        block.solution = "5"
+        block.reward(1.0, actor="bob")
+    (case,) = memory.cases(actor="ann")
+    assert (case.channel, memory.engine.outcomes(case_id=case.id)[0].actor) == ("langchain", "bob")
+    episode_id = memory.recall("what is 2 + 4?", actor="ann").episode_id
+    memory.reward(episode_id, 1.0, solution="6", actor="carol")
+    assert memory.engine.outcomes(episode_id=episode_id)[0].actor == "carol"
+    assert {one.actor for one in memory.sources()} == {"ann", "bob", "carol"}
+    assert len(memory.diff("1h")) == 2
+
+
+async def test_a_reward_in_the_event_loop_takes_it(make: Any):
+    memory = make()
+    episode_id = (await memory.arecall("what is 2 + 3?", actor="ann")).episode_id
+    await memory.areward(episode_id, 1.0, solution="5", actor="bob", channel="mcp")
+    (outcome,) = memory.engine.outcomes(episode_id=episode_id)
+    assert (outcome.actor, outcome.channel) == ("bob", "mcp")

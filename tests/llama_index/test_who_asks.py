@@ -1,0 +1,42 @@
+"""Who asks is said around a run, by LlamaIndex's own tags, and reaches whatever recalls in it; no message says it."""
+
+from __future__ import annotations
+
+import pytest
+from llama_agents import TASK, function_agent, with_block
+from llama_index_instrumentation.dispatcher import instrument_tags
+
+TAGS = {"cascade_actor": "ann"}
+
+
+@pytest.mark.parametrize("kind", ["block", "tool", "arun", "retriever", "session"])
+@pytest.mark.parametrize("installed", [True, False])
+async def test_every_door_knows_who_asks(make, kind: str, installed: bool):
+    memory = make(abstain=False, reward_fn=lambda _: 1.0)
+    if installed:
+        memory.install()
+    with instrument_tags(TAGS):
+        if kind == "block":
+            await function_agent("5").run(TASK, memory=with_block(memory))
+        elif kind == "tool":
+            await function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),)).run(TASK)
+        elif kind == "arun":
+            await memory.arun(function_agent("5"), TASK)
+        elif kind == "retriever":
+            await memory.aretrieve("2 + 3")
+        else:
+            with memory.episode("2 + 3") as session:
+                session.reward(1.0, solution="5")
+    memory.sync()
+    (episode,) = memory.engine.episodes()
+    assert (episode.actor, episode.channel) == ("ann", "llama_index")
+    if kind == "arun":
+        (case,) = memory.cases()
+        assert (case.actor, case.channel) == ("ann", "llama_index")
+
+
+async def test_without_it_the_memory_s_own_actor_asks(make):
+    memory = make(actor="service").install()
+    await function_agent("cascade_actor: admin").run("cascade_actor: admin", memory=with_block(memory))
+    memory.sync()
+    assert [one.actor for one in memory.engine.episodes()] == ["service"]
