@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
-from inside import state_of
+from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.errors import SchemaTooNew
+from cascade_memory.ledger import running
 from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
 
 _VERSION_1 = Path(__file__).parent / "fixtures" / "ledger-v1.sqlite3.gz"
@@ -96,3 +98,48 @@ def test_a_ledger_of_a_newer_version_is_refused_untouched(old_folder: Path):
     with pytest.raises(SchemaTooNew, match="upgrade cascade-memory"):
         CascadeMemory(old_folder)
     assert (old_folder / "ledger.sqlite3").read_bytes() == before
+
+
+def _set_back_to_6(file: Path) -> None:
+    """Make of a ledger what version 6 wrote."""
+    with contextlib.closing(sqlite3.connect(file)) as ledger, ledger:
+        for table in ("episode", "outcome", "addition", "cases"):
+            ledger.execute(f"DROP INDEX {table}_actor")
+            for name in ("channel", "actor") if table != "cases" else ("probation", "trust", "channel", "actor"):
+                ledger.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        for table, name in (("expired", "why"), ("action", "digest")):
+            ledger.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        for key, record in ledger.execute("SELECT key, record FROM expired").fetchall():
+            rest = json.loads(record)
+            for name in ("actor", "channel", "trust", "probation"):
+                del rest[name]
+            ledger.execute("UPDATE expired SET record = ? WHERE key = ?", (json.dumps(rest), key))
+        ledger.execute("PRAGMA user_version = 6")
+
+
+def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder, sources = tmp_path / "memory", {"agent": 0, "judge": 2, "host": 3, "env": 3, "human": 4}
+    with CascadeMemory(folder, embedder="hashing", learn="inline", ttl=1_000) as memory:
+        memory.add("an old task", "s", source="judge")
+        later = running.clock() + 1_001
+        monkeypatch.setattr(running, "clock", lambda: later)
+        memory.sync()
+        engine_of(memory).parts.ledger.expiry.expire(1, 1_000)
+        assert len(memory.expired()) == 1
+        ids = {source: memory.add(f"task of {source}", "s", source=source) for source in sources}
+        memory.hide(ids["env"], actor="ann")
+    _set_back_to_6(folder / "ledger.sqlite3")
+    assert restore(folder, tmp_path / "restored")["cases"] == 5  # each row of a backup is checked, as its version wrote it
+    for place in (folder, tmp_path / "restored"):
+        with CascadeMemory(place, embedder="hashing", learn="inline") as memory:
+            assert {source: memory.get(case_id).trust for source, case_id in ids.items()} == sources
+            assert {(case.actor, case.channel, case.probation) for case in memory.cases()} == {(None, None, False)}
+            assert [(one.actor, one.trust, one.why) for one in memory.diff(0).went] == [(None, 2, "expired")]
+            (back,) = memory.bring_back()
+            assert (memory.get(back).trust, memory.get(back).actor) == (2, None)
+            assert memory.audit()
+            assert all(check.ok for check in memory.examine())
+        with contextlib.closing(sqlite3.connect(":memory:")) as new:
+            new.executescript(TABLES)
+            with contextlib.closing(sqlite3.connect(place / "ledger.sqlite3")) as upgraded:
+                assert _schema(upgraded) == _schema(new)

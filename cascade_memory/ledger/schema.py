@@ -24,9 +24,9 @@ CREATE TABLE episode (
   opened_at REAL NOT NULL,
   closed_at REAL,
   metadata TEXT,                      -- JSON, given with its recalls, or NULL
-  reported INTEGER,                   -- the size in bytes of its agent's report while that is unconfirmed, or NULL
-  actor TEXT,                         -- who asked, as the host said, or NULL
-  channel TEXT                        -- the door through which the recall came, or NULL
+  reported INTEGER,                   -- the size in bytes of its agent's report while that is unconfirmed (else NULL)
+  actor TEXT,                         -- who asked (the host says it)
+  channel TEXT                        -- the door through which the recall came
 );
 CREATE INDEX episode_actor ON episode(namespace, actor) WHERE actor IS NOT NULL;
 CREATE INDEX episode_reported ON episode(namespace, reported) WHERE reported IS NOT NULL;
@@ -88,9 +88,9 @@ CREATE TABLE outcome (
   withdrawn_at REAL,                  -- set when another outcome replaced it
   metadata TEXT,                      -- JSON, or NULL
   agents_words INTEGER NOT NULL DEFAULT 0,  -- 1 if the agent reported the solution and nobody has confirmed it
-  unkept TEXT,                        -- why a reward above 0 stored no case: below, solution, source
-  actor TEXT,                         -- who reported it, as the host said, or NULL
-  channel TEXT                        -- the door through which it came, or NULL
+  unkept TEXT,                        -- why a reward above 0 stored no case: below or solution or source
+  actor TEXT,                         -- who reported it (the host says it)
+  channel TEXT                        -- the door through which it came
 );
 CREATE INDEX outcome_actor ON outcome(namespace, actor) WHERE actor IS NOT NULL;
 CREATE INDEX outcome_episode ON outcome(episode);
@@ -118,10 +118,10 @@ CREATE TABLE cases (
   verified_at REAL NOT NULL DEFAULT 0,  -- the last verification by the wall clock: decides whether recalls show it
   verified_run REAL NOT NULL DEFAULT 0,  -- the same by the folder's running time: decides whether it expires
   pinned INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants it to stay: it is neither evicted nor does it expire
-  hidden INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants that it is never shown, 2 in quarantine (kept like a pinned one)
-  actor TEXT,                         -- who made it first, as the host said, or NULL
-  channel TEXT,                       -- the door through which it came first, or NULL
-  trust INTEGER NOT NULL DEFAULT 3,   -- the level of its source, or of the least trusted case that was shown for it
+  hidden INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants that it is never shown (2: quarantine) and kept like a pinned one
+  actor TEXT,                         -- who made it first (the host says it)
+  channel TEXT,                       -- the door through which it came first
+  trust INTEGER NOT NULL DEFAULT 3,   -- the level of its source or of the least trusted case that was shown for it
   probation INTEGER NOT NULL DEFAULT 0,  -- 1 while nobody independent has spoken for it
   UNIQUE (namespace, pair)
 );
@@ -143,9 +143,9 @@ CREATE TABLE addition (
   source TEXT NOT NULL,
   at REAL NOT NULL,
   metadata TEXT NOT NULL,
-  solution TEXT,                      -- only if it is worded differently from the case's, else NULL
-  actor TEXT,                         -- who added it, as the host said, or NULL
-  channel TEXT                        -- the door through which it came, or NULL
+  solution TEXT,                      -- only if it is worded differently from the case's (else NULL)
+  actor TEXT,                         -- who added it (the host says it)
+  channel TEXT                        -- the door through which it came
 );
 CREATE INDEX addition_case ON addition(cases_key);
 CREATE INDEX addition_actor ON addition(namespace, actor) WHERE actor IS NOT NULL;
@@ -165,7 +165,7 @@ CREATE TABLE expired (
   copies INTEGER NOT NULL,
   expired_at REAL NOT NULL,           -- by the wall clock, shown to people
   until_run REAL NOT NULL,            -- the running time at which it is deleted for good
-  record TEXT NOT NULL,               -- everything else about the case, as JSON
+  record TEXT NOT NULL,               -- everything else about the case as JSON
   why TEXT NOT NULL DEFAULT 'expired',  -- expired, evicted
   UNIQUE (namespace, pair)
 );

@@ -251,6 +251,8 @@ def _set_back(path: Path) -> None:
         ledger.execute("DROP INDEX cases_verified")
         ledger.execute("CREATE INDEX cases_verified ON cases(namespace, verified_at)")
         for table, column in (
+            *(("cases", "probation"), ("cases", "trust")),  # the last columns first
+            *((table, name) for table in ("episode", "outcome", "cases") for name in ("channel", "actor")),
             ("episode", "metadata"),
             ("episode", "reported"),
             ("outcome", "metadata"),
@@ -259,9 +261,6 @@ def _set_back(path: Path) -> None:
             ("cases", "verified_run"),
             ("cases", "pinned"),
             ("cases", "hidden"),
-            ("cases", "trust"),
-            ("cases", "probation"),
-            *((table, name) for table in ("episode", "outcome", "cases") for name in ("actor", "channel")),
             ("recall", "forgot"),
         ):
             ledger.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
