@@ -1,0 +1,34 @@
+"""The pages say who made a case, how far it is trusted, and who asked."""
+
+from __future__ import annotations
+
+from inspecting import Browser, door, form_of, text_of
+
+from cascade_memory import CascadeMemory
+
+
+def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: CascadeMemory):
+    recall = memory.recall("dry some cup", actor="ann <b>\u202e", channel="mcp")
+    case_id = recall.reward(1.0, solution="towel", source="user", actor="bob", channel="cli")
+    for address in ("/cases", f"/case?id={case_id}", f"/episode?id={recall.episode_id}"):
+        page = browser.get(address)
+        assert "ann <b>" in text_of(page), address
+        assert "ann <b>" not in page.text, address
+        assert "\u202e" not in page.text, address
+        assert "(mcp)" in text_of(page), address
+    text = text_of(browser.get(f"/case?id={case_id}"))
+    assert "Trusted like user" in text
+    assert "bob (cli)" in text  # who reported the outcome
+    ids = [case.id for case in memory.cases(actor="")]
+    assert "nobody named" in text_of(browser.get(f"/case?id={ids[0]}"))
+
+
+def test_what_a_visitor_does_came_through_the_inspector(memory: CascadeMemory):
+    episode_id = memory.propose("dry some cup", "fridge", actor="agent 7", channel="mcp")
+    with door(memory, edit=True) as made:
+        browser = made.browser()
+        page = browser.get(f"/episode?id={episode_id}")
+        fields = {**form_of(page, "correct"), "solution": "towel"}
+        assert browser.post("/do/correct", fields).status_code == 303
+    (case,) = memory.cases(channel="inspector")
+    assert (case.solution, case.actor, case.trust) == ("towel", "ann", 4)
