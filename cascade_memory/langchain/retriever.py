@@ -30,7 +30,7 @@ from cascade_memory.langchain.embeddings import LangChainEmbedder
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
-from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
+from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in, with_actor
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -129,6 +129,16 @@ class CascadeMemory(Adapter, BaseRetriever):
         ) -> list[Document]:
             """Do the same without blocking the event loop."""
             ...
+
+    else:
+
+        def invoke(self, input, config=None, **options):
+            """Recall for a task; who asks may stand among the configurable values, which do not reach a retriever."""
+            return super().invoke(input, with_actor(config), **options)
+
+        async def ainvoke(self, input, config=None, **options):
+            """Do the same without blocking the event loop."""
+            return await super().ainvoke(input, with_actor(config), **options)
 
     def _get_relevant_documents(
         self,

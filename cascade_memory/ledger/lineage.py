@@ -19,8 +19,8 @@ def expression(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
     """
     if not shown:
         return "?", [level]
-    least = f"SELECT min(trust) AS least FROM cases WHERE key IN ({', '.join('?' * len(shown))})"
-    return f"(SELECT CASE WHEN least < ? THEN least ELSE ? END FROM ({least}) AS seen)", [level, level, *shown]
+    worst = f"SELECT min(trust) AS worst FROM cases WHERE key IN ({', '.join('?' * len(shown))})"
+    return f"(SELECT CASE WHEN worst < ? THEN worst ELSE ? END FROM ({worst}) AS seen)", [level, level, *shown]
 
 
 def left(connection: Connection, key: int, most: int) -> int:
