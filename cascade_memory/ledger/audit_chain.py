@@ -90,7 +90,7 @@ def _read(connection: Connection) -> Iterator[tuple[int, dict[str, Any], str]]:
     after, before, begun = -(2**62), None, False
     while rows := fetched(connection, query, (after,)):
         for values in rows:
-            row = dict(zip(names, values, strict=True))
+            row: dict[str, Any] = dict(zip(names, values, strict=True))
             begun = begun or row["digest"] is not None
             if begun:
                 yield row["key"], row, digest_after(before, row)

@@ -157,7 +157,7 @@ def _note_addition(connection: Connection, key: int, case: NewCase, own: str | N
     """Record who added a case by hand, with the words if they are not those stored; of an episode, the outcome records this."""
     if case.episode_id is not None:
         return
-    about = {"source": case.source, "at": case.created_at, "actor": case.actor, "channel": case.channel}
+    about: dict[str, Any] = {"source": case.source, "at": case.created_at, "actor": case.actor, "channel": case.channel}
     insert_addition(connection, case.namespace, key, metadata=case.metadata, solution=own, **about)
 
 
