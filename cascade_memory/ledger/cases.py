@@ -86,11 +86,13 @@ def insert(
     known: Known | None = None,
     run: float | None = None,
     seen: Sequence[int] = (),
+    by: tuple[str | None, str | None] | None = None,
 ) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
     ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from, and
-    ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are.
+    ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is who
+    made it, and the door, if that is not what the case itself says.
     """
     trust, levels = lineage.expression(LEVELS[case.source], seen)
     known = known or known_of(connection, case)
@@ -128,8 +130,7 @@ def insert(
             case.novelty,
             case.created_at,
             run,
-            case.actor,
-            case.channel,
+            *((case.actor, case.channel) if by is None else by),
             *levels,
         ),
     ).fetchone()

@@ -19,8 +19,8 @@ def expression(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
     """
     if not shown:
         return "?", [level]
-    worst = f"SELECT min(trust) AS worst FROM cases WHERE key IN ({', '.join('?' * len(shown))})"
-    return f"(SELECT CASE WHEN worst < ? THEN worst ELSE ? END FROM ({worst}) AS seen)", [level, level, *shown]
+    worse = f"SELECT min(trust) FROM cases WHERE key IN ({', '.join('?' * len(shown))}) AND trust < ?"
+    return f"coalesce(({worse}), ?)", [*shown, level, level]
 
 
 def left(connection: Connection, key: int, most: int) -> int:

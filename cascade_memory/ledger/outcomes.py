@@ -106,13 +106,14 @@ class Settling:
                 same = None  # it may have gone with the outcome
             case_key, case_id = None, None
             packed = pack_solution(new.solution)
+            keys = keys_shown(shown)
             if new.case is not None:
                 by_hand = new.action is not None and new.action.kind == "correct"  # then no case that was shown has led to it
-                actor, channel = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
-                case = dataclasses.replace(new.case, metadata=metadata, actor=actor, channel=channel)
-                seen = () if by_hand else keys_shown(shown)
+                by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
+                seen = () if by_hand else keys
+                case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
                 packed_case = packed if case.solution is new.solution else None
-                case_key, case_id, _ = cases.insert(connection, case, packed_case, episode, same, seen=seen)
+                case_key, case_id, _ = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
             by_agent = new.source not in TRUSTED_SOURCES
             outcome = _written(connection, new, episode, case_key, metadata, packed)
             for recall, labels in new.agreement.items():
@@ -121,7 +122,7 @@ class Settling:
                     "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
                     (pack_floats(labels), recall, 8 * len(labels)),
                 )
-            count_use(connection, shown, new.value, sign=1)
+            count_use(connection, keys, new.value, sign=1)
             connection.execute(
                 "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
                 (new.at, new.source, reported, episode),

@@ -152,9 +152,9 @@ def keys_shown(rows: Sequence[Any]) -> list[int]:
     return list(keys)
 
 
-def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int) -> None:
-    """Count an outcome for the cases that its episode was shown; ``sign=-1`` undoes this."""
-    for key in keys_shown(shown):
+def count_use(connection: Connection, shown: Sequence[int], value: float, *, sign: int) -> None:
+    """Count an outcome for the cases that its episode was shown, given by their keys; ``sign=-1`` undoes this."""
+    for key in shown:
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",
