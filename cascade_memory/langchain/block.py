@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cascade_memory.langchain.run_tree import CHANNEL
 from cascade_memory.memory.session import Session
 from cascade_memory.runs.around import ActiveEpisode, active_episode, within
 
@@ -24,7 +23,7 @@ class Block(Session):
     """
 
     def __init__(self, memory: Memory, recall: Recall, attachment: Attachment) -> None:
-        super().__init__(memory, recall, channel=CHANNEL)
+        super().__init__(memory, recall, channel="langchain")
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None

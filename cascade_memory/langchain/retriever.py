@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import Unpack
@@ -30,7 +30,7 @@ from cascade_memory.langchain.embeddings import LangChainEmbedder
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
-from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in, with_actor
+from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -134,11 +134,11 @@ class CascadeMemory(Adapter, BaseRetriever):
 
         def invoke(self, input, config=None, **options):
             """Recall for a task; who asks may stand among the configurable values, which do not reach a retriever."""
-            return super().invoke(input, with_actor(config), **options)
+            return super().invoke(input, _with_actor(config), **options)
 
         async def ainvoke(self, input, config=None, **options):
             """Do the same without blocking the event loop."""
-            return await super().ainvoke(input, with_actor(config), **options)
+            return await super().ainvoke(input, _with_actor(config), **options)
 
     def _get_relevant_documents(
         self,
@@ -171,14 +171,14 @@ class CascadeMemory(Adapter, BaseRetriever):
     ) -> Recall:
         """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
         fields = dict(metadata or {})
-        of_episode = fields.get(METADATA_KEY)
+        of_episode, asks = fields.get(METADATA_KEY), fields.get(ACTOR_KEY)
         recall = functools.partial(
             self._engine.recall,
             query,
             k=self.k if k is None else k,
             where=where,
             metadata=of_episode,
-            actor=actor_in(fields),
+            actor=None if asks is None else str(asks),
             channel=CHANNEL,
         )
         around = active_episode(self._engine)
@@ -378,3 +378,11 @@ class CascadeMemory(Adapter, BaseRetriever):
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
         """Hide the fields in LangChain's own representations."""
         return []
+
+
+def _with_actor(config: RunnableConfig | None) -> RunnableConfig:
+    """Return the configuration of a run with who asks among its metadata, as its configurable values or those around it say."""
+    whole = ensure_config(config)
+    actor = (whole.get("configurable") or {}).get(ACTOR_KEY)
+    metadata = whole.get("metadata") or {}
+    return whole if actor is None or ACTOR_KEY in metadata else {**whole, "metadata": {**metadata, ACTOR_KEY: actor}}

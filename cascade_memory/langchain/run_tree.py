@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from langchain_core.runnables.config import RunnableConfig, ensure_config
-
 if TYPE_CHECKING:
     from cascade_memory.langchain.block import Block
 
@@ -30,13 +28,6 @@ def actor_in(*places: object) -> str | None:
         if found is not None:
             return str(found)
     return None
-
-
-def with_actor(config: RunnableConfig | None) -> RunnableConfig:
-    """Return the configuration of a run with who asks among its metadata, as its configurable values or those around it say."""
-    whole = ensure_config(config)
-    actor = actor_in(whole.get("metadata"), whole.get("configurable"))
-    return whole if actor is None else {**whole, "metadata": {**(whole.get("metadata") or {}), ACTOR_KEY: actor}}
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

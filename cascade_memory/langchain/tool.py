@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from cascade_memory.domain import recall_tool as texts
 from cascade_memory.domain.recall import Recall
 from cascade_memory.langchain.documents import documents
-from cascade_memory.langchain.run_tree import with_actor
+from cascade_memory.langchain.run_tree import ACTOR_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
 
 
@@ -32,7 +32,10 @@ def recall_tool(
 
     def answer(query: str, config: RunnableConfig, callbacks: Any = None) -> tuple[str, list[dict[str, Any]]]:
         # LangChain passes the tool's own run as ``callbacks``; those of the config belong to the node around the tool.
-        found = recall(query, getattr(callbacks, "parent_run_id", None), with_actor(config).get("metadata"))
+        fields: dict[str, Any] = dict(config.get("metadata") or {})
+        if (actor := actor_in(fields, config.get("configurable"))) is not None:
+            fields[ACTOR_KEY] = actor
+        found = recall(query, getattr(callbacks, "parent_run_id", None), fields)
         # Plain JSON, so that a checkpointer can store it: no Document, no numpy.
         return found.render() or texts.NOTHING, [one.model_dump() for one in documents(found)]
 

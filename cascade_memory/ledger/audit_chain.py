@@ -5,36 +5,16 @@ Whoever can write the file can also compute all digests again. So somebody who w
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from cascade_memory.ledger.action_log import SEALED, digest_after, last_digest
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import SET_FACT, fetched
 
-# The note is not among them: it is deleted with what it is about.
-_SEALED = ("id", "at", "namespace", "kind", "actor", "subject", "counts", "undoes", "outcome", "replaced", "made", "hid")
 _AT_ONCE = 500
 _MENDED = "audit_sealed_again"  # a fact
-
-
-def digest_after(before: str | None, entry: Mapping[str, Any]) -> str:
-    """Return the digest of an entry that follows one with the digest ``before`` (None: it is the first one).
-
-    >>> entry = dict.fromkeys(_SEALED)
-    >>> len({digest_after(None, entry), digest_after("00", entry), digest_after(None, {**entry, "hid": "c"})})
-    3
-    """
-    text = json.dumps([before, *(entry[name] for name in _SEALED)], default=repr)  # an edited row may hold anything
-    return hashlib.blake2b(text.encode(), digest_size=16, person=b"cascade-audit").hexdigest()
-
-
-def sealed(connection: Connection, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row that is about to be appended, with its digest."""
-    row = {**dict.fromkeys(_SEALED), **entry}
-    return {**row, "digest": digest_after(_last(connection), row)}
 
 
 def verdict(connection: Connection) -> tuple[bool, str]:
@@ -51,7 +31,7 @@ def verdict(connection: Connection) -> tuple[bool, str]:
         count += 1
     if not count:
         return True, f"no entry has a digest{note}"
-    last = _last(connection)
+    last = last_digest(connection)
     return (
         True,
         f"{count:,} entries fit; the last digest is {last} (kept elsewhere, it shows whether entries are missing){note}",
@@ -78,14 +58,9 @@ def seal_again(connection: Connection) -> str:
     return said
 
 
-def _last(connection: Connection) -> str | None:
-    row = connection.execute("SELECT digest FROM action ORDER BY key DESC LIMIT 1").fetchone()
-    return None if row is None else row[0]
-
-
 def _read(connection: Connection) -> Iterator[tuple[int, dict[str, Any], str]]:
     """Yield (key, row, the digest that fits) from the first entry on that has a digest: older versions wrote none."""
-    names = ("key", *_SEALED, "digest")
+    names = ("key", *SEALED, "digest")
     query = f"SELECT {', '.join(names)} FROM action WHERE key > ? ORDER BY key LIMIT {_AT_ONCE}"
     after, before, begun = -(2**62), None, False
     while rows := fetched(connection, query, (after,)):

@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import action_log, lineage, running, set_aside
+from cascade_memory.ledger import action_log, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -56,6 +56,14 @@ def solution_id(connection: Connection, namespace: int, digest: str) -> int:
     return int(row[0])
 
 
+def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
+    """Return the SQL of a case's trust, with its parameters: no more than that of the cases shown, if they are still there."""
+    if not shown:
+        return "?", [level]
+    worse = f"SELECT min(trust) FROM cases WHERE key IN ({', '.join('?' * len(shown))}) AND trust < ?"
+    return f"coalesce(({worse}), ?)", [*shown, level, level]
+
+
 class Known(NamedTuple):
     """What is asked before a case is stored, together with other things that the transaction reads."""
 
@@ -94,7 +102,7 @@ def insert(
     ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is who
     made it, and the door, if that is not what the case itself says.
     """
-    trust, levels = lineage.expression(LEVELS[case.source], seen)
+    trust, levels = trust_of(LEVELS[case.source], seen)
     known = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
     same = next(iter(known.same), None)

@@ -13,7 +13,7 @@ from cascade_memory.ledger import action_log, cases
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
-from cascade_memory.ledger.recalls import count_use, shown_cases
+from cascade_memory.ledger.recalls import count_use, shown_to
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
 _AT_ONCE = 2_000  # recalls examined at a time
@@ -111,7 +111,7 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
     current = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
     if current is not None:
-        count_use(connection, shown_cases(connection, episode), current[0], sign=-1)
+        count_use(connection, shown_to(connection, episode), current[0], sign=-1)
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount

@@ -19,7 +19,7 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
-from cascade_memory.ledger.recalls import count_use, keys_shown
+from cascade_memory.ledger.recalls import count_use
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
     metadata_if_readable,
@@ -106,7 +106,7 @@ class Settling:
                 same = None  # it may have gone with the outcome
             case_key, case_id = None, None
             packed = pack_solution(new.solution)
-            keys = keys_shown(shown)
+            keys = count_use(connection, shown, new.value, sign=1)
             if new.case is not None:
                 by_hand = new.action is not None and new.action.kind == "correct"  # then no case that was shown has led to it
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
@@ -122,7 +122,6 @@ class Settling:
                     "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
                     (pack_floats(labels), recall, 8 * len(labels)),
                 )
-            count_use(connection, keys, new.value, sign=1)
             connection.execute(
                 "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
                 (new.at, new.source, reported, episode),

@@ -140,10 +140,10 @@ def shown_to(connection: Connection, episode: int) -> Sequence[Any]:
 
 def shown_cases(connection: Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown."""
-    return keys_shown(shown_to(connection, episode))
+    return _keys_shown(shown_to(connection, episode))
 
 
-def keys_shown(rows: Sequence[Any]) -> list[int]:
+def _keys_shown(rows: Sequence[Any]) -> list[int]:
     """Return the keys of the cases that were shown, in order, without duplicates."""
     keys: dict[int, None] = {}
     for shown in usable(rows, picked):
@@ -152,11 +152,13 @@ def keys_shown(rows: Sequence[Any]) -> list[int]:
     return list(keys)
 
 
-def count_use(connection: Connection, shown: Sequence[int], value: float, *, sign: int) -> None:
-    """Count an outcome for the cases that its episode was shown, given by their keys; ``sign=-1`` undoes this."""
-    for key in shown:
+def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int) -> list[int]:
+    """Count an outcome for the cases that its episode was shown, and return their keys; ``sign=-1`` undoes this."""
+    keys = _keys_shown(shown)
+    for key in keys:
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",
             (sign, sign, sign * value, sign * value, key),
         )
+    return keys

@@ -7,7 +7,7 @@ from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_cases
+from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_to
 from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
 
 
@@ -36,7 +36,7 @@ def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *,
     if not keep:
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
-    count_use(connection, shown_cases(connection, episode), value, sign=-1)
+    count_use(connection, shown_to(connection, episode), value, sign=-1)
     if case_key is not None:
         reconsider(connection, case_key)
     cases.note(connection, namespace, WITHDRAWN, outcome)

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
-from cascade_memory.ledger import cases, lineage
+from cascade_memory.domain.trust import LEVELS
+from cascade_memory.ledger import cases
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
+from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.rows import pack_metadata, solution_of
 
 _OUTCOMES = "FROM outcome WHERE cases_key = ? AND withdrawn_at IS NULL"
@@ -53,7 +55,7 @@ def reconsider(connection: Connection, key: int) -> int:
         cases.delete(connection, key)
         return 1
     last = max(last_outcome or 0.0, last_addition or 0.0)
-    values = (outcomes + additions, last, lineage.left(connection, key, case[3]), key)
+    values = (outcomes + additions, last, _trust_left(connection, key, case[3]), key)
     connection.execute("UPDATE cases SET copies = ?, verified_at = ?, trust = ? WHERE key = ?", values)
     first = _first(connection, key)
     by_episode = first.episode is not None and first.episode == case[0]
@@ -61,6 +63,23 @@ def reconsider(connection: Connection, key: int) -> int:
     if not (by_episode or by_hand):
         _show_as(connection, key, first)
     return 0
+
+
+def _trust_left(connection: Connection, key: int, most: int) -> int:
+    """Return how far the verifications that a case still has are trusted: the best of them counts, and at most ``most``."""
+    additions = connection.execute("SELECT DISTINCT source FROM addition WHERE cases_key = ?", (key,)).fetchall()
+    best = max((_level(source) for (source,) in additions), default=0)
+    outcomes = connection.execute(f"SELECT source, episode {_OUTCOMES} ORDER BY key", (key,)).fetchall()
+    for source, episode in sorted(outcomes, key=lambda one: -_level(one[0])):
+        if best >= min(most, _level(source)):
+            break
+        trust, values = cases.trust_of(_level(source), shown_cases(connection, episode))
+        best = max(best, int(connection.execute(f"SELECT {trust}", values).fetchone()[0]))
+    return min(best, most)
+
+
+def _level(source: object) -> int:
+    return LEVELS.get(str(source), 0)  # an edited row may hold anything
 
 
 def _first(connection: Connection, key: int) -> _First:

@@ -18,7 +18,7 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Unkept
-from cascade_memory.domain.trust import ByWhom, check_channel, check_min_trust
+from cascade_memory.domain.trust import CHANNELS, ByWhom, check_channel, check_min_trust
 from cascade_memory.domain.validation import (
     check_callable,
     check_duration,
@@ -284,7 +284,7 @@ class Handle:
             deadline=self._deadline,
             search=search,
             actor=self._who(actor),
-            channel=check_channel(channel),
+            channel=self._door(channel),
             min_trust=self._min_trust if min_trust is None else check_min_trust(min_trust) or 0,
             memory=cast("Any", weakref.ref(self)),
         )
@@ -303,7 +303,10 @@ class Handle:
         return self._actor if actor is None else check_actor(actor)
 
     def _by(self, actor: object, channel: object) -> ByWhom:
-        return ByWhom(self._who(actor), check_channel(channel))
+        return ByWhom(self._who(actor), self._door(channel))
+
+    def _door(self, channel: object) -> str:
+        return str(channel) if channel in CHANNELS else check_channel(channel)
 
     def _in(self, namespace: object) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)
