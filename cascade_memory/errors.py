@@ -63,14 +63,22 @@ class AlreadyRewarded(EpisodeClosed):
 
 
 class ContentChanged(CascadeError):
-    """The content to be confirmed has changed since it was seen: look at it again. Nothing was changed."""
+    """The content to be confirmed or corrected has changed since it was seen: look at it again. Nothing was changed."""
 
     @classmethod
     def of(cls, episode_id: str, fingerprint: str) -> ContentChanged:
         """Create the exception for an episode."""
         return cls(
             f"the content of episode {episode_id!r} no longer has the fingerprint {fingerprint!r}: "
-            "look at it again, and confirm its present fingerprint"
+            "look at it again, and pass its present fingerprint"
+        )
+
+    @classmethod
+    def of_case(cls, case_id: str, fingerprint: str) -> ContentChanged:
+        """Create the exception for a case."""
+        return cls(
+            f"case {case_id!r} no longer has the fingerprint {fingerprint!r}: somebody has corrected, hidden or forgotten it "
+            "since; look at it again, and pass its present fingerprint"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue, check_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.visible import shown_visibly
@@ -86,7 +86,13 @@ class NewAction:
     note: str | None = None
     subject: str | None = None  # the id of what it is about, if nothing else says it
     replaces: str | None = None  # the id of the case that is not to be shown any more
+    seen: str | None = None  # the fingerprint which that case must have
     takes_back: Taken | None = None  # the action that an undo takes back
+
+    @property
+    def corrects(self) -> bool:
+        """Whether it is a correction, which may replace what others have judged."""
+        return self.kind == "correct"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +107,11 @@ class Taken:
     replaced: int | None = None
     made: str | None = None
     hid: str | None = None
+    stored: bool = True  # whether it stored what it ``made``, which was not there before
     showed_again: bool = False  # what it ``made`` was a hidden case
+    deleted: bool = False  # what it ``hid`` is the case that went with the older outcome
+    pinned: bool = False  # that case was pinned
+    hidden: bool = False  # it was hidden
     before: Before | None = None  # the outcome that comes back; None if the episode was open, or there was no episode
 
     @property
@@ -158,7 +168,7 @@ class AuditEntry:
         """
         counted = [f"{count:,} {name}" for name, count in self.counts.items() if count]
         cases = [f"case {self.made} is shown"] if self.made else []
-        cases += [f"case {self.hid} is hidden"] if self.hid and self.hid != self.subject else []
+        cases += [f"case {self.hid} is no longer shown"] if self.hid and self.hid != self.subject else []
         return ": ".join(filter(None, [_DONE.get(self.action, self.action), ", ".join([*counted, *cases])]))
 
     @property
@@ -168,7 +178,9 @@ class AuditEntry:
             return None
         if self.undone:
             return "it was taken back before"
-        return _WHY_NOT.get(self.action, "something later was built on it: take that back first, if it can be")
+        return _WHY_NOT.get(
+            self.action, "something later was built on it, or it is gone: take back what came later, if it can be"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -177,6 +189,6 @@ class AuditEntry:
 
 
 def check_different(solution: Solution, known: Solution | None, what: str) -> None:
-    """Refuse a correction that changes nothing."""
-    if solution == known:
+    """Refuse a correction that changes nothing; a form shows a trajectory as text."""
+    if solution == known or (known is not None and solution == solution_text(known)):
         raise InvalidInput(f"{what} has this very solution already: if it is right, confirm it instead of correcting it")

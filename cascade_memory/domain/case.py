@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.domain.display import by_whom
+from cascade_memory.domain.episode import fingerprint
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import named
 from cascade_memory.domain.validation import MetadataValue
@@ -40,6 +41,19 @@ class Case:
     channel: str | None = None  # the door through which it came first
     trust: int = 3  # the level of its source, or of the least trusted case that was shown when it was made (``domain.trust``)
     probation: bool = False  # nobody independent has spoken for it yet
+
+    @property
+    def fingerprint(self) -> str:
+        """A short code for the case's content: it changes with query, solution and metadata, and when the case is hidden.
+
+        ``correct(case.id, solution, seen=case.fingerprint)`` corrects exactly the case that was seen.
+
+        >>> import dataclasses
+        >>> seen = Case(id="c", namespace="default", query="6 * 7", solution="43")
+        >>> seen.fingerprint == dataclasses.replace(seen, hidden=True).fingerprint
+        False
+        """
+        return fingerprint(self.id, self.query, self.solution, None, self.metadata, "hidden" if self.hidden else None)
 
     def _repr_html_(self) -> str:
         facts = [

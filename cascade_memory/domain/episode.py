@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -47,16 +48,24 @@ def check_status(status: object) -> str:
 
 
 def fingerprint(
-    episode_id: str, query: str, solution: Solution | None, reward: float | None, metadata: Mapping[str, MetadataValue]
+    one_id: str,
+    query: str,
+    solution: Solution | None,
+    reward: float | None,
+    metadata: Mapping[str, MetadataValue],
+    decided: str | None = None,
 ) -> str:
-    """Hash the content of an episode to a code that is short enough to be read out.
+    """Hash the content of an episode or a case to a code that is short enough to be read out.
+
+    ``decided`` is what was decided about it: who has judged an episode, or that a case is never shown.
 
     >>> fingerprint("e", "6 * 7", "42", 1.0, {"user": "ann"}) == fingerprint("e", "6 * 7", "42", 1.0, {"user": "bob"})
     False
     """
     kind, text = ("trajectory", solution.to_json()) if isinstance(solution, Trajectory) else ("text", solution or "")
-    parts = [episode_id, query, "none" if solution is None else kind, text, "none" if reward is None else repr(float(reward))]
+    parts = [one_id, query, "none" if solution is None else kind, text, "none" if reward is None else repr(float(reward))]
     parts.append(json.dumps(dict(metadata), sort_keys=True))
+    parts += [] if decided is None else [decided]
     digest = hashlib.blake2b(digest_size=10, person=b"cascade-content")
     for part in parts:
         raw = part.encode()
@@ -95,7 +104,7 @@ class Episode:
 
     @property
     def fingerprint(self) -> str:
-        """A short code for the episode's content: it changes as soon as query, solution, reward or metadata changes.
+        """A short code for the episode's content: it changes with query, solution, reward, metadata, and with who judged it.
 
         ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms exactly the content that was seen.
 
@@ -104,12 +113,32 @@ class Episode:
         >>> seen.fingerprint == dataclasses.replace(seen, solution="43").fingerprint
         False
         """
-        return fingerprint(self.id, self.query, self.solution, self.reward, self.metadata)
+        judge = self.source if self.source in TRUSTED_SOURCES else None
+        return fingerprint(self.id, self.query, self.solution, self.reward, self.metadata, judge)
+
+    def is_as_seen(self, seen: str, *, whoever_judged: bool) -> bool:
+        """Tell whether it still has a fingerprint; ``whoever_judged``: also if only its judge is another one since.
+
+        >>> import dataclasses
+        >>> seen = Episode(id="e", namespace="n", query="6 * 7", status="settled", solution="42", reward=1.0, source="agent")
+        >>> now = dataclasses.replace(seen, source="human")
+        >>> [now.is_as_seen(seen.fingerprint, whoever_judged=either) for either in (False, True)]
+        [False, True]
+        """
+        if self.fingerprint == seen:
+            return True
+        others = (dataclasses.replace(self, source=one) for one in (None, *TRUSTED_SOURCES))
+        return whoever_judged and any(one.fingerprint == seen for one in others)
 
     @property
     def under_way(self) -> bool:
         """Whether the run may still go on: it has not ended, it waits for a person, or only the agent itself gave a reward."""
         return (self.status == "open" and self.ended in (None, "interrupted")) or self.has_only_agents_word
+
+    @property
+    def waits_for_a_verdict(self) -> bool:
+        """Whether a person should say how it went: only its agent has judged it, or its run has ended and nobody has."""
+        return self.has_only_agents_word or (self.status == "open" and self.ended not in (None, "interrupted"))
 
     @property
     def has_only_agents_word(self) -> bool:

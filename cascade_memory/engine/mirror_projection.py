@@ -104,6 +104,9 @@ class MirrorProjection:
         gone, emptied = removals(changes, names)
         seq = changes[-1].seq
         changed = [change.ref for change in changes if change.changes_case and change.ref <= self.mark.key]
+        # A case that was stored anew under its id may have been fed already: it is put there again after the deletion.
+        anew = self._ledger.cases.keys_of([one for ids in gone.values() for one in ids]) if gone else []
+        changed += [key for key in anew if key <= self.mark.key]
         if not (gone or emptied or changed):
             self.mark = replace(self.mark, seq=seq)
             return

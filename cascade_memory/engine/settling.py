@@ -107,5 +107,6 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
 def _check_confirmed(engine: Settles, judgement: Judgement, read: Unsettled) -> None:
     """Refuse to confirm an agent's solution that is missing, or has changed since it was read."""
     found = engine.parts.ledger.episodes.one(judgement.episode_id)
-    if found is None or found.fingerprint != judgement.confirms or found.solution != read.solution:
-        raise ContentChanged.of(judgement.episode_id, str(judgement.confirms))
+    seen, corrects = str(judgement.confirms), judgement.action is not None and judgement.action.corrects
+    if found is None or not found.is_as_seen(seen, whoever_judged=not corrects) or found.solution != read.solution:
+        raise ContentChanged.of(judgement.episode_id, seen)

@@ -21,7 +21,11 @@ from cascade_memory.ledger.rows import (
     unpack_ints,
     usable,
 )
-from cascade_memory.ledger.verdicts import SHOWN_AGAIN, reopen, set_hidden
+from cascade_memory.ledger.stored_anew import set_hidden
+from cascade_memory.ledger.verdicts import GONE, HIDING_GONE, PIN_GONE, SHOWN_AGAIN, check_as_seen, reopen
+from cascade_memory.ledger.verifications import reconsider
+
+_VERIFIED = "verifications"  # the name of a count: the case that replaced another one was there before
 
 
 def _among(kinds: Sequence[str]) -> str:
@@ -35,9 +39,11 @@ _UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key
 _STANDS = """CASE WHEN action.outcome IS NOT NULL
     THEN EXISTS (SELECT 1 FROM outcome WHERE outcome.key = action.outcome AND outcome.withdrawn_at IS NULL)
   WHEN action.made IS NOT NULL
-    THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made AND cases.copies = 1 AND cases.episode IS NULL)
+    THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made
+      AND (action.counts NOT LIKE '%"cases": %' OR (cases.copies = 1 AND cases.episode IS NULL)))
   ELSE EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
-_LATER = f"""EXISTS (SELECT 1 FROM action AS later WHERE later.subject = action.subject AND later.key > action.key
+_LATER = f"""EXISTS (SELECT 1 FROM action AS later
+  WHERE later.subject IN (action.subject, action.made) AND later.key > action.key
   AND later.namespace = action.namespace AND ({_SAME_GROUP})
   AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = later.key))"""
 _COLUMNS = f"""action.key, action.id, action.at, namespace.name, action.actor, action.kind, action.subject, action.counts,
@@ -69,8 +75,9 @@ class SQLActions:
     def replace(self, old: str, new: NewCase, action: NewAction) -> str:
         """Store a case in place of another one, which is hidden; return the new one's id."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
-            _, made, _ = cases.insert(connection, new)
-            counts = {"cases": 1}
+            check_as_seen(connection, new.namespace, action)
+            _, made, is_new = cases.insert(connection, new)
+            counts = {"cases" if is_new else _VERIFIED: 1}
             hid = old if old != made and _flag(connection, new.namespace, old, "hide") else None
             if set_hidden(connection, new.namespace, made, hidden=False):
                 counts[SHOWN_AGAIN] = 1
@@ -126,11 +133,30 @@ def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bo
 
 
 def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:
-    """Delete the case that replaced another one, and show that one again."""
+    """Delete the case that replaced another one, or only its verification if it was there before; show that one again."""
     row = connection.execute("SELECT key FROM cases WHERE id = ? AND namespace = ?", (taken.made, namespace)).fetchone()
-    cases.delete(connection, row[0])
+    if taken.stored:
+        cases.delete(connection, row[0])
+    else:
+        _unverify(connection, row[0], taken)
+    if taken.made is not None and taken.showed_again:
+        set_hidden(connection, namespace, taken.made, hidden=True)
     if taken.hid is not None:
         set_hidden(connection, namespace, taken.hid, hidden=False)
+
+
+def _unverify(connection: Connection, key: int, taken: Taken) -> None:
+    """Take back the addition by hand that an action made to a case."""
+    added = connection.execute(
+        """SELECT key FROM addition WHERE cases_key = ? AND source = 'human' AND at <= (SELECT at FROM action WHERE key = ?)
+           ORDER BY at DESC, key DESC LIMIT 1""",
+        (key, taken.key),
+    ).fetchone()
+    if added is None:
+        raise UndoRefused("what this action added is gone: nothing was changed")
+    connection.execute("DELETE FROM addition_field WHERE addition = ?", (added[0],))
+    connection.execute("DELETE FROM addition WHERE key = ?", (added[0],))
+    reconsider(connection, key)
 
 
 def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
@@ -149,7 +175,11 @@ def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
         replaced=row[15],
         made=entry.made,
         hid=entry.hid,
+        stored=_VERIFIED not in entry.counts,
         showed_again=SHOWN_AGAIN in entry.counts,
+        deleted=GONE in entry.counts,
+        pinned=PIN_GONE in entry.counts,
+        hidden=HIDING_GONE in entry.counts,
         before=None if row[15] is None else _before(connection, row[15]),
     )
 

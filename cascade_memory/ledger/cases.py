@@ -217,6 +217,12 @@ def delete_expired(connection: Connection, key: int) -> int:
     return len(gone)
 
 
+def stored(connection: Connection, case_id: str, namespace: int) -> Case | None:
+    """Return a complete case inside a transaction; None if there is none that can be read."""
+    rows = fetched(connection, f"{_JOINED} WHERE cases.id = ? AND cases.namespace = ?", (case_id, namespace))
+    return next(iter(usable(rows, _case)), None)
+
+
 def _all_differ(new: Sequence[NewCase]) -> bool:
     """Say whether no case is the repetition of another one: what is known before all are stored holds for each."""
     return len({(case.namespace, case.pair_key) for case in new}) == len(new)

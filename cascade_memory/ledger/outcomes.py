@@ -14,7 +14,7 @@ from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import cases, verdicts
+from cascade_memory.ledger import cases, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -97,7 +97,7 @@ class Settling:
             if current is not None and not verdicts.is_verdict(new.action) and not _may_replace(current, new):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
             if new.action is not None:
-                verdicts.prepare(connection, new.action, current, episode, new.episode_id)
+                verdicts.prepare(connection, new.namespace, new.action, current, episode, new.episode_id)
             reported = _reported(connection, new, episode)
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
             if current is not None:
@@ -108,12 +108,15 @@ class Settling:
             packed = pack_solution(new.solution)
             keys = count_use(connection, shown, new.value, sign=1)
             if new.case is not None:
-                by_hand = new.action is not None and new.action.kind == "correct"  # then no case that was shown has led to it
+                by_hand = new.action is not None and new.action.corrects  # then no case that was shown has led to it
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
                 case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
+                before = stored_anew.gone(case, current, taken)
+                case = stored_anew.under_its_id(connection, case, before)
                 packed_case = packed if case.solution is new.solution else None
-                case_key, case_id, _ = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
+                case_key, case_id, is_new = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
+                stored_anew.decide_again(connection, new.namespace, case_id, before if is_new else None)
             by_agent = new.source not in TRUSTED_SOURCES
             outcome = _written(connection, new, episode, case_key, metadata, packed)
             for recall, labels in new.agreement.items():
@@ -194,8 +197,9 @@ def _check_confirmed(connection: Connection, new: Settlement) -> None:
     """Refuse to confirm a report that is no longer stored."""
     if new.confirms is None:
         return
-    found = read_episode(connection, new.episode_id)
-    if found is None or found.fingerprint != new.confirms:
+    found, corrects = read_episode(connection, new.episode_id), new.action is not None and new.action.corrects
+    # Whoever repeats a reward, or judges second, is told so elsewhere; who corrects must have seen who judged before.
+    if found is None or not found.is_as_seen(new.confirms, whoever_judged=not corrects):
         raise ContentChanged.of(new.episode_id, new.confirms)
 
 
@@ -217,18 +221,20 @@ def _metadata(connection: Connection, new: Settlement, of_episode: str | None, w
     of_outcome = dict(new.metadata)
     if not of_outcome and withdrawn is not None and _takes_back(new) is None:
         of_outcome = metadata_of_outcome(connection, withdrawn)
-        if new.action is not None and new.action.kind == "correct" and of_outcome.get("solved") is False:
+        if new.action is not None and new.action.corrects and of_outcome.get("solved") is False:
             del of_outcome["solved"]  # the case that was stored for a failure said so; the new one is right
     return {**(metadata_if_readable(of_episode) if of_episode else {}), **of_outcome}
 
 
 def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
-        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words
+        """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words, cases.pair,
+             cases.pinned, cases.hidden
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()
-    return dict(zip(("key", "value", "solved", "learns", "source", "case", "agents_words"), row, strict=True))
+    names = ("key", "value", "solved", "learns", "source", "case", "agents_words", "pair", "pinned", "hidden")
+    return dict(zip(names, row, strict=True))
 
 
 def _may_replace(current: dict[str, Any], new: Settlement) -> bool:

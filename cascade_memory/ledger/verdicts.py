@@ -8,13 +8,15 @@ from typing import Any
 
 from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import HIDDEN, UNHIDDEN, Settlement
-from cascade_memory.errors import AlreadyRewarded, UndoRefused
+from cascade_memory.domain.records import Settlement
+from cascade_memory.errors import AlreadyRewarded, ContentChanged, UndoRefused
 from cascade_memory.ledger import action_log, cases
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.reports import withdraw
+from cascade_memory.ledger.stored_anew import is_there, set_hidden
 
-SHOWN_AGAIN = "cases shown again"  # the name of a count
+# Names of counts. The last three say that a case went with its outcome, and what people had decided about it, for an undo.
+SHOWN_AGAIN, GONE, PIN_GONE, HIDING_GONE = "cases shown again", "cases deleted", "pinned ones", "hidden ones"
 _ATTEMPT = "episode, status, solution_kind, solution, at"
 
 
@@ -28,20 +30,30 @@ def check_may_judge(action: NewAction, current: Mapping[str, Any] | None, episod
     if action.takes_back is not None:
         if current is None or current["key"] != action.takes_back.outcome:
             raise UndoRefused(f"episode {episode_id!r} was judged again since: nothing was changed")
-    elif action.kind != "correct" and current is not None and current["source"] in TRUSTED_SOURCES:
+    elif not action.corrects and current is not None and current["source"] in TRUSTED_SOURCES:
         raise AlreadyRewarded(
             f"episode {episode_id!r} was judged by somebody else before (source {current['source']!r}, reward "
             f"{current['value']:g}): nothing was changed. If that is wrong, correct its answer, or take that verdict back"
         )
 
 
+def check_as_seen(connection: Connection, namespace: int, action: NewAction) -> None:
+    """Refuse to correct another case than the one that was seen: of several people, one corrects it."""
+    if action.seen is None or action.replaces is None:
+        return
+    found = cases.stored(connection, action.replaces, namespace)
+    if found is None or found.fingerprint != action.seen:
+        raise ContentChanged.of_case(action.replaces, action.seen)
+
+
 def prepare(
-    connection: Connection, action: NewAction, current: Mapping[str, Any] | None, episode: int, episode_id: str
+    connection: Connection, namespace: int, action: NewAction, current: Mapping[str, Any] | None, episode: int, episode_id: str
 ) -> None:
     """Raise unless a verdict may be recorded; set aside what the run recorded, as the person judged it, for an undo."""
     if not is_verdict(action):
         return
     check_may_judge(action, current, episode_id)
+    check_as_seen(connection, namespace, action)
     if action.takes_back is None:
         renewed = "EXISTS (SELECT 1 FROM attempt WHERE episode = ?)"  # otherwise an earlier verdict has set it aside
         connection.execute(f"DELETE FROM judged_attempt WHERE episode = ? AND {renewed}", (episode, episode))
@@ -66,11 +78,14 @@ def conclude(
         action_log.write(connection, namespace, action, subject=new.episode_id)
         return
     hid, counts = None, {"outcomes": 1}
-    if action.kind == "correct" and made is not None:
+    if action.corrects and made is not None:
         for wrong in {None if current is None else current["case"], action.replaces} - {None, made}:
             hid = wrong if set_hidden(connection, namespace, str(wrong), hidden=True) else hid
         if set_hidden(connection, namespace, made, hidden=False):
             counts[SHOWN_AGAIN] = 1
+    known = None if current is None or not is_verdict(action) else current["case"]
+    if current is not None and known is not None and not is_there(connection, known):
+        hid, counts = known, {**counts, GONE: 1, PIN_GONE: current["pinned"], HIDING_GONE: current["hidden"]}
     if current is not None or is_verdict(action):
         action_log.write(
             connection,
@@ -85,20 +100,9 @@ def conclude(
         )
 
 
-def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
-    """Hide a case or show it again; return whether that changed anything. All processes read it in the log."""
-    changed = connection.execute(
-        "UPDATE cases SET hidden = ? WHERE id = ? AND namespace = ? AND hidden <> ? RETURNING key",
-        (int(hidden), case_id, namespace, int(hidden)),
-    ).fetchone()
-    if changed is not None:
-        cases.note(connection, namespace, HIDDEN if hidden else UNHIDDEN, changed[0])
-    return changed is not None
-
-
 def _give_back(connection: Connection, namespace: int, taken: Taken, episode: int) -> None:
     """Show again what a verdict hid, and the other way round; the run's own record comes back if it counts again."""
-    if taken.hid is not None:
+    if taken.hid is not None and not taken.deleted:
         set_hidden(connection, namespace, taken.hid, hidden=False)
     if taken.made is not None and taken.showed_again:
         set_hidden(connection, namespace, taken.made, hidden=True)

@@ -16,7 +16,7 @@ from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_reward
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
-from cascade_memory.errors import UnknownCase
+from cascade_memory.errors import ContentChanged, UnknownCase
 from cascade_memory.insight.doubt import informative, is_asked_about
 from cascade_memory.memory.paging import AT_ONCE, through_pages
 from cascade_memory.memory.viewing import Viewing
@@ -35,6 +35,7 @@ class ActionVerbs(Viewing):
         episode_id: str,
         *,
         seen: str,
+        value: float | None = None,
         actor: str | None = None,
         channel: str | None = None,
         namespace: str | None = None,
@@ -45,6 +46,7 @@ class ActionVerbs(Viewing):
             episode_id: An episode that waits for a verdict; see ``to_judge``.
             seen: The ``fingerprint`` of the episode as you saw it. If it has changed, ``ContentChanged`` is raised; if somebody
                 else has judged the episode, ``AlreadyRewarded``: of several people, exactly one decides.
+            value: How well it went, if that is not what the agent reported: 1.0 for an answer that it took for a failure.
             actor: Who says so, for the outcome and the audit log; by default the memory's own actor.
             channel: The door through which they say it, as in ``recall``.
             namespace: By default the memory's own namespace.
@@ -59,7 +61,8 @@ class ActionVerbs(Viewing):
         """
         found = self._known(episode_id, namespace)
         reported = found.reward if found.has_only_agents_word else None
-        return self._judged(found, 1.0 if reported is None else reported, seen, "confirm", self._by(actor, channel))
+        worth = (1.0 if reported is None else reported) if value is None else check_reward(value)
+        return self._judged(found, worth, seen, "confirm", self._by(actor, channel))
 
     def reject(
         self,
@@ -78,6 +81,7 @@ class ActionVerbs(Viewing):
         id: str,
         solution: Solution | Sequence[Any],
         *,
+        seen: str | None = None,
         actor: str | None = None,
         note: str | None = None,
         channel: str | None = None,
@@ -93,6 +97,8 @@ class ActionVerbs(Viewing):
         Args:
             id: The id of an episode or of a case.
             solution: The right solution.
+            seen: The ``fingerprint`` of the episode or of the case as you saw it. If it has changed, for example since somebody
+                else has corrected it, ``ContentChanged`` is raised. Without it, the last correction counts.
             actor: Who says so, for the new case and the audit log; by default the memory's own actor.
             channel: The door through which they say it, as in ``recall``.
             note: Why, in a few words: kept in the audit log until the episode or the case is forgotten.
@@ -110,14 +116,17 @@ class ActionVerbs(Viewing):
         'put it into the oven'
         """
         engine, name = self._open(), self._in(namespace)
-        checked = check_solution(solution)
+        checked, seen = check_solution(solution), None if seen is None else check_id(seen, "seen")
         case: Case | None = None
         found = self.get_episode(check_id(id, "id"), namespace=name)
         if found is None:
             stored = engine.parts.ledger.cases.by_id([id], engine.namespace_id(name))
+            if not stored and seen is not None:
+                raise ContentChanged.of_case(id, seen)
             if not stored:
                 raise UnknownCase(f"there is neither an episode nor a case {id!r} in namespace {name!r}")
             case = stored[0]
+            _check_as_seen(case, seen)
             check_different(checked, case.solution, f"case {id!r}")
             found = None if case.episode_id is None else self.get_episode(case.episode_id, namespace=name)
         by = self._by(actor, channel)
@@ -126,10 +135,13 @@ class ActionVerbs(Viewing):
             actor=by.actor,
             note=check_note(note),
             replaces=None if case is None else case.id,
+            seen=None if case is None else seen,
         )
         if found is None:
             assert case is not None
             return self._replaced(engine, case, checked, action, by)
+        if case is None:
+            _check_as_seen(found, seen)
         if found.solution is not None:
             check_different(checked, found.solution, f"episode {found.id!r}")
         made = self._settle(
@@ -139,6 +151,7 @@ class ActionVerbs(Viewing):
             value=0.0,
             source="human",
             solution=checked,
+            confirms=seen if case is None else None,
             action=action,
             by=by,
         )
@@ -199,7 +212,7 @@ class ActionVerbs(Viewing):
     def _waiting(self, ids: Sequence[str], namespace: str) -> Iterator[Episode]:
         for episode_id in ids:
             found = self.get_episode(episode_id, namespace=namespace)
-            if found is not None and (found.status == "open" or found.has_only_agents_word):
+            if found is not None and found.waits_for_a_verdict:
                 yield found
 
     # -- cases -------------------------------------------------------------------------------------------------------
@@ -293,3 +306,10 @@ class ActionVerbs(Viewing):
                     channel=before.channel,
                 )
             )
+
+
+def _check_as_seen(found: Episode | Case, seen: str | None) -> None:
+    """Refuse early what has changed already; the ledger looks again while it records the correction."""
+    if seen is not None and found.fingerprint != seen:
+        changed = ContentChanged.of_case if isinstance(found, Case) else ContentChanged.of
+        raise changed(found.id, seen)

@@ -110,10 +110,10 @@ class EpisodeVerbs(SourceVerbs):
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
         if action is None and source == "human":
             action = NewAction(kind="reward", actor=by.actor)  # by hand: the audit log says so if it replaces an outcome
-        elif action is not None and action.kind == "correct":
+        elif action is not None and action.corrects:
             unkept = None  # the person says that the solution is right
         metadata = metadata or {}
-        failed = unkept is None and value < _LOOKS_SOLVED and (action is None or action.kind != "correct")
+        failed = unkept is None and value < _LOOKS_SOLVED and (action is None or not action.corrects)
         judgement = Judgement(
             episode_id=episode_id,
             namespace=namespace,

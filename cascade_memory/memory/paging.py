@@ -11,7 +11,7 @@ from cascade_memory.errors import InvalidInput
 
 T = TypeVar("T")
 AT_ONCE = 100  # rows that are read at once by what goes through all of them
-_PLACE = re.compile(r"(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?):(\d{1,18})")
+_PLACE = re.compile(r"(-?\d{1,24}(?:\.\d{1,24})?(?:e[-+]?\d{1,3})?):(\d{1,18})", re.ASCII)
 
 
 def through_pages(read: Callable[[int | None], Sequence[tuple[int, T]]]) -> Iterator[T]:

@@ -13,7 +13,7 @@ from cascade_memory.domain.actions import AuditEntry
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode, Status, check_source, check_status
 from cascade_memory.domain.records import Column
-from cascade_memory.domain.validation import check_k
+from cascade_memory.domain.validation import check_k, check_text
 from cascade_memory.domain.viewed import (
     CaseOrder,
     JudgedEpisode,
@@ -82,9 +82,10 @@ class Viewing(EpisodeVerbs):
             raise InvalidInput(f"sort must be one of {', '.join(get_args(Sort))}, not {sort!r}")
         ledger, namespace_id = self._open().parts.ledger, self._namespace_id(namespace)
         limit, start = check_k(limit, "limit"), None if after is None else place_of(after)
-        if search.strip() and start is None and (named := ledger.cases.by_id([search.strip()], namespace_id)):
+        words = _words(search)
+        if words and start is None and (named := ledger.cases.by_id([search.strip()], namespace_id)):
             return Page(items=tuple(named), after=None)
-        source, words = None if source is None else check_source(source), _words(search)
+        source = None if source is None else check_source(source)
         if order is not None and not (words or source or where or state):
             pairs = order.following(start, limit + 1)
         else:
@@ -256,7 +257,7 @@ class Viewing(EpisodeVerbs):
 
 
 def _words(search: str) -> list[str]:
-    words = search.split()
+    words = check_text(search, "search", 2 * _WORDS * _LETTERS, allow_empty=True).split()
     if len(words) > _WORDS or any(len(word) > _LETTERS for word in words):
         raise InvalidInput(f"a search takes up to {_WORDS} words of up to {_LETTERS} letters")
     return words
