@@ -2,93 +2,68 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from cascade_memory.domain.episode import Episode
-from cascade_memory.errors import AlreadyRewarded, ContentChanged, InvalidInput
-from cascade_memory.inspector.view import Elsewhere, Rendered, View
+from cascade_memory.domain.actions import AuditEntry
+from cascade_memory.errors import InvalidInput
+from cascade_memory.inspector.view import Elsewhere, Missing, Rendered, View
 
-Action: TypeAlias = Callable[[View, str], str]  # it gets its name, and returns the address of the page that follows
+Action: TypeAlias = "Callable[[View, str], str | Rendered]"  # gets its name; returns the next page, or its address
 
 # What a page says after an action: the address holds only the name, never a text.
 DONE: Mapping[str, str] = {
-    "confirm": "You confirmed the answer: agents can be shown it from now on.",
-    "reject": "You rejected the answer: the memory learns that this was not solved.",
-    "correct": "You corrected the answer. The old one is kept, and is no longer shown.",
+    "confirm": "You confirmed it. The answer is a case now, which agents can be shown.",
+    "confirm-unstored": "You confirmed it. No case was stored.",
+    "reject": "You rejected it: the memory learns that this was not solved.",
+    "correct": "You corrected the answer: yours is shown from now on. An older one is kept in the history only.",
     "pin": "This case is pinned: it is neither evicted, nor does it expire.",
     "unpin": "This case is no longer pinned.",
     "hide": "This case is never shown from now on.",
     "unhide": "This case may be shown again.",
     "undo": "The action was taken back.",
-    "forget": "It is forgotten. This cannot be taken back.",
 }
 _DOOR = "inspector"  # the channel of what people do here
 _BACK = 20  # entries of the audit log among which the last action is looked for
 
 
-class Actions:
-    """The actions, one at a time: two people may decide on one verdict, and exactly one of them does."""
-
-    def __init__(self) -> None:
-        self._one_at_a_time = threading.Lock()
-        self._known: dict[str, Action] = {
-            **dict.fromkeys(("confirm", "reject"), _verdict),
-            "correct": _correct,
-            **dict.fromkeys(("pin", "unpin", "hide", "unhide"), _flag),
-            "undo": _undo,
-            "forget": _forget,
-        }
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the actions."""
-        return tuple(self._known)
-
-    def do(self, name: str, view: View) -> Rendered:
-        """Do what a form says; raise ``Elsewhere`` with the page to go on to."""
-        with self._one_at_a_time:
-            address = self._known[name](view, name)
-        view.remembered.forget()
-        raise Elsewhere(address)
+def do(name: str, view: View) -> Rendered:
+    """Do what a form says; raise ``Elsewhere`` if another page follows. Of two people at once, the ledger lets one decide."""
+    followed = ACTIONS[name](view, name)
+    view.remembered.forget()
+    if isinstance(followed, str):
+        raise Elsewhere(followed)
+    return followed
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
-def _verdict(view: View, action: str) -> str:
-    """Confirm or reject what an agent reported."""
-    verbs = {"confirm": view.memory.confirm, "reject": view.memory.reject}
+def _confirm(view: View, action: str) -> str:
+    """Confirm what an agent reported, or say that its answer is right though it reported a failure."""
+    value = 1.0 if view.fields.get("right") == "yes" else None
     episode_id = _field(view, "id")
-    about = {"actor": view.visitor, "channel": _DOOR, "namespace": view.namespace}
-    verbs[action](episode_id, seen=_field(view, "seen"), **about)
-    return _done(view, action, "episode", episode_id)
+    case_id = view.memory.confirm(episode_id, seen=_field(view, "seen"), value=value, **_by(view))
+    return view.link("episode", id=episode_id, done=action if case_id is not None else "confirm-unstored")
+
+
+def _reject(view: View, action: str) -> str:
+    episode_id = _field(view, "id")
+    view.memory.reject(episode_id, seen=_field(view, "seen"), **_by(view))
+    return view.link("episode", id=episode_id, done=action)
 
 
 def _correct(view: View, action: str) -> str:
     """Correct the answer of an episode, or the solution of a case."""
     page, one = _subject(view)
-    if page == "episode":
-        _check_seen(view, view.episode(one))
-    note = view.fields.get("note", "").strip()
     case_id = view.memory.correct(
         one,
         _field(view, "solution").strip("\n"),
-        actor=view.visitor,
-        note=note or None,
-        channel=_DOOR,
-        namespace=view.namespace,
+        seen=_field(view, "seen"),
+        note=view.fields.get("note", "").strip() or None,
+        **_by(view),
     )
-    return _done(view, action, page, one if page == "episode" else case_id)
-
-
-def _check_seen(view: View, episode: Episode) -> None:
-    """Refuse a correction of something else than what its form showed: somebody was faster."""
-    if episode.fingerprint != _field(view, "seen"):
-        if episode.source == "human":
-            raise AlreadyRewarded("Somebody else has judged this episode since you opened it. Nothing was changed.")
-        raise ContentChanged("This episode has changed since you opened it. Nothing was changed: look at it again.")
+    return view.link(page, id=one if page == "episode" else case_id, done=action)
 
 
 # -- cases -------------------------------------------------------------------------------------------------------------
@@ -100,25 +75,30 @@ def _flag(view: View, action: str) -> str:
     verbs = {"pin": memory.pin, "unpin": memory.unpin, "hide": memory.hide, "unhide": memory.unhide}
     case_id = _field(view, "id")
     verbs[action](case_id, actor=view.visitor, namespace=view.namespace)
-    return _done(view, action, "case", case_id)
+    return view.link("case", id=case_id, done=action)
 
 
-def _forget(view: View, action: str) -> str:
+def _forget(view: View, _: str) -> Rendered:
+    """Forget, and show the receipt: it says what could not be purged."""
     page, one = _subject(view)
-    named: dict[str, Any] = {"episode_id": one} if page == "episode" else {"case_ids": one}
     purge = view.fields.get("purge") == "yes"
-    receipt = view.memory.forget(**named, purge=purge, actor=view.visitor, namespace=view.namespace)
-    return view.link(f"{page}s", done=action, cases=receipt.cases, episodes=receipt.episodes, outcomes=receipt.outcomes)
+    receipt = view.memory.forget(**_named(page, one), purge=purge, actor=view.visitor, namespace=view.namespace)
+    return Rendered("forgotten.html", {"what": page, "receipt": receipt, "purge": purge})
 
 
 def preview(view: View) -> Rendered:
-    """Show the receipt of forgetting something, before it is forgotten."""
+    """Show the receipt of forgetting something, before it is forgotten. Who may only look could not go on from it."""
+    if not view.edit:
+        raise Missing("This inspector only shows.")
     page = view.choice("what", ("case", "episode")) or "case"
     one = view.query.get("id", "")
-    named: dict[str, Any] = {"episode_id": one} if page == "episode" else {"case_ids": one}
-    receipt = view.memory.forget(**named, dry_run=True, namespace=view.namespace)
+    receipt = view.memory.forget(**_named(page, one), dry_run=True, namespace=view.namespace)
     text = view.episode(one).query if page == "episode" else view.memory.get(one, namespace=view.namespace).query
     return Rendered("forget.html", {"what": page, "id": one, "text": text, "receipt": receipt})
+
+
+def _named(page: str, one: str) -> dict[str, Any]:
+    return {"episode_id": one} if page == "episode" else {"case_ids": one}
 
 
 # -- the audit log -----------------------------------------------------------------------------------------------------
@@ -139,19 +119,22 @@ def _undo(view: View, action: str) -> str:
 # -- what was done -----------------------------------------------------------------------------------------------------
 
 
-def told(view: View) -> dict[str, object]:
-    """Return what a page says about an action that was just done, and the entry that takes it back."""
+def told(view: View, about: str | None = None) -> dict[str, object]:
+    """Return what a page says about an action that was just done to what it shows, and the entry that takes it back."""
     done = view.query.get("done", "")
-    entry = view.asked("entry") if view.edit and done in DONE else None
-    return {"done": DONE.get(done), "undo_entry": entry}
+    entry = _entry_of(view, done.partition("-")[0], about) if view.edit and about and done in DONE else None
+    return {"done": DONE.get(done), "undo_entry": None if entry is None else entry.id}
 
 
-def _done(view: View, action: str, page: str, one: str) -> str:
-    """Return the address of a page that says what was done."""
-    newest = view.memory.page_of_audit(limit=_BACK, namespace=view.namespace)
-    mine = next((entry for entry in newest.items if entry.action == action and entry.actor == view.visitor), None)
-    entry = mine.id if mine is not None and mine.can_undo and one in (mine.subject, mine.made) else None
-    return view.link(page, id=one, done=action, entry=entry)
+def _entry_of(view: View, action: str, about: str) -> AuditEntry | None:
+    """Find what this visitor did a moment ago; the address of a page does not decide what its button takes back."""
+    newest = view.memory.page_of_audit(limit=_BACK, namespace=view.namespace).items
+    mine = next((one for one in newest if (one.action, one.actor) == (action, view.visitor)), None)
+    return mine if mine is not None and mine.can_undo and about in (mine.subject, mine.made) else None
+
+
+def _by(view: View) -> dict[str, str]:
+    return {"actor": view.visitor, "channel": _DOOR, "namespace": view.namespace}
 
 
 def _subject(view: View) -> tuple[str, str]:
@@ -166,3 +149,13 @@ def _field(view: View, name: str) -> str:
     if not found.strip():
         raise InvalidInput(f"the form lacks its field {name}: go back, and fill it in")
     return found
+
+
+ACTIONS: Mapping[str, Action] = {
+    "confirm": _confirm,
+    "reject": _reject,
+    "correct": _correct,
+    **dict.fromkeys(("pin", "unpin", "hide", "unhide"), _flag),
+    "undo": _undo,
+    "forget": _forget,
+}

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.sessions import Sessions, Visit, cookie_of, form_token
+from cascade_memory.serving.crowd import VOUCH
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,6 +23,7 @@ Headers: TypeAlias = "dict[bytes, bytes]"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BYTES = 4_000_000  # of a form: a correction may be long, and its letters may take three bytes or more each
 MAX_QUERY = 8_000  # of the part of an address after the question mark
+_MAX_ENTRY = 4_000  # bytes of the form with which strangers come in
 _FIELDS = 64
 _PATIENCE = 20.0  # seconds for the body of a request
 _FORM = b"application/x-www-form-urlencoded"
@@ -84,6 +86,8 @@ class Gate:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = {name.lower(): value for name, value in scope["headers"]}
+        cookies = [value for name, value in scope["headers"] if name.lower() == b"cookie"]  # HTTP/2 may send several lines
+        headers[b"cookie"] = b"; ".join(cookies)
         try:
             self._check_host(scope)
             self._check_request(scope, headers)
@@ -113,7 +117,7 @@ class Gate:
         if len(scope["query_string"]) > MAX_QUERY:
             raise Refusal(414, f"The part of an address after the question mark may have at most {MAX_QUERY:,} bytes.")
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > MAX_BYTES:
+        if not length.isdigit() or len(length) > 12 or int(length) > MAX_BYTES:
             raise Refusal(413, f"A form may have at most {MAX_BYTES:,} bytes.")
 
     # -- who, and from where -----------------------------------------------------------------------------------------
@@ -132,6 +136,8 @@ class Gate:
         elif cookie is None:  # a host's login has let them in; the cookie is only for the forms
             cookie = secrets.token_urlsafe(32)
             send = with_cookie(send, set_cookie(scope, self._cookie, cookie))
+        if (visit is not None or self._sessions is None) and not scope.get(VOUCH, _always)():
+            raise Refusal(503, "Too many pages are being made. Try again in a moment.")
         token = form_token(cookie) if cookie is not None else ""
         scope = {**scope, VISITOR: visit, FORM: token}
         if not posts:
@@ -140,7 +146,7 @@ class Gate:
             raise Refusal(
                 403, "This inspector only shows: start it with --edit, or app(memory, edit=True), to change anything."
             )
-        fields = await self._fields(headers, receive)
+        fields = await self._fields(headers, receive, _MAX_ENTRY if path == "/enter" else MAX_BYTES)
         if path != "/enter" and not (token and hmac.compare_digest(fields.get("form", "").encode(), token.encode())):
             raise Refusal(
                 403, "This form is not from a page of this visit, or is too old: go back, reload the page, try again."
@@ -164,11 +170,11 @@ class Gate:
                 "say it only for this machine: put HTTPS in front of the inspector.",
             )
 
-    async def _fields(self, headers: Headers, receive: Receive) -> dict[str, str]:
+    async def _fields(self, headers: Headers, receive: Receive, most: int) -> dict[str, str]:
         if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != _FORM:
             raise Refusal(415, "Only forms are read here.")
         try:
-            body = await asyncio.wait_for(_body(receive), _PATIENCE)
+            body = await asyncio.wait_for(_body(receive, most), _PATIENCE)
         except asyncio.TimeoutError:
             raise Refusal(408, f"The form did not arrive within {_PATIENCE:.0f} seconds.") from None
         try:
@@ -177,6 +183,10 @@ class Gate:
             raise Refusal(400, "This form cannot be read.") from None
         # Browsers send the lines of a text with carriage returns.
         return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+
+def _always() -> bool:
+    return True
 
 
 def checked_hosts(hosts: Collection[str]) -> frozenset[str]:
@@ -202,8 +212,16 @@ def route_of(scope: Scope) -> str:
 
 def set_cookie(scope: Scope, name: str, value: str) -> bytes:
     """Write a cookie that scripts cannot read, and that no request from another site carries."""
-    secure = "; Secure" if scope.get("scheme") == "https" else ""
+    secure = "; Secure" if scope.get("scheme") == "https" or _is_https_elsewhere(scope) else ""
     return f"{name}={value}; Path={scope.get('root_path') or '/'}; HttpOnly; SameSite=Strict{secure}".encode("latin-1")
+
+
+def _is_https_elsewhere(scope: Scope) -> bool:
+    """Tell whether something before the inspector speaks HTTPS: browsers send this header over HTTPS and to loopback only."""
+    named = {name.lower(): value for name, value in scope["headers"]}
+    found = _HOST.fullmatch(named.get(b"host", b"").decode("latin-1"))
+    name = "" if found is None else found[1].strip("[]").lower().rstrip(".")
+    return b"sec-fetch-site" in named and not (name in LOOPBACK or name.startswith("127.") or name.endswith(".localhost"))
 
 
 def with_cookie(send: Send, cookie: bytes) -> Send:
@@ -241,7 +259,7 @@ def _is_ours(name: bytes) -> bool:
     return name in _OURS or name.startswith(b"access-control-")
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, most: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
@@ -250,7 +268,7 @@ async def _body(receive: Receive) -> bytes:
             raise Refusal(400, "The form did not arrive whole.")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MAX_BYTES:
-            raise Refusal(413, f"A form may have at most {MAX_BYTES:,} bytes.")
+        if size > most:
+            raise Refusal(413, f"This form may have at most {most:,} bytes.")
         if not message.get("more_body", False):
             return b"".join(parts)

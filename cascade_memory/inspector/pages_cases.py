@@ -41,7 +41,6 @@ def cases(view: View) -> Rendered:
         "state": state,
         "states": STATES,
         "error": None,
-        **told(view),
         "page": None,
         "later": view.asked("after") is not None,
         "waits": False,
@@ -111,6 +110,6 @@ def case(view: View) -> Rendered:
             "neighbours": None if near is None else near.value,
             "shown_in": view.memory.shown_in(found.id, after=after, namespace=view.namespace),
             "later": after is not None,
-            **told(view),
+            **told(view, found.id),
         },
     )

@@ -17,6 +17,7 @@ from cascade_memory.inspector.view import Elsewhere, Rendered, View
 
 PER_PAGE = 50
 _RATES = (1.0, 0.5, 0.2, 0.1, 0.05)  # the shares of episodes about which people may be asked
+_LOOKS_SOLVED = 0.5  # rewards from here on say that the task was solved
 _MOST = 2_000  # episodes that wait and are listed
 
 
@@ -31,7 +32,6 @@ def episodes(view: View) -> Rendered:
         "later": view.asked("after") is not None,
         "error": None,
         "page": None,
-        **told(view),
     }
     try:
         values["page"] = view.memory.page_of_episodes(
@@ -77,8 +77,9 @@ def episode(view: View) -> Rendered:
             "whole": whole,
             "can_be_whole": is_cut(found.query) or is_cut(text),
             "decisions": [_decided(one, found.arm) for one in view.memory.decisions(found.id, namespace=view.namespace)],
-            "waits": found.status == "open" or found.has_only_agents_word,
-            **told(view),
+            "waits": found.waits_for_a_verdict,
+            "failed": found.has_only_agents_word and found.reward is not None and found.reward < _LOOKS_SOLVED,
+            **told(view, found.id),
             "outcomes": view.memory.outcomes(episode_id=found.id, namespace=view.namespace),
         },
     )
@@ -123,6 +124,7 @@ def judge(view: View) -> Rendered:
         "waits": seen is None,
         "items": found[start : start + PER_PAGE],
         "total": len(found),
+        "more": len(found) == _MOST,
         "start": start,
         "following": start + PER_PAGE if len(found) > start + PER_PAGE else None,
     }

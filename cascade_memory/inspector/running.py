@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-import uvicorn
-
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain.actions import login_name
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.gate import LOOPBACK, checked_hosts
 from cascade_memory.inspector.sessions import Sessions
 from cascade_memory.inspector.site import Site, guarded, start_path
+from cascade_memory.serving.connection import Server, settings
 
 _LEAST_TOKEN = 16
-_CONNECTIONS = 100  # at once
 _PATIENCE = 10.0  # seconds for the server to start or to stop
 
 
@@ -78,17 +76,8 @@ class _Server:
         # Browsers send the cookies of one port to all ports of a host: each inspector has a name of its own for its cookie.
         cookie = f"cascade_inspector_{secrets.token_hex(4)}"
         self.site = Site(memory, edit=edit, actor=actor, namespaces=None, sessions=self.sessions, cookie=cookie, rate=rate)
-        config = uvicorn.Config(
-            guarded(self.site, listening.hosts),
-            log_level="warning",
-            proxy_headers=False,
-            server_header=False,
-            ws="none",
-            lifespan="off",
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=2,
-        )
-        self.server = uvicorn.Server(config)
+        site = guarded(self.site, listening.hosts)
+        self.server = Server(settings(site, server_header=False, lifespan="off", timeout_graceful_shutdown=2))
         self.socket = _bound(listening.host, listening.port)
         host = f"[{listening.host}]" if ":" in listening.host else listening.host
         self.address = f"http://{host}:{self.socket.getsockname()[1]}"

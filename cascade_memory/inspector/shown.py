@@ -32,7 +32,7 @@ def plain(text: str) -> str:
     >>> plain("a\x00b\u202ec")
     'a<U+0000>b<U+202E>c'
     """
-    return _CONTROL.sub(lambda found: f"<U+{ord(found.group()):04X}>", visible(text))
+    return _CONTROL.sub(lambda found: f"<U+{ord(found.group()):04X}>", visible(text.replace("\r\n", "\n")))
 
 
 def marked(text: object) -> Markup:
@@ -49,7 +49,7 @@ def marked(text: object) -> Markup:
 
 def raw(text: object) -> Markup:
     """Escape a text that a form sends back: nothing is written out in it but what HTML cannot hold."""
-    return Markup(str(escape(_CONTROL.sub("\ufffd", str(text)))))
+    return Markup(str(escape(_CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n")))))
 
 
 def line(text: object, width: int = LINE) -> str:

@@ -127,7 +127,6 @@ class Site:
         self._measuring = ThreadPoolExecutor(1, "cascade-memory-measuring")
         self._remembered = Remembered(self._measuring)
         self._templates = environment()
-        self._actions = actions.Actions()
         self._static = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
     def close(self) -> None:
@@ -138,7 +137,7 @@ class Site:
     def routed(self) -> App:
         """Return the application without its gate."""
         shown = [Route(f"/{name}", self._shows(name, page)) for name, page in PAGES.items()]
-        done = [Route(f"/do/{name}", self._does(name), methods=["POST"]) for name in self._actions.names]
+        done = [Route(f"/do/{name}", self._does(name), methods=["POST"]) for name in actions.ACTIONS]
         others = [
             *done,
             Route("/", self._home),
@@ -160,7 +159,7 @@ class Site:
         return answer
 
     def _does(self, name: str) -> Callable[[Request], Awaitable[Response]]:
-        return self._shows("", functools.partial(self._actions.do, name))
+        return self._shows("", functools.partial(actions.do, name))
 
     def _made(self, name: str, page: Page, request: Request) -> Response:
         """Make a page; on a thread of its own."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.serving.crowd import VOUCH
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,7 +25,6 @@ MAX_BYTES = 1_000_000
 _TOO_LARGE = f"a request may have at most {MAX_BYTES:,} bytes"
 _MOST_CLIENTS = 10_000
 PATIENCE = 30  # seconds for the body of a request
-VOUCH = "cascade_memory.vouch"  # in the ASGI scope: a function that says whether an accepted request can be answered now
 _BUSY = (503, {"error": "too many requests are being answered; try again in a moment"})
 
 

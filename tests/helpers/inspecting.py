@@ -18,6 +18,27 @@ from cascade_memory.inspector.site import Site, guarded, start_path
 
 HOST = "127.0.0.1"
 SAME = {"Sec-Fetch-Site": "same-origin"}
+# Addresses that no page of the inspector has, each of which must be answered with a sentence.
+WEIRD = (
+    ("/cases", {"after": "1.2.3:5"}),
+    ("/cases", {"after": "1e999:5", "sort": "use"}),
+    ("/cases", {"after": "-:1"}),
+    ("/cases", {"after": "1:999999999999999999", "sort": "oldest"}),
+    ("/cases", {"where": '{"a": "\\ud800"}'}),
+    ("/cases", {"where": '{"a": 1e999}'}),
+    ("/cases", {"where": '{"a\\u0000": 99999999999999999999}'}),
+    ("/cases", {"where": "[" * 2000}),
+    ("/cases", {"q": "\0 %_! \U0001f468\u200d\U0001f469"}),
+    ("/cases", {"ns": "\0"}),
+    ("/case", {"id": "\0"}),
+    ("/case", {"id": "x" * 7000}),
+    ("/episode", {"id": "\0", "whole": "\0"}),
+    ("/episodes", {"after": "9" * 18 + ":" + "9" * 18}),
+    ("/audit", {"after": "٣:٣"}),
+    ("/about", {"id": "//evil.example"}),
+    ("/judge", {"start": "-1", "rate": "nan"}),
+    ("/forget", {"what": "everything", "id": ""}),
+)
 
 
 class Browser:

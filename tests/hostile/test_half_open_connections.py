@@ -20,7 +20,7 @@ pytest.importorskip("mcp")
 from mcp_clients import call, served
 
 from cascade_memory import CascadeMemory
-from cascade_memory.mcp_server.crowd import Crowd, room
+from cascade_memory.serving.crowd import Crowd, room
 
 HOW_MANY = 5_000
 MORE_THAN_FIT = 1_500

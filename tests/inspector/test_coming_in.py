@@ -11,6 +11,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector import Listening
 from cascade_memory.inspector.sessions import Sessions
+from cascade_memory.inspector.site import Site, guarded
 
 SHARED = "a-token-of-some-length"
 
@@ -136,3 +137,27 @@ def test_allowed_names_are_names(name: str):
 
 def test_the_token_is_not_part_of_its_repr():
     assert SHARED not in repr(Listening(host="::", token=SHARED, allow_hosts=("m",)))
+
+
+def test_strangers_cannot_send_megabytes(memory: CascadeMemory):
+    with door(memory, token=SHARED) as made:
+        found = made.browser(come_in=False).post("/enter", {"token": "x" * 100_000, "name": "eve"})
+        assert found.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("host", "secure"),
+    [("memory.example.org", True), ("memory.example.org:8443", True), ("127.0.0.1", False), ("memory.localhost", False)],
+)
+def test_the_cookie_travels_encrypted_if_something_before_it_speaks_https(memory: CascadeMemory, host: str, secure: bool):
+    """Such a proxy passes plain HTTP on. Browsers send this header over HTTPS and to their own machine only."""
+    site = Site(
+        memory, edit=False, actor="ann", namespaces=None, sessions=Sessions(actor="ann", token=SHARED), cookie="inspector"
+    )
+    try:
+        behind = guarded(site, ("memory.example.org", "127.0.0.1", "memory.localhost"))
+        found = Browser(behind).post("/enter", {"token": SHARED, "name": "ann"}, headers={"Host": host})
+        assert found.status_code == 200
+        assert ("; Secure" in found.headers["set-cookie"]) is secure
+    finally:
+        site.close()

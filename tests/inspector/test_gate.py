@@ -247,3 +247,17 @@ def test_a_web_socket_is_closed(own: Door):
 
     asyncio.run(ask())
     assert [one["type"] for one in sent] == ["websocket.close"]
+
+
+def test_a_length_of_many_digits_is_refused():
+    assert behind_gate().ask("POST", "/", content=b"", headers={"Content-Length": "9" * 5000}).status_code == 413
+
+
+def test_cookies_of_other_applications_on_this_host_do_not_lock_anybody_out(own: Door):
+    browser = own.browser()
+    mine = f"inspector={browser.cookies.get('inspector')}"
+    for others in ('odd={"a": [1, 2]}', "=; ;;", 'a="b', "inspector=planted", "\xff=\xff"):
+        found = own.browser(come_in=False).get("/cases", headers=[(b"cookie", f"{others}; {mine}".encode("latin-1"))])
+        assert found.status_code == 200, others
+    lines = [(b"cookie", b"a=1"), (b"cookie", mine.encode()), (b"cookie", b"b=2")]
+    assert own.browser(come_in=False).get("/cases", headers=lines).status_code == 200

@@ -9,6 +9,7 @@ try:
 except ImportError:  # no such limits on Windows
     resource = None  # type: ignore[assignment]
 
+VOUCH = "cascade_memory.vouch"  # in the ASGI scope: a function that says whether an accepted request can be answered now
 _MOST = 1_024  # open connections
 _WANTED = 8_192  # descriptors; macOS allows ten thousand
 _OTHERS = 256  # descriptors for the ledger, Chroma, the model, ...
