@@ -30,7 +30,7 @@ from cascade_memory.ledger.rows import (
     unpack_floats,
     unpack_ints,
 )
-from cascade_memory.ledger.verifications import metadata_of_outcome
+from cascade_memory.ledger.verifications import is_correction, metadata_of_outcome
 
 _NONE = np.zeros(0, np.float32)
 
@@ -108,7 +108,7 @@ class Settling:
             packed = pack_solution(new.solution)
             keys = count_use(connection, shown, new.value, sign=1)
             if new.case is not None:
-                by_hand = new.action is not None and new.action.corrects  # then no case that was shown has led to it
+                by_hand = _is_by_hand(connection, new, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
                 case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
@@ -150,6 +150,14 @@ def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | No
 def _takes_back(new: Settlement) -> Taken | None:
     """Return the verdict that is taken back, if that is why an older outcome counts again."""
     return None if new.action is None else new.action.takes_back
+
+
+def _is_by_hand(connection: Connection, new: Settlement, episode: int) -> bool:
+    """Tell whether a person wrote the solution: no case that was shown has led to it."""
+    taken = _takes_back(new)
+    if taken is not None:
+        return is_correction(connection, episode, taken.replaced)
+    return new.action is not None and new.action.corrects
 
 
 def _written(

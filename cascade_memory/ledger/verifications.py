@@ -69,13 +69,22 @@ def _trust_left(connection: Connection, key: int, most: int) -> int:
     """Return how far the verifications that a case still has are trusted: the best of them counts, and at most ``most``."""
     additions = connection.execute("SELECT DISTINCT source FROM addition WHERE cases_key = ?", (key,)).fetchall()
     best = max((_level(source) for (source,) in additions), default=0)
-    outcomes = connection.execute(f"SELECT source, episode {_OUTCOMES} ORDER BY key", (key,)).fetchall()
-    for source, episode in sorted(outcomes, key=lambda one: -_level(one[0])):
+    outcomes = connection.execute(f"SELECT source, episode, key {_OUTCOMES} ORDER BY key", (key,)).fetchall()
+    for source, episode, outcome in sorted(outcomes, key=lambda one: -_level(one[0])):
         if best >= min(most, _level(source)):
             break
-        trust, values = cases.trust_of(_level(source), shown_cases(connection, episode))
+        shown = () if is_correction(connection, episode, outcome) else shown_cases(connection, episode)
+        trust, values = cases.trust_of(_level(source), shown)
         best = max(best, int(connection.execute(f"SELECT {trust}", values).fetchone()[0]))
     return min(best, most)
+
+
+def is_correction(connection: Connection, episode: int, outcome: int | None) -> bool:
+    """Tell whether an outcome is a person's correction: no case that was shown has led to its solution."""
+    query = (
+        """SELECT 1 FROM action WHERE subject = (SELECT id FROM episode WHERE key = ?) AND outcome = ? AND kind = 'correct'"""
+    )
+    return connection.execute(query, (episode, outcome)).fetchone() is not None
 
 
 def _level(source: object) -> int:

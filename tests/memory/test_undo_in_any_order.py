@@ -147,14 +147,18 @@ def test_what_verifies_the_right_case_since_stays_when_a_correction_is_taken_bac
 def state(memory: CascadeMemory) -> Any:
     """Everything that people see, but not how often a case was shown: one that comes back begins to count anew."""
     cases = sorted(
-        (case.id, case.query, str(case.solution), case.pinned, case.hidden, case.copies, case.source) for case in memory.cases()
+        (case.id, case.query, str(case.solution), case.pinned, case.hidden, case.copies, case.source, case.actor, case.trust)
+        for case in memory.cases()
     )
-    episodes = [(one.id, one.status, one.reward, one.source, str(one.solution), one.ended) for one in memory.episodes()]
+    episodes = [
+        (one.id, one.status, one.reward, one.source, str(one.solution), one.ended, one.actor) for one in memory.episodes()
+    ]
     return cases, episodes, [one.id for one in memory.to_judge()], sorted(shown(memory))
 
 
 def filled(memory: CascadeMemory) -> None:
-    memory.add([(TASK, "oven"), (TASK, "pan"), ("heat some egg", "microwave")], progress=False)
+    memory.add([(TASK, "oven"), ("heat some egg", "microwave")], progress=False)
+    memory.add([(TASK, "pan"), (TASK, "shelf")], source="env", actor="carol")
     solved(memory, "kettle")
     solved(memory, "oven")  # verifies the case that was added
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution="roof", source="env")
@@ -191,7 +195,7 @@ def test_whatever_was_done_undone_backwards_leaves_all_as_it_was(memory: Cascade
     filled(memory)
     states = [state(memory)]
     entries: list[str] = []
-    for _ in range(14):
+    for _ in range(20):
         if some_action(memory, rng):
             entries.append(latest(memory))
             states.append(state(memory))
