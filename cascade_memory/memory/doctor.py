@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import time
@@ -13,6 +14,7 @@ from cascade_memory.engine.embedding import sample, strangers
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
 from cascade_memory.engine.namespace_state import usable_cases
+from cascade_memory.errors import CascadeError
 from cascade_memory.ports.ledger import Ledger
 
 _FREE = 512 * 2**20
@@ -122,6 +124,8 @@ def _audit_log(engine: Engine) -> Check:
 def _indexes(engine: Engine) -> Iterator[Check]:
     """Compare each namespace with its index, or with what its index will hold when the namespace is loaded."""
     ledger, dimension = engine.parts.ledger, engine.parts.embedder.dimension
+    with contextlib.suppress(CascadeError):  # what others wrote a moment ago is no damage
+        engine.follow()
     namespaces = ledger.namespaces()
     in_order = 0
     for name, namespace_id in namespaces.items():
