@@ -30,6 +30,7 @@ _GRACE = 5  # seconds in which running requests may finish when the server stops
 def settings(app: App, **options: Any) -> uvicorn.Config:
     """Configure uvicorn to serve an application to clients that cannot be trusted; the options are uvicorn's."""
     connections, at_once = room()
+    chosen: dict[str, Any] = {"timeout_graceful_shutdown": _GRACE, **options}
     protocol: Any = functools.partial(Connection, Crowd(connections))
     return uvicorn.Config(
         app,
@@ -39,7 +40,7 @@ def settings(app: App, **options: Any) -> uvicorn.Config:
         ws="none",
         loop="asyncio",  # if file descriptors run out, this loop waits a second and goes on
         backlog=at_once,
-        **{"timeout_graceful_shutdown": _GRACE, **options},
+        **chosen,
     )
 
 
