@@ -18,7 +18,7 @@ from cascade_memory.inspector.view import Elsewhere, Rendered, View
 PER_PAGE = 50
 _RATES = (1.0, 0.5, 0.2, 0.1, 0.05)  # the shares of episodes about which people may be asked
 _LOOKS_SOLVED = 0.5  # rewards from here on say that the task was solved
-_MOST = 2_000  # episodes that wait and are listed
+MOST_LISTED = 2_000  # episodes that wait and are listed
 
 
 def episodes(view: View) -> Rendered:
@@ -114,7 +114,7 @@ def judge(view: View) -> Rendered:
     start = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
     def waiting() -> list[Episode]:
-        return list(itertools.islice(view.memory.to_judge(rate=rate, namespace=view.namespace), _MOST))
+        return list(itertools.islice(view.memory.to_judge(rate=rate, namespace=view.namespace), MOST_LISTED))
 
     seen = view.remembered.get(("judge", rate, view.namespace), waiting)
     found = [] if seen is None else seen.value
@@ -124,7 +124,7 @@ def judge(view: View) -> Rendered:
         "waits": seen is None,
         "items": found[start : start + PER_PAGE],
         "total": len(found),
-        "more": len(found) == _MOST,
+        "more": len(found) == MOST_LISTED,
         "start": start,
         "following": start + PER_PAGE if len(found) > start + PER_PAGE else None,
     }

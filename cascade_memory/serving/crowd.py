@@ -10,7 +10,7 @@ except ImportError:  # no such limits on Windows
     resource = None  # type: ignore[assignment]
 
 VOUCH = "cascade_memory.vouch"  # in the ASGI scope: a function that says whether an accepted request can be answered now
-_MOST = 1_024  # open connections
+MOST = 1_024  # open connections
 _WANTED = 8_192  # descriptors; macOS allows ten thousand
 _OTHERS = 256  # descriptors for the ledger, Chroma, the model, ...
 
@@ -82,7 +82,7 @@ def room() -> tuple[int, int]:
     is read before it might be closed to make room. Until then, up to four times as many may hold descriptors.
     """
     if resource is None:
-        return _MOST // 2, _MOST // 16
+        return MOST // 2, MOST // 16
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = _WANTED if hard == unlimited else min(_WANTED, hard)
@@ -93,5 +93,5 @@ def room() -> tuple[int, int]:
         except (OSError, ValueError):  # then the present limit is used
             pass
     free = _WANTED if soft == unlimited else max(16, soft - _OTHERS)
-    most = min(_MOST, free // 2)
+    most = min(MOST, free // 2)
     return most, most // 8

@@ -33,7 +33,7 @@ def is_closed(one: socket.socket) -> bool:
 
 
 def test_connections_that_say_nothing_keep_nobody_out(memory: CascadeMemory, monkeypatch: Any):
-    monkeypatch.setattr(crowd, "_MOST", 60)
+    monkeypatch.setattr(crowd, "MOST", 60)
     with Inspector(memory) as inspector, httpx.Client(base_url=inspector.address) as person:
         person.get(inspector.link).raise_for_status()
         address = urlsplit(inspector.address)

@@ -108,7 +108,7 @@ def test_a_report_that_somebody_else_has_confirmed_since_is_not_corrected(editin
 
 
 def test_what_is_listed_to_judge_is_not_all_when_there_is_too_much(editing: Door, memory: CascadeMemory, monkeypatch: Any):
-    monkeypatch.setattr(pages_episodes, "_MOST", 3)
+    monkeypatch.setattr(pages_episodes, "MOST_LISTED", 3)
     for number in range(4):
         memory.propose(f"{TASK} {number}", "use the kettle")
     assert "More may wait; these 3 come first." in text_of(editing.browser().get("/judge"))
