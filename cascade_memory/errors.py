@@ -2,7 +2,8 @@
 
     CascadeError
     ├── InvalidInput (ValueError)        an argument cannot be used; nothing was changed
-    │   └── EmbedderFailed               the embedder raised, or returned no valid vectors; nothing was changed
+    │   ├── EmbedderFailed               the embedder raised, or returned no valid vectors; nothing was changed
+    │   └── RedactionFailed              the function redact= raised, or returned no text; nothing was changed
     ├── UnknownEpisode (LookupError)     no episode with this id in this namespace
     ├── UnknownCase (LookupError)        no case with this id in this namespace
     ├── EpisodeClosed                    the episode was settled, discarded or has expired
@@ -27,15 +28,16 @@ Catch ``CascadeError`` to keep an agent going whatever happens to its memory; ca
 
 from __future__ import annotations
 
+from cascade_memory.redaction.marking import redact_secrets
 from cascade_memory.visible import visible
 
 
 class CascadeError(Exception):
-    """Base class of this library's exceptions. Messages may quote texts, so invisible characters in them are made visible."""
+    """Base class of this library's exceptions. Messages may quote texts: secrets are taken out, invisible characters shown."""
 
     def __str__(self) -> str:
-        """Return the message with invisible characters made visible."""
-        return visible(super().__str__())
+        """Return the message without secrets, and with invisible characters made visible."""
+        return visible(redact_secrets(super().__str__()))
 
 
 class InvalidInput(CascadeError, ValueError):
@@ -44,6 +46,10 @@ class InvalidInput(CascadeError, ValueError):
 
 class EmbedderFailed(InvalidInput):
     """The embedder raised, or returned something other than vectors of its dimension. Nothing was changed."""
+
+
+class RedactionFailed(InvalidInput):
+    """The function ``redact=`` raised, or returned something other than a text. Nothing was stored."""
 
 
 class UnknownEpisode(CascadeError, LookupError):

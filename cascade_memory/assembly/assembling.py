@@ -12,6 +12,7 @@ from cascade_memory.assembly.settings import Matcher, Settings
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
+from cascade_memory.engine.door import Door
 from cascade_memory.engine.embedding import stored_embedder
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
@@ -75,6 +76,7 @@ def _parts(ledger: Ledger, settings: Settings) -> Parts:
         matcher=_matcher(settings.matcher),
         hindsight=hindsight,
         direct=_is_direct(embedder, settings),
+        door=Door(settings.redact),
         index=lambda dimension, _: TieredIndex(dimension),
         snapshots=SnapshotStore(None),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -65,6 +65,7 @@ class CascadeMemory(Memory):
         deadline: float | timedelta | None = 2.0,
         actor: str | None = None,
         min_trust: str | None = None,
+        redact: bool | Callable[[str], str] = True,
     ) -> None:
         """Open a memory in a folder or a database, which is created if it does not exist, or in RAM if there is no path.
 
@@ -114,6 +115,10 @@ class CascadeMemory(Memory):
                 it; nothing that an agent writes does. Handles on the same place may have different actors.
             min_trust: The least source whose cases are recalled ("judge": those of a judge or better), unless a call says so;
                 see ``cascade_memory.domain.trust``. None: all cases are.
+            redact: What becomes of secrets in whatever is stored. True: each becomes a placeholder, such as
+                ``[secret:github-token#1]``, before anything is embedded, hashed, stored or logged. A function of a text that
+                returns a text: it is called after that with every text, and takes out more, such as personal data. False:
+                everything is stored as it is.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = Settings(
@@ -128,6 +133,7 @@ class CascadeMemory(Memory):
             limits=Limits.of(max_cases, ttl),
             credit=credit,
             ranker_options=copy.copy(ranker_options),
+            redact=redact,
         )
         engine = opened.acquire(path, settings, self)
         try:

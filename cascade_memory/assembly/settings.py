@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_k
+from cascade_memory.engine.door import Redact, check_redact
 from cascade_memory.engine.engine import Learning
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
@@ -33,6 +34,7 @@ class Settings:
     limits: Limits | None = None
     credit: Any = "matched"
     ranker_options: Mapping[str, Any] | None = None
+    redact: Redact = True
 
 
 def check(settings: Settings) -> None:
@@ -40,6 +42,7 @@ def check(settings: Settings) -> None:
     if settings.learn not in ("inline", "background", "off"):
         raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
     check_k(settings.candidates, "candidates")
+    check_redact(settings.redact)
     if settings.policy_scope not in ("namespace", "shared"):
         raise InvalidInput(f'policy_scope must be "namespace" or "shared", not {settings.policy_scope!r}')
     if settings.chroma is not None:

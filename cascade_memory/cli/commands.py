@@ -19,6 +19,7 @@ from cascade_memory.assembly.reindex import reindex as reindex_folder
 from cascade_memory.assembly.restore import restore as restore_folder
 from cascade_memory.cli.deciding import actor
 from cascade_memory.cli.opening import existing, place
+from cascade_memory.cli.secrets import doctor_secrets
 from cascade_memory.cli.tables import LiveDemo, print_record, print_table, print_whole
 from cascade_memory.cli.targets import check_picture, check_writable
 from cascade_memory.domain.display import shorten
@@ -87,7 +88,9 @@ def report(options: argparse.Namespace) -> int:
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Examine the folder."""
+    """Examine the folder, or look for secrets in it."""
+    if options.secrets:
+        return doctor_secrets(options)
     with existing(options) as memory:
         checks = memory.examine(fix=options.fix)
     if options.json:

@@ -65,8 +65,7 @@ def parser() -> argparse.ArgumentParser:
     add_namespace(report)
     report.add_argument("--everywhere", action="store_true", help="all namespaces together")
 
-    doctor = _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
-    doctor.add_argument("--fix", action="store_true", help="repair what can be repaired without losing data")
+    _doctor(verbs)
     _on_folder(verbs, "rebuild", commands.rebuild, "build the Chroma folder again from the ledger")
 
     reindex = _on_folder(verbs, "reindex", commands.reindex, "embed all cases again with another embedder")
@@ -113,6 +112,12 @@ def _waiting(verbs: _Verbs) -> None:
     add_namespace(expired)
     expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
     expired.add_argument("--actor", metavar="NAME", help=_ACTOR)
+
+
+def _doctor(verbs: _Verbs) -> None:
+    doctor = _on_folder(verbs, "doctor", commands.doctor, "check that ledger, index and Chroma agree; exit 1 if not")
+    doctor.add_argument("--fix", action="store_true", help="repair what can be repaired without losing data")
+    doctor.add_argument("--secrets", action="store_true", help="look for secrets in all that is stored instead; exit 1 if any")
 
 
 def _deciding(verbs: _Verbs) -> None:

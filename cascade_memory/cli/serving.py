@@ -16,6 +16,7 @@ from cascade_memory.cli.opening import EMBEDDER, existing, place
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
+from cascade_memory.redaction.saying import take_from_all_lines
 
 _TOKEN = "CASCADE_MEMORY_TOKEN"
 _STOP = (signal.SIGTERM, signal.SIGINT)
@@ -41,6 +42,7 @@ def serve(options: argparse.Namespace) -> int:
     logging.basicConfig(
         level=options.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    take_from_all_lines()
     with _opened(options) as memory:
         if listening is None:
             _close_on_signal(memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,9 @@ from cascade_memory.bandit.epsilon_mix import mixed
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Floats, Policy, Slate
+from cascade_memory.redaction.saying import log_of
 
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

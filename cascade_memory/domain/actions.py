@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue, check_text
 from cascade_memory.errors import InvalidInput
+from cascade_memory.redaction.finding import find
 from cascade_memory.visible import shown_visibly
 
 VERDICTS = ("confirm", "reject", "correct")
@@ -32,7 +33,7 @@ _WHY_NOT: Mapping[str, str] = {
     "import": "forget what came with it",
     "reward": "the older outcome was not kept: reward it again",
 }
-_ACTOR_CHARS, _NOTE_CHARS = 200, 2_000
+_ACTOR_CHARS, NOTE_CHARS = 200, 2_000
 
 Counts: TypeAlias = "Mapping[str, int]"
 
@@ -43,7 +44,12 @@ def check_actor(actor: object) -> str | None:
     >>> check_actor("ann@example.org")
     'ann@example.org'
     """
-    return None if actor is None else check_text(actor, "actor", _ACTOR_CHARS)
+    if actor is None:
+        return None
+    name = check_text(actor, "actor", _ACTOR_CHARS)
+    if find(name):
+        raise InvalidInput("the actor looks as if it holds a secret, and is stored as it is: pass a name, not a token")
+    return name
 
 
 def login_name() -> str | None:
@@ -56,7 +62,7 @@ def login_name() -> str | None:
 
 def check_note(note: object) -> str | None:
     """Check a note on an action: a short text, or None."""
-    return None if note is None else check_text(note, "note", _NOTE_CHARS)
+    return None if note is None else check_text(note, "note", NOTE_CHARS)
 
 
 def only(ids: Sequence[str]) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,6 +14,7 @@ from cascade_memory.domain.trajectory import Solution, Step, solution_text
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, MemoryClosed
 from cascade_memory.looks.card import Card, Entry, Facts, Grid, Notes
+from cascade_memory.redaction.saying import warn
 from cascade_memory.visible import shown_visibly, visible
 
 _NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
@@ -337,7 +337,7 @@ class Recall:
         if self.error is not None:
             why = visible(self.error)
             message = f"cascade_memory drops this reward: its recall failed, so there is no episode to reward ({why})"
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            warn(message, RuntimeWarning, stacklevel=3)
             return None
         memory = self.memory()
         if memory is None:  # a recall must not keep a memory open that nobody else holds

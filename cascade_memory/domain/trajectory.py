@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
 from cascade_memory.errors import InvalidInput
-from cascade_memory.visible import shortened, shown_visibly
+from cascade_memory.redaction.marking import cut_short
+from cascade_memory.visible import shown_visibly
 
 
 @shown_visibly
@@ -122,9 +123,9 @@ def capped(
     steps = [
         replace(
             step,
-            action=shortened(step.action, max_field_chars),
-            observation=shortened(step.observation, max_field_chars),
-            thought=shortened(step.thought, max_field_chars),
+            action=cut_short(step.action, max_field_chars),
+            observation=cut_short(step.observation, max_field_chars),
+            thought=cut_short(step.thought, max_field_chars),
             arguments=step.arguments if len(step.action) <= max_field_chars else {},
         )
         for step in trajectory.steps
@@ -133,7 +134,7 @@ def capped(
         head = max_steps * 2 // 3
         gap = Step(thought=f"[... {len(steps) - max_steps:,} steps cut ...]")
         steps = [*steps[:head], gap, *steps[head - max_steps :]]
-    kept = Trajectory(steps, answer=shortened(trajectory.answer, 4 * max_field_chars))
+    kept = Trajectory(steps, answer=cut_short(trajectory.answer, 4 * max_field_chars))
     if len(kept.as_text()) <= max_chars or max_field_chars <= 100:
         return kept
     return capped(trajectory, max_field_chars=max_field_chars // 2, max_steps=max_steps, max_chars=max_chars)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped
 from cascade_memory.domain.validation import clean_text
-from cascade_memory.visible import shortened
+from cascade_memory.redaction.marking import cut_short
 
 MAX_FIELD_CHARS = 8_000
 MAX_ANSWER_CHARS = 100_000
@@ -23,7 +23,7 @@ def as_solution(steps: Sequence[Step], answer: str) -> Solution | None:
     >>> as_solution([], "42"), as_solution([], "")
     ('42', None)
     """
-    answer = "" if _FENCE.search(answer) else shortened(answer, MAX_ANSWER_CHARS)
+    answer = "" if _FENCE.search(answer) else cut_short(answer, MAX_ANSWER_CHARS)
     if steps:
         return capped(Trajectory(steps, answer=answer))
     return answer or None
@@ -42,10 +42,10 @@ def tool_step(name: str, arguments: object, *, observation: str, thought: str = 
     short = len(given) <= MAX_FIELD_CHARS
     return Step(
         tool=name,
-        action="" if short else f"{name}({shortened(given, MAX_FIELD_CHARS)})",
+        action="" if short else f"{name}({cut_short(given, MAX_FIELD_CHARS)})",
         arguments=fields if short else {},
-        observation=shortened(clean_text(observation), MAX_FIELD_CHARS),
-        thought=shortened(clean_text(thought), MAX_FIELD_CHARS),
+        observation=cut_short(clean_text(observation), MAX_FIELD_CHARS),
+        thought=cut_short(clean_text(thought), MAX_FIELD_CHARS),
         failed=failed,
     )
 

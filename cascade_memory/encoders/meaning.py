@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from cascade_memory.domain.digests import digest
 from cascade_memory.encoders.clusters import Lookup
 from cascade_memory.encoders.light import FEATURES, LightEncoder, standardised
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+from cascade_memory.redaction.saying import log_of
 
 UNKNOWN = "?"  # the note of a column whose values on the examples are not known or vary
 _DIMENSION = 8  # of the examples' vectors, whatever the embedder is: another embedder must not change the notes
@@ -25,7 +25,7 @@ _STEP, _OFFSET = 0.1, 0.0371
 _NOTE = r"\d{1,4}=[0-9a-f?]{1,32}"
 _NOTED = re.compile(rf"(?P<name>.*) \[(?P<notes>{_NOTE}(, {_NOTE})*)\]", re.DOTALL | re.ASCII)
 _OURS = re.compile(r"light-\d+")
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 # Texts of different lengths, with and without paragraphs, digits, questions, capitals, code and other alphabets.
 _TEXTS = (

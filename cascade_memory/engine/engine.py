@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
@@ -36,9 +37,10 @@ from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
+from cascade_memory.redaction.saying import log_of
 from cascade_memory.visible import visible
 
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 _FEW = 16  # namespaces: with more, closing saves only what would take long to learn again
 
@@ -254,13 +256,16 @@ class Engine:
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that no exception reports to the caller."""
         self.failures[step] += 1
-        self.last_error = visible(f"{step}: {type(error).__name__}: {error}")  # the message may quote a case
-        _log.warning("%s failed", step, exc_info=error)
+        self.last_error = visible(f"{step}: {self.parts.door.said(error)}")  # it may quote a case
+        if self.parts.door.asks_also:
+            _log.warning("%s failed\n%s", step, self.parts.door.message(_traced(error)))
+        else:
+            _log.warning("%s failed", step, exc_info=error)  # the log takes secrets out
 
     def _note_ranker_failure(self, failure: str) -> None:
         """Count a recall in which similarity chose, since the ranker failed."""
         self.failures["rank"] += 1
-        self.last_error = f"rank: {failure}"
+        self.last_error = f"rank: {self.parts.door.message(failure)}"
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
@@ -353,3 +358,7 @@ class Engine:
         if self.feeder is not None:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
+
+
+def _traced(error: Exception) -> str:
+    return "".join(traceback.format_exception(error)).rstrip("\n")

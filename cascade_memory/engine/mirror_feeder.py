@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import threading
 import time
@@ -19,6 +18,8 @@ from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ports.case_mirror import CaseMirror
 from cascade_memory.ports.lock import Owning
+from cascade_memory.redaction import redact_secrets
+from cascade_memory.redaction.saying import log_of
 
 BATCH, _HURRIED_BATCH = 64, 1_000  # cases per batch; the second number if a caller waits for it
 INTERVAL = 1.0  # seconds for which new cases are collected: one case costs as much as a batch
@@ -26,7 +27,7 @@ _PATIENCE = 60.0  # seconds that a purge waits for the process that feeds the mi
 REST = 3.0  # pause after a batch, as a multiple of its duration: the agent's threads come first
 _SHARE = 20  # looking for large namespaces pauses for 20 times as long as it took, since there may be thousands
 WORTH_ASKING = 20_000  # cases: for a namespace of this size, recall asks Chroma's index instead of scanning exactly
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 class MirrorFeeder:
@@ -211,7 +212,7 @@ class MirrorFeeder:
 
     def _count(self, error: Exception, then: str = "tried again") -> None:
         self.failures += 1
-        self.last_error = f"{type(error).__name__}: {error}"
+        self.last_error = redact_secrets(f"{type(error).__name__}: {error}")
         _log.warning("feeding the mirror failed (%s); it will be %s", self.last_error, then)
 
     # -- at once -----------------------------------------------------------------------------------------------------

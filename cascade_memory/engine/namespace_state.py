@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,13 +21,14 @@ from cascade_memory.learning.shadow import Shadow
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
+from cascade_memory.redaction.saying import log_of
 
 _SCAN = 4_096  # cases read at once
 _EVICTED_AT_ONCE = 200  # per transaction
 _CASE = 512  # bytes that a case takes beside its vector: its keys, and its share of the word counts and clusters
 _EMPTY = 128 * 1024  # bytes that a state takes without cases
 _ELSEWHERE = 2.0  # seconds after which to look whether another process still does the tidying
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 def usable_cases(ledger: Ledger, namespace_id: int, dimension: int, until: int | None = None) -> Iterator[Candidates]:

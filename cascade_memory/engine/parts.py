@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from cascade_memory.engine.door import Door
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.case_index import CaseIndex
 from cascade_memory.ports.case_mirror import CaseMirror
@@ -48,6 +49,7 @@ class Parts:
     matcher: SolutionMatcher
     hindsight: bool
     direct: bool = False  # embedder and ranker are our own and cannot hang, so no thread is needed
+    door: Door = field(default_factory=Door)  # through which all texts come in
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)
     snapshots: Snapshots
     mirror: CaseMirror | None = None

@@ -13,6 +13,7 @@ from cascade_memory.domain.recall import Rewardable
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.engine.door import Incoming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class RecallRequest:
     actor: str | None = None  # who asks
     channel: str | None = None
     min_trust: int = 0  # the level that a case must have
+    unclean: Exception | None = None  # redact= failed on it, so nobody may see it: the recall fails
     memory: Callable[[], Rewardable | None] | None = None  # which the recall can be rewarded with; a weak reference
 
 
@@ -46,6 +48,7 @@ class Judgement:
     source: str
     solution: Solution | None  # None: the recorded one
     case_text: CaseText  # makes the text under which a new case is indexed
+    record: Incoming  # through which its texts came in
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
     overwrite: bool = False
     confirms: str | None = None  # the fingerprint of the episode as the judge saw it

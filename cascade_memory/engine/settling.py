@@ -59,9 +59,11 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
             "confirms=episode.fingerprint of the episode as you saw it (get_episode, reported), or pass the right solution="
         )
     if before is not None:
-        solution, unseen = before.solution, before.agents_words
+        stored, unseen = before.solution, before.agents_words
     else:
-        solution = episode.solution if judgement.solution is None else judgement.solution
+        stored = episode.solution if judgement.solution is None else None
+    # What an older version has stored may hold a secret; it must not be stored once more.
+    solution = judgement.solution if stored is None else judgement.record.solution(stored)
     case: NewCase | None = None
     agreement: dict[int, NDArray[np.float32]] = {}
     if solution is None:
@@ -78,7 +80,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
             source=judgement.source,
             episode_id=judgement.episode_id,
             metadata=judgement.metadata,
-            case_text=judgement.case_text,
+            case_text=judgement.record.case_text(judgement.case_text),
             embed=engine.embed,
             failed=engine.note_failure,
         )

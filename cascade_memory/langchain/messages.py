@@ -13,7 +13,7 @@ from cascade_memory.domain.react_text import is_react, read_react
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
-from cascade_memory.visible import shortened
+from cascade_memory.redaction.marking import cut_short
 
 RECALLED = "cascade_recall"  # marks a tool message that shows recalled cases
 _OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")
@@ -96,7 +96,7 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outp
             answer = ""
         elif text:
             if answer:
-                steps.append(Step(thought=shortened(answer, MAX_FIELD_CHARS)))
+                steps.append(Step(thought=cut_short(answer, MAX_FIELD_CHARS)))
             answer = text
     return as_solution(steps, answer or _unspoken(messages, outputs))
 
@@ -153,9 +153,9 @@ def _react(messages: Sequence[BaseMessage]) -> Solution | None:
     final = answer.rsplit("Final Answer:", 1)[-1].strip()
     kept = [
         Step(
-            action=shortened(step["action"], MAX_FIELD_CHARS),
-            thought=shortened(step["thought"], MAX_FIELD_CHARS),
-            observation=shortened(step.get("observation", ""), MAX_FIELD_CHARS),
+            action=cut_short(step["action"], MAX_FIELD_CHARS),
+            thought=cut_short(step["thought"], MAX_FIELD_CHARS),
+            observation=cut_short(step.get("observation", ""), MAX_FIELD_CHARS),
         )
         for step in steps
         if not is_rendered(step.get("observation", ""))

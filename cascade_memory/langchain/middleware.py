@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
@@ -24,6 +23,7 @@ from cascade_memory.langchain.messages import RECALLED, messages_in, read, since
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.redaction.saying import warn
 from cascade_memory.runs.around import ActiveEpisode, within
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     ) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
-            if block.recall.query == task:
+            if block.recall.query in (task, self._memory.as_stored(task)):
                 return block.recall, True
             space = block.recall.namespace
             return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, **about), True
@@ -299,7 +299,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         self._memory.note_failure(step, error)
         if not self._warned:
             self._warned = True
-            warnings.warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
+            warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
 
 
 def _config() -> Mapping[str, Any]:

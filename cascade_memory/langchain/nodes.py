@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -18,6 +17,7 @@ from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.redaction.saying import warn
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _Once:
         if not self._warned:
             self._warned = True
             keys = ", ".join(sorted(_keys(state))) or "no keys"
-            warnings.warn(f"{what} the state has {keys}; {remedy}", UserWarning, stacklevel=4)
+            warn(f"{what} the state has {keys}; {remedy}", UserWarning, stacklevel=4)
 
 
 def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text, key: str, k: int) -> Runnable[Any, Any]:

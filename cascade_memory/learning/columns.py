@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +13,9 @@ from cascade_memory.encoders.meaning import UNKNOWN, Noted, identity_of, noted
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.pair_encoder import PairEncoder
 from cascade_memory.ports.policy import Feedback
+from cascade_memory.redaction.saying import log_of
 
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 class Columns:

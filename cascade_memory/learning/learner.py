@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
@@ -17,13 +16,14 @@ from cascade_memory.ports.lock import Lease
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
 from cascade_memory.ports.snapshots import Snapshot, Snapshots
+from cascade_memory.redaction.saying import log_of
 
 _SNAPSHOT_EVERY = 256  # outcomes
 _WORTH_SAVING = 16  # outcomes; learning fewer again from the ledger takes about as long as reading a snapshot
 _COMPACT_EVERY = 64  # outcomes
 _COMPACT_BATCHES = 4  # of _COMPACT_EVERY episodes each, so that a memory that was never compacted catches up
 _FORGET_EVICTED = 4_096  # evicted cases after which the encoder's statistics are counted again; until then they stay valid
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 class Learner:

@@ -6,7 +6,6 @@ A file that was edited may hold invalid texts, and numbers in place of texts. A 
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.ledger.database import Connection, Cursor
+from cascade_memory.redaction.saying import log_of
 
 SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
@@ -24,7 +24,7 @@ KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
 _CHUNK = 500  # SQL parameters per statement
 NORM_TOLERANCE = 4e-3  # of the squared norm
 _T = TypeVar("_T")
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

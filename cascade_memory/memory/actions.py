@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.domain.actions import AuditEntry, NewAction, check_different, check_note
+from cascade_memory.domain.actions import AuditEntry, NewAction, check_different
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
 from cascade_memory.domain.records import Unkept
-from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_reward
+from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, UnknownCase
@@ -116,7 +117,8 @@ class ActionVerbs(Viewing):
         'put it into the oven'
         """
         engine, name = self._open(), self._in(namespace)
-        checked, seen = check_solution(solution), None if seen is None else check_id(seen, "seen")
+        record = engine.parts.door.record()
+        checked, seen = record.solution(solution), None if seen is None else check_id(seen, "seen")
         case: Case | None = None
         found = self.get_episode(check_id(id, "id"), namespace=name)
         if found is None:
@@ -133,13 +135,13 @@ class ActionVerbs(Viewing):
         action = NewAction(
             kind="correct",
             actor=by.actor,
-            note=check_note(note),
+            note=record.note(note),
             replaces=None if case is None else case.id,
             seen=None if case is None else seen,
         )
         if found is None:
             assert case is not None
-            return self._replaced(engine, case, checked, action, by)
+            return self._replaced(engine, case, checked, action, by, record)
         if case is None:
             _check_as_seen(found, seen)
         if found.solution is not None:
@@ -154,17 +156,21 @@ class ActionVerbs(Viewing):
             confirms=seen if case is None else None,
             action=action,
             by=by,
+            record=record,
         )
         assert made is not None
         return made
 
-    def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction, by: ByWhom) -> str:
-        metadata = {name: value for name, value in case.metadata.items() if (name, value) != ("solved", False)}
+    def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction, by: ByWhom, record: Incoming) -> str:
+        metadata = record.metadata({name: one for name, one in case.metadata.items() if (name, one) != ("solved", False)})
         ((_, vector),) = engine.parts.ledger.cases.after(case.key - 1, 1)  # of the same query
+        query = record.query(case.query)
+        if query != case.query:  # an older version has stored a secret
+            vector = engine.embed([query])[0]
         made = engine.parts.ledger.actions.replace(
             case.id,
             new_case(
-                case.query,
+                query,
                 vector,
                 solution,
                 solution_key=digest(engine.matcher.key(solution)),
@@ -189,6 +195,7 @@ class ActionVerbs(Viewing):
             confirms=check_id(seen, "seen"),
             action=NewAction(kind=kind, actor=by.actor),
             by=by,
+            record=self._open().parts.door.record(),
         )
 
     def to_judge(self, *, rate: float = 1.0, namespace: str | None = None) -> Iterator[Episode]:
@@ -297,6 +304,7 @@ class ActionVerbs(Viewing):
                     source=before.source,
                     solution=before.solution,
                     case_text=self._case_text,
+                    record=engine.parts.door.record(),
                     metadata=before.metadata,
                     overwrite=True,
                     unkept=None if before.retained else cast("Unkept", before.unkept or "below"),

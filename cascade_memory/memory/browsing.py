@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from cascade_memory.errors import UnknownCase
 from cascade_memory.insight.frames import frame_of
 from cascade_memory.memory.handle import Handle
 from cascade_memory.memory.paging import AT_ONCE, through_pages
+from cascade_memory.memory.stored_texts import StoredSecret, secrets_in, set_aside_record
 
 
 class Browsing(Handle):
@@ -139,6 +141,19 @@ class Browsing(Handle):
         if not found:
             raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
         return found[0]
+
+    def find_secrets(self) -> list[StoredSecret]:
+        """Look for secrets in everything that is stored, in all namespaces: an older version may have let them in.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", redact=False)
+        >>> case_id = memory.add("log in to the wiki", "use password=Tr0ub4dor there")
+        >>> [(one.kind, one.where, one.id == case_id) for one in memory.find_secrets()]
+        [('password', 'case solution', True)]
+        """
+        ledger = self._open().parts.ledger
+        aside = [one for number in ledger.namespaces().values() for one in ledger.expiry.expired(number)]
+        return list(secrets_in(itertools.chain(ledger.archive.dump(), map(set_aside_record, aside))))
 
     def to_pandas(self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None) -> Any:
         """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.

@@ -12,10 +12,11 @@ from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.records import NewCase
-from cascade_memory.domain.trajectory import Solution, check_solution, solution_text
+from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_query
+from cascade_memory.domain.validation import MetadataValue, check_id
 from cascade_memory.engine.decision import proposal_record
+from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
@@ -75,21 +76,25 @@ def add(
     return ids
 
 
-def checked_all(cases: Iterable[object], case_text: CaseText) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
+def checked_all(
+    cases: Iterable[object], case_text: CaseText, door: Door
+) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
     """Check many cases; if one is invalid, raise an error that gives its position, counted from 1."""
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
     for number, case in enumerate(cases, start=1):
         try:
-            found.append(checked(unpacked(case), case_text))
+            found.append(checked(unpacked(case), case_text, door.record()))
         except InvalidInput as error:
             raise InvalidInput(f"case {number:,}: {error}; nothing was stored") from error
     return found
 
 
-def checked(case: tuple[Any, Any, Any], case_text: CaseText) -> tuple[str, Solution, dict[str, MetadataValue]]:
+def checked(
+    case: tuple[Any, Any, Any], case_text: CaseText, record: Incoming
+) -> tuple[str, Solution, dict[str, MetadataValue]]:
     """Check a case and return it as it is stored: its query is replaced by the text under which it is indexed."""
-    query, solution, metadata = check_query(case[0]), check_solution(case[1]), check_metadata(case[2])
-    return check_query(case_text(query, solution)), solution, metadata
+    query, solution, metadata = record.query(case[0]), record.solution(case[1]), record.metadata(case[2])
+    return record.case_text(case_text)(query, solution), solution, metadata
 
 
 def propose(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -16,13 +15,15 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import MetadataValue, check_id, check_metadata, check_reward, check_seconds
+from cascade_memory.domain.validation import MetadataValue, check_id, check_reward, check_seconds
+from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.sources import SourceVerbs
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, source_of
+from cascade_memory.redaction.saying import warn
 
 _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
@@ -71,9 +72,9 @@ class EpisodeVerbs(SourceVerbs):
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")
         number = check_reward(value)
-        checked = None if solution is None else check_solution(solution)
-        source = check_source(source)
-        fields = check_metadata(metadata)
+        record, source = engine.parts.door.record(), check_source(source)
+        checked = None if solution is None else record.solution(solution)
+        fields = record.metadata(metadata)
         confirms = None if confirms is None else check_id(confirms, "confirms")
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
@@ -89,6 +90,7 @@ class EpisodeVerbs(SourceVerbs):
             overwrite=overwrite,
             confirms=confirms,
             by=self._by(actor, channel),
+            record=record,
         )
 
     def _settle(
@@ -105,6 +107,7 @@ class EpisodeVerbs(SourceVerbs):
         confirms: str | None = None,
         action: NewAction | None = None,
         by: ByWhom,
+        record: Incoming,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
@@ -121,6 +124,7 @@ class EpisodeVerbs(SourceVerbs):
             source=source,
             solution=solution,
             case_text=self._case_text,
+            record=record,
             metadata={**metadata, **_FAILED} if failed else metadata,
             overwrite=overwrite,
             confirms=confirms,
@@ -145,7 +149,7 @@ class EpisodeVerbs(SourceVerbs):
             if why == "below"
             else "it came without a solution; to store what solved the task, pass it as solution="
         )
-        warnings.warn(
+        warn(
             f"cascade_memory stored no case for a reward of {value:g}: {remedy} (this warning comes once; stats() counts them)",
             UserWarning,
             stacklevel=4,
@@ -166,7 +170,7 @@ class EpisodeVerbs(SourceVerbs):
         """
         if status not in ("ok", "error", "interrupted"):
             raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
-        checked = None if solution is None else check_solution(solution)
+        checked = None if solution is None else self._open().parts.door.record().solution(solution)
         episode_id = check_id(episode_id, "episode_id")
         return self._caught_up(episode_id).parts.ledger.episodes.finish(
             episode_id, self._namespace_id(namespace), status, checked
@@ -240,14 +244,17 @@ class EpisodeVerbs(SourceVerbs):
             source = check_source(source_of(self._reward_fn))
             confirms = episode.fingerprint if solution is None else None
             try:
+                engine = self._caught_up(episode.id)
+                record = engine.parts.door.record()
                 self._settle(
-                    self._caught_up(episode.id),
+                    engine,
                     episode_id=episode.id,
                     namespace=episode.namespace,
                     value=value,
                     source=source,
-                    solution=solution,
+                    solution=None if solution is None else record.solution(solution),
                     confirms=confirms,
+                    record=record,
                     by=ByWhom(self._actor, episode.channel),
                 )
             except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that

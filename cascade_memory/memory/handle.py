@@ -20,18 +20,17 @@ from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_channel, check_min_trust
 from cascade_memory.domain.validation import (
+    MetadataValue,
     check_callable,
     check_duration,
     check_id,
     check_k,
-    check_metadata,
     check_namespace,
-    check_query,
     check_reward,
 )
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
-from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed
+from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed, RedactionFailed
 from cascade_memory.insight.learned import learned_by
 from cascade_memory.insight.measuring import report_of
 from cascade_memory.insight.plot import Plot, plot_rewards
@@ -46,7 +45,8 @@ from cascade_memory.visible import visible
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_FOR_ADAPTERS = {"end_episode", "note_failure", "shares_engine_with"}
+_FOR_ADAPTERS = {"as_stored", "end_episode", "note_failure", "shares_engine_with"}
+WITHHELD = "(a task that redact= could not take)"
 _REACHABLE = 2.0  # seconds to try to reach a database
 
 
@@ -75,7 +75,7 @@ class Handle:
         check_callable(template, "template")
         self._engine = engine
         self._k = check_k(k)
-        self._namespace = check_namespace(namespace)
+        self._namespace = self._new_in(check_namespace(namespace))
         self._reward_fn = reward_fn
         self._exposure = exposure
         self._template = template or render
@@ -103,10 +103,14 @@ class Handle:
         """Say whether both are handles on the same open folder."""
         return self._engine is other._engine
 
+    def as_stored(self, query: str) -> str:
+        """Return a task as a recall of this memory has it: with placeholders instead of secrets."""
+        return self._open().parts.door.record().query(query)
+
     def warm(self, *, namespace: str | None = None) -> None:
         """Load the embedder and the namespace's cases now, instead of at the first recall."""
         engine = self._open()
-        engine.load(self._in(namespace))
+        engine.load(self._new_in(namespace))
         engine.embed(["warm"])
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -229,7 +233,7 @@ class Handle:
 
         After ``forget``, this is needed to make a cross-encoder forget as well. Training takes time: ``sync`` waits for it.
         """
-        self._open().refit(self._in(namespace))
+        self._open().refit(self._new_in(namespace))
 
     def close(self) -> None:
         """Sync and release the folder. Using the memory afterwards is an error; closing it again is not."""
@@ -270,15 +274,21 @@ class Handle:
         min_trust: object = None,
     ) -> RecallRequest:
         """Check what the user asks for in an open memory; the defaults of this handle fill the rest."""
-        self._open()
+        record, unclean = self._open().parts.door.record(), None
+        namespace, fields = self._new_in(namespace), dict[str, MetadataValue]()
+        try:
+            query, fields = record.query(query), record.metadata(metadata)
+        except RedactionFailed as error:
+            query, unclean = WITHHELD, error
         return RecallRequest(
-            query=check_query(query),
+            query=query,
             k=self._k if k is None else check_k(k),
-            namespace=self._in(namespace),
+            namespace=namespace,
             where=where,
-            episode_id=None if episode_id is None else check_id(episode_id, "episode_id"),
-            thread_id=None if thread_id is None else check_id(thread_id, "thread_id"),
-            metadata=check_metadata(metadata),
+            episode_id=None if episode_id is None else record.name(check_id(episode_id, "episode_id"), "episode_id"),
+            thread_id=None if thread_id is None else record.name(check_id(thread_id, "thread_id"), "thread_id"),
+            metadata=fields,
+            unclean=unclean,
             exposure=self._exposure,
             template=self._template,
             deadline=self._deadline,
@@ -307,6 +317,13 @@ class Handle:
 
     def _door(self, channel: object) -> str:
         return str(channel) if channel in CHANNELS else check_channel(channel)
+
+    def _new_in(self, namespace: object) -> str:
+        """Return the namespace of something that is about to be stored; the name of a new one must not hold a secret."""
+        if namespace is None:
+            return self._namespace
+        name, engine = check_namespace(namespace), self._engine
+        return name if engine.namespace_id(name) else engine.parts.door.record().name(name, "namespace")
 
     def _in(self, namespace: object) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)

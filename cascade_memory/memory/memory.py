@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
@@ -12,12 +11,8 @@ from typing import IO, Any, overload
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.trajectory import Solution, Step, check_solution
-from cascade_memory.domain.validation import (
-    MetadataValue,
-    check_metadata,
-    check_query,
-)
+from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.engine.decision import failed_recall
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import (
@@ -36,6 +31,7 @@ from cascade_memory.memory.actions import ActionVerbs
 from cascade_memory.memory.backup import backup
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.redaction.saying import warn
 
 # Mistakes of the caller. They are raised, while failures of the memory are hidden from the agent.
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
@@ -117,7 +113,7 @@ class Memory(ActionVerbs):
     def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds, or a recall without cases that names the error."""
         try:
-            found = self._engine.recall(request)
+            found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
         except _MISUSE as error:
             if not isinstance(error, EmbedderFailed):
                 raise
@@ -128,12 +124,12 @@ class Memory(ActionVerbs):
             failed = "store a recall" if found.cases else "recall"
             going_on = "" if found.cases else "; going on without cases"
             message = f"cascade_memory could not {failed} ({found.error}){going_on}"
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            warn(message, RuntimeWarning, stacklevel=3)
         return found
 
     def _failed(self, error: Exception, request: RecallRequest) -> Recall:
         self._engine.note_failure("recall", error)
-        failed = failed_recall(request, f"{type(error).__name__}: {error}")
+        failed = failed_recall(request, self._engine.parts.door.said(error))
         self._engine.recording.note_unopened(failed.episode_id)
         return failed
 
@@ -252,16 +248,16 @@ class Memory(ActionVerbs):
         default the memory's own actor), and ``channel`` by which door: both are stored with the cases, and in the audit log,
         which has an entry if the source is a human.
         """
-        engine, name, source = self._open(), self._in(namespace), check_source(source)
-        by = self._by(actor, channel)
+        engine, name, source = self._open(), self._new_in(namespace), check_source(source)
+        by, door = self._by(actor, channel), engine.parts.door
         if isinstance(query, str):
-            one = curation.checked((query, solution, metadata), self._case_text)
+            one = curation.checked((query, solution, metadata), self._case_text, door.record())
             return curation.add(engine, [one], namespace=name, source=source, progress=False, by=by)[0]
         if solution is not None or metadata is not None:
             raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
         if not isinstance(query, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
             raise InvalidInput(f"add takes a query and its solution, or an iterable of cases, not a {type(query).__name__}")
-        cases = curation.checked_all(query, self._case_text)
+        cases = curation.checked_all(query, self._case_text, door)
         return curation.add(engine, cases, namespace=name, source=source, progress=progress, by=by)
 
     def propose(
@@ -286,10 +282,10 @@ class Memory(ActionVerbs):
         >>> memory.get(case_id).solution
         'put it into the fridge'
         """
-        engine, name = self._open(), self._in(namespace)
-        checked, fields = check_solution(solution), check_metadata(metadata)
-        by = self._by(actor, channel)
-        episode_id = curation.propose(engine, check_query(query), checked, namespace=name, metadata=fields, by=by)
+        engine, name, by = self._open(), self._new_in(namespace), self._by(actor, channel)
+        record = engine.parts.door.record()
+        task, checked, fields = record.query(query), record.solution(solution), record.metadata(metadata)
+        episode_id = curation.propose(engine, task, checked, namespace=name, metadata=fields, by=by)
         try:
             self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name, actor=by.actor, channel=by.channel)
         except QuotaExceeded:  # other proposals were stored meanwhile and used up the limit

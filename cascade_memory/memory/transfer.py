@@ -15,6 +15,7 @@ from cascade_memory.domain.actions import NewAction
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory.stored_texts import cleaned
 
 FORMAT = "cascade-memory export"
 VERSION = 1
@@ -67,7 +68,11 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
     ledger = engine.parts.ledger
     with SpooledTemporaryFile(_IN_RAM, "w+", encoding="utf-8", newline="\n", dir=_spool_folder(engine)) as spool:
         for number, line in enumerate(lines, start=2):
-            record = json.dumps(_parsed(line, number)) + "\n"
+            parsed = _parsed(line, number)
+            try:
+                record = json.dumps(cleaned(parsed, engine.parts.door, engine.embed)) + "\n"
+            except InvalidInput as error:
+                raise InvalidInput(f"line {number} cannot come in: {error}; nothing was imported") from None
             with _explained(engine):
                 spool.write(record)
         with _explained(engine):

@@ -107,6 +107,7 @@ class Adapter:
 
     warm = of_engine(Engine.warm)
     examine = after_runs(Engine.examine)
+    find_secrets = after_runs(Engine.find_secrets)
     rebuild = of_engine(Engine.rebuild)
     stand_aside = of_engine(Engine.stand_aside)
     refit = after_runs(Engine.refit)

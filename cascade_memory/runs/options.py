@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
 
@@ -43,3 +43,4 @@ class SharedOptions(TypedDict, total=False):
     deadline: float | timedelta | None
     actor: str | None
     min_trust: str | None
+    redact: bool | Callable[[str], str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import time
 import uuid
@@ -14,13 +13,14 @@ from pathlib import Path
 from cascade_memory.domain.private_files import is_plain, make_folder, make_private, open_private
 from cascade_memory.errors import StoreUnwritable
 from cascade_memory.ports.snapshots import Snapshot
+from cascade_memory.redaction.saying import log_of
 from cascade_memory.snapshots.arrays import read_arrays
 from cascade_memory.snapshots.manifest import read_snapshot, write_snapshot
 from cascade_memory.snapshots.names import files_in, is_unfinished, of_state, of_weights, state_name, weights_name
 
 _KEEP = 2
 _WRITING = 60.0  # seconds that writing a file may take; younger files may be unfinished
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 class SnapshotStore:

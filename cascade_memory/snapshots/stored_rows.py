@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import logging
 import shutil
 import tempfile
 import threading
@@ -14,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from cascade_memory.ports.snapshots import Snapshot, SnapshotRows
+from cascade_memory.redaction.saying import log_of
 from cascade_memory.snapshots.arrays import parse_arrays
 from cascade_memory.snapshots.manifest import read_snapshot, write_snapshot
 
 _WEIGHTS = "encoder.safetensors"
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 class SnapshotsInRows:

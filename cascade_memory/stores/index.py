@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.redaction.saying import log_of
 from cascade_memory.stores.vector_rows import VectorRows
 
 EXACT_LIMIT = 20_000  # with fewer cases the exact scan is as fast (measured: about 1.3 ms at 384 dimensions)
 _LEAST = 8  # keys that there is room for at first
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)

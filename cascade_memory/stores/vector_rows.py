@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.products import rows_times
+from cascade_memory.redaction.saying import log_of
 from cascade_memory.stores.vector_file import VectorFile, Vectors
 
 IN_MEMORY = 160 * 2**20  # bytes of vectors that an index keeps in memory: those of 109,000 cases at 384 dimensions
 _LEAST = 8  # rows that there is room for at first: 12 KiB at 384 dimensions
 _GATHER = 512  # rows that are copied and multiplied at a time: 768 KiB at 384 dimensions
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 
 class VectorRows:

@@ -23,7 +23,7 @@ from cascade_memory.errors import MissingExtra
 
 OPTIONAL = (
     *("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters"),
-    *("mcp", "starlette", "jinja2"),
+    *("mcp", "starlette", "jinja2", "presidio_analyzer"),
 )
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 

@@ -1,0 +1,60 @@
+"""Says quickly of most texts that they hold no secret: they have no long run of characters, and no word that announces one."""
+
+from __future__ import annotations
+
+RUN = 20  # every token that is known by its form has an unbroken run of so many letters, digits, _ and -
+_IN_RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+RUNS = bytes(120 if code in _IN_RUN else 32 for code in range(256))  # "x" or a space
+LONG = b"x" * RUN
+LEAST = 8  # characters of a text that can hold a secret and its sign
+_FEW, _BEFORE = 16, 40  # signs of assignment, and the characters before each that may name what is assigned
+_WITH_RUN = (("begin", b"-----begin"), ("bearer", b"bearer"))
+# In lowercase. The first letters of a word are enough, since only what is found here is looked at closely.
+_BEFORE_SIGNS = tuple((word, word.encode()) for word in ("pwd", "kennwort", "contrase", "secret", "token", "key"))
+# These are not ASCII, so their bytes are looked for as they are; none of these scripts but Cyrillic has capital letters.
+FOREIGN = ("密码", "密碼", "口令", "パスワード", "비밀번호", "пароль", "Пароль")
+_FOREIGN_BYTES = tuple(word.encode() for word in FOREIGN)
+_WIDE_COLON = "：".encode()
+
+
+def may_hold_secret(text: str) -> bool:
+    """Say whether a text has anything that must be looked at closely; most texts have nothing."""
+    if len(text) < LEAST:
+        return False
+    raw = text.encode("utf-8", "replace")  # a lone surrogate becomes one character
+    has_run = LONG in raw.translate(RUNS)
+    return has_run or bool(words_in(raw.lower(), has_run=False))
+
+
+def words_in(low: bytes, *, has_run: bool) -> list[str]:
+    """Return the words of a lowercased text that may announce a secret; none in most texts. Each search counts here."""
+    words = ["pass"] if b"pass" in low else []
+    if has_run:  # a private key and a bearer's token have one
+        words += [word for word, raw in _WITH_RUN if raw in low]
+    if (has_run or words) and b"--" in low:
+        words.append("--")
+    percent, foreign = b"%" in low and b"%3" in low, not low.isascii()
+    if b":" not in low and b"=" not in low and not percent and not (foreign and _WIDE_COLON in low):
+        return words  # all else needs a sign of assignment, or is an address
+    near = low if percent or foreign else _before_signs(low)
+    words += [word for word, raw in _BEFORE_SIGNS if raw in near]
+    if b"uthorization" in near:
+        words.append("authorization")
+    if b"@" in low or (percent and b"%40" in low):
+        words.append("@")
+    if foreign and any(word in low for word in _FOREIGN_BYTES):
+        words.append("foreign")
+    return words
+
+
+def _before_signs(low: bytes) -> bytes:
+    """Return what stands before the signs of assignment if these are few: less to look through."""
+    parts: list[bytes] = []
+    for sign in b":=":
+        at = low.find(sign)
+        while at >= 0:
+            if len(parts) == _FEW:
+                return low
+            parts.append(low[max(0, at - _BEFORE) : at])
+            at = low.find(sign, at + 1)
+    return b" ".join(parts)

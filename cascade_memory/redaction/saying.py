@@ -1,0 +1,50 @@
+"""The log and the warnings of this library: no line of either holds a secret, whatever an exception quotes."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+import warnings
+
+from cascade_memory.redaction.marking import redact_secrets
+
+
+class _WithoutSecrets(logging.Filter):
+    """Takes secrets out of messages and of the tracebacks that come with them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change a record before any handler gets it."""
+        try:
+            said = record.getMessage()
+        except (TypeError, ValueError):  # logging says itself that the arguments do not fit
+            return True
+        clean = redact_secrets(said)
+        if clean != said:
+            record.msg, record.args = clean, None
+        if record.exc_info and record.exc_info[0] is not None:
+            text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+            clean = redact_secrets(text)
+            if clean != text:  # handlers print the text; the exception itself has the secret, so it goes no further
+                record.exc_text, record.exc_info = clean, None
+        return True
+
+
+_WITHOUT = _WithoutSecrets()
+
+
+def log_of(name: str) -> logging.Logger:
+    """Return the logger of a module; all modules get theirs here."""
+    log = logging.getLogger(name)
+    log.addFilter(_WITHOUT)
+    return log
+
+
+def take_from_all_lines() -> None:
+    """Take secrets out of everybody's lines, in a process that is ours: a server's libraries log what they are sent."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_WITHOUT)
+
+
+def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
+    """Warn about something; all warnings of this library are given here."""
+    warnings.warn(redact_secrets(message), category, stacklevel=stacklevel + 1)

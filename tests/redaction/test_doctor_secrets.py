@@ -1,0 +1,107 @@
+"""``doctor --secrets`` finds what an older version has let in, and says nothing of it but where it is."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from invented_secrets import Invented
+
+from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.cli import main
+
+TOKEN, WORD = "gh" + "p_" + Invented(31).of(36), Invented(32).of(14)
+
+
+def opened(path: Path | None, **options: object) -> CascadeMemory:
+    return CascadeMemory(path, **{"embedder": "hashing", "learn": "inline", **options})  # type: ignore[arg-type]
+
+
+def filled(path: Path | None) -> dict[tuple[str, str], str | None]:
+    """Fill a memory as an older version would have; return what should be found: (kind, where) -> id."""
+    with opened(path, redact=False) as memory:
+        case_id = memory.add(
+            f"use {TOKEN}", Trajectory([Step(tool="login", arguments={"password": WORD})]), metadata={"by": TOKEN}
+        )
+        memory.recall(f"task {TOKEN}", episode_id="run", metadata={"password": WORD}, thread_id=TOKEN)
+        memory.finish("run", solution=f"password={WORD}")
+        memory.search(f"where is {TOKEN}?")
+        settled = memory.recall("settled").episode_id
+        memory.reward(settled, 0.0, solution=TOKEN, metadata={"by": TOKEN})
+        other = memory.add("other", "wrong")
+        memory.correct(other, "right", note=TOKEN)
+    return {
+        ("github-token", "case task"): case_id,
+        ("password", "case solution"): case_id,
+        ("github-token", "case metadata"): case_id,
+        ("github-token", "case additions"): case_id,
+        ("github-token", "episode task"): "run",
+        ("password", "episode metadata"): "run",
+        ("github-token", "episode thread"): "run",
+        ("password", "attempt solution"): "run",
+        ("github-token", "search task"): None,
+        ("github-token", "outcome solution"): settled,
+        ("github-token", "outcome metadata"): settled,
+    }
+
+
+def test_every_place_is_named_and_no_secret_is(tmp_path: Path):
+    expected = filled(tmp_path)
+    with opened(tmp_path) as memory:
+        found = memory.find_secrets()
+    places = {(one.kind, one.where): one.id for one in found}
+    note = places.pop(("github-token", "action note"))
+    assert places == expected
+    assert note is not None
+    assert {one.namespace for one in found} == {"default"}
+    assert TOKEN not in repr(found)
+    assert WORD not in repr(found)
+
+
+def test_cases_that_were_set_aside_are_looked_at_too():
+    with opened(None, redact=False, ttl=0.4) as memory:
+        case_id = memory.add(f"use {TOKEN}", f"password={WORD}")
+        time.sleep(0.5)
+        memory.recall("anything")
+        memory.sync()
+        assert [one.id for one in memory.expired()] == [case_id]
+        places = {(one.kind, one.where, one.id) for one in memory.find_secrets()}
+    assert {("github-token", "expired task", case_id), ("password", "expired solution", case_id)} <= places
+
+
+def test_the_command_counts_them_and_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    expected = filled(tmp_path)
+    assert main(["doctor", str(tmp_path), "--secrets"]) == 1
+    said = capsys.readouterr().out
+    assert "github-token" in said
+    assert "--purge" in said
+    assert TOKEN not in said
+    assert WORD not in said
+    assert main(["doctor", str(tmp_path), "--secrets", "--json"]) == 1
+    listed = json.loads(capsys.readouterr().out)
+    assert {(one["kind"], one["where"]) for one in listed["secrets"]} >= set(expected)
+
+
+def test_forgetting_what_it_names_makes_it_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    filled(tmp_path)
+    with opened(tmp_path) as memory:
+        for one in memory.find_secrets():
+            if one.where.startswith("case") and one.id in memory:
+                memory.forget(one.id)
+            elif one.id is not None and memory.knows(one.id):
+                memory.forget(episode_id=one.id)
+        for case in list(memory.cases()):
+            memory.forget(case.id)
+        memory.forget(purge=True)
+    assert main(["doctor", str(tmp_path), "--secrets"]) == 0
+    assert "no secrets found" in capsys.readouterr().out
+    assert not any(TOKEN.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_placeholders_are_no_secrets(tmp_path: Path):
+    with opened(tmp_path) as memory:
+        memory.add(f"use {TOKEN}", f"password={WORD}", metadata={"password": WORD})
+        memory.recall(f"use {TOKEN}")
+        assert memory.find_secrets() == []

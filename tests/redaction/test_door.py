@@ -1,0 +1,277 @@
+"""What redaction changes, and what it leaves: records, duplicates, fingerprints, replays, the user's own function."""
+
+from __future__ import annotations
+
+import sqlite3
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from invented_secrets import Invented
+
+from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.errors import ContentChanged, InvalidInput, RedactionFailed
+from cascade_memory.redaction import redact_secrets
+
+ONE, TWO = ("gh" + "p_" + Invented(seed).of(36) for seed in (21, 22))
+MARK = "[secret:github-token#1]"
+
+
+def opened(path: Path | None = None, **options: object) -> CascadeMemory:
+    return CascadeMemory(path, **{"embedder": "hashing", "learn": "inline", **options})  # type: ignore[arg-type]
+
+
+# -- one record --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_secret_has_the_same_number_throughout_a_record():
+    with opened() as memory:
+        case = memory.get(
+            memory.add(f"use {ONE}", f"not {TWO}, but {ONE}", metadata={"other": TWO, "list": [ONE, TWO], ONE: "key"})
+        )
+    assert case.query == f"use {MARK}"
+    assert case.solution == f"not [secret:github-token#2], but {MARK}"
+    assert case.metadata == {"other": "[secret:github-token#2]", "list": [MARK, "[secret:github-token#2]"], MARK: "key"}
+
+
+def test_in_a_trajectory_a_password_is_known_again_in_every_step():
+    word = Invented(23).of(14)
+    steps = [
+        Step(action=f"type {word}", observation="denied"),
+        Step(
+            tool="login", arguments={"user": "ann", "credentials": {"password": word}}, observation=f"password={word} is right"
+        ),
+    ]
+    with opened() as memory:
+        case = memory.get(memory.add("log in", Trajectory(steps, answer=f"use {word}")))
+    assert isinstance(case.solution, Trajectory)
+    first, second = case.solution.steps
+    assert first.action == "type [secret:password#1]"
+    assert second.arguments == {"user": "ann", "credentials": {"password": "[secret:password#1]"}}
+    assert second.observation == "password=[secret:password#1] is right"
+    assert case.solution.answer == "use [secret:password#1]"
+    assert word not in case.solution.to_json()
+
+
+def test_what_stays_is_exactly_what_came():
+    steps = [
+        Step(action="look", observation="a key 密码 lies here"),
+        Step(tool="open", arguments={"n": 1, "deep": [None, {"x": True}]}),
+    ]
+    given = Trajectory(steps, answer="the token: 'of'")
+    with opened() as memory:
+        case = memory.get(memory.add("find the key", given, metadata={"pass": "ok", "n": 2}))
+    assert case.solution == given
+    assert case.metadata == {"pass": "ok", "n": 2}
+
+
+# -- what must go on working -------------------------------------------------------------------------------------------
+
+
+def test_a_query_with_a_secret_finds_the_case_with_another_one():
+    with opened() as memory:
+        case_id = memory.add(f"deploy with the token {ONE}", "run the script")
+        recall = memory.recall(f"deploy with the token {TWO}")
+        assert recall.query == f"deploy with the token {MARK}"
+        assert [(one.id, round(one.similarity, 6)) for one in recall.cases] == [(case_id, 1.0)]
+        assert MARK in recall.render()
+
+
+def test_the_vectors_are_those_of_the_placeholders():
+    with opened() as memory, opened(redact=False) as plain:
+        cases = [memory.get(memory.add(f"use {ONE}", "s")), plain.get(plain.add(f"use {MARK}", "s"))]
+        found = [one.search("use something").cases[0].similarity for one in (memory, plain)]
+    assert cases[0].query == cases[1].query
+    assert np.isclose(*found, atol=1e-6)
+
+
+def test_pairs_that_differ_in_their_secrets_alone_are_one_case():
+    with opened() as memory:
+        ids = {memory.add(f"use {secret}", f"send {secret}") for secret in (ONE, TWO, ONE)}
+        (case,) = memory.cases()
+        assert ids == {case.id}
+        assert case.copies == 3
+
+
+def test_a_replay_changes_nothing_and_a_fingerprint_fits_what_is_stored():
+    with opened() as memory:
+        recall = memory.recall(f"use {ONE}", episode_id="run")
+        assert memory.finish("run", solution=f"sent {ONE}")
+        (seen,) = memory.pending()
+        assert memory.finish("run", solution=f"sent {ONE}")
+        assert memory.get_episode("run").fingerprint == seen.fingerprint  # type: ignore[union-attr]
+        case_id = memory.confirm("run", seen=seen.fingerprint)
+        assert memory.reward(recall.episode_id, 1.0, solution=f"sent {ONE}") == case_id
+        assert memory.get(str(case_id)).solution == f"sent {MARK}"
+
+
+def test_a_confirmation_still_fails_if_the_content_has_changed():
+    with opened() as memory:
+        episode_id = memory.propose(f"use {ONE}", f"send {ONE}")
+        (seen,) = memory.reported()
+        memory.reward(episode_id, 0.5, solution=f"send {TWO} twice", source="agent", overwrite=True)
+        with pytest.raises(ContentChanged):
+            memory.confirm(episode_id, seen=seen.fingerprint)
+
+
+def test_a_correction_with_the_very_same_text_is_still_refused():
+    with opened() as memory:
+        case_id = memory.add("a task", f"send {ONE}")
+        with pytest.raises(InvalidInput, match="this very solution"):
+            memory.correct(case_id, f"send {ONE}")
+
+
+def test_reward_fn_judges_what_the_agent_really_answered():
+    with opened(reward_fn=lambda episode: episode.answer == ONE) as memory:
+        with memory.episode("what is the token?") as episode:
+            episode.solution = ONE
+        (case,) = memory.cases()
+        assert case.solution == MARK
+
+
+def test_a_text_of_the_greatest_length_stays_one():
+    text = "x" * (100_000 - 20) + " password=Abcd3fg9x"
+    with opened() as memory:
+        assert len(memory.get(memory.add(text, "s")).query) <= 100_000
+
+
+def test_an_import_gives_a_changed_task_the_vector_of_its_placeholder(tmp_path: Path):
+    with opened(redact=False) as memory:
+        memory.add(f"use {ONE}", f"send {ONE}")
+        memory.export(tmp_path / "export.jsonl")
+    with opened() as memory:
+        memory.import_(tmp_path / "export.jsonl")
+        case_id = memory.add(f"use {TWO}", f"send {TWO}")
+        (case,) = memory.cases()
+        assert (case.id, case.copies, case.query) == (case_id, 2, f"use {MARK}")
+        assert memory.search(f"use {MARK}").cases[0].similarity == pytest.approx(1.0)
+
+
+# -- what an older version has stored ----------------------------------------------------------------------------------
+
+
+def test_a_secret_that_was_stored_before_is_not_stored_once_more(tmp_path: Path):
+    with opened(tmp_path, redact=False) as memory:
+        memory.recall(f"use {ONE}", episode_id="run")
+        memory.finish("run", solution=f"sent {ONE}")
+        case_id = memory.add(f"other {ONE}", "wrong", metadata={"by": ONE})
+    with opened(tmp_path) as memory:
+        confirmed = memory.get(str(memory.confirm("run", seen=memory.pending()[0].fingerprint)))
+        assert (confirmed.query, confirmed.solution) == (f"use {MARK}", f"sent {MARK}")
+        corrected = memory.get(memory.correct(case_id, "right"))
+        assert (corrected.query, corrected.metadata) == (f"other {MARK}", {"by": MARK})
+        assert memory.search(f"other {MARK}").cases[0].similarity == pytest.approx(1.0)
+
+
+def test_a_namespace_of_before_that_looks_like_a_secret_goes_on_and_no_new_one_begins(tmp_path: Path):
+    with opened(tmp_path, redact=False) as memory:
+        memory.add("a task", "a solution", namespace=ONE)
+    with opened(tmp_path) as memory:
+        assert memory.recall("a task", namespace=ONE).cases
+        assert memory.forget(everything=True, namespace=ONE).cases == 1
+        for verb in (memory.warm, memory.refit, lambda namespace: memory.recall("a task", namespace=namespace)):
+            with pytest.raises(InvalidInput, match="namespace looks as if it holds a secret"):
+                verb(namespace=TWO)
+    assert TWO.encode() not in (tmp_path / "ledger.sqlite3").read_bytes()
+
+
+# -- the option --------------------------------------------------------------------------------------------------------
+
+
+def test_without_redaction_everything_is_stored_as_it_is(tmp_path: Path):
+    with opened(tmp_path, redact=False) as memory:
+        case = memory.get(memory.add(f"use {ONE}", f"send {ONE}", metadata={ONE: ONE}, namespace=ONE), namespace=ONE)
+        assert (case.query, case.solution, case.metadata) == (f"use {ONE}", f"send {ONE}", {ONE: ONE})
+        memory.recall("task", episode_id=ONE, thread_id=TWO)
+        assert memory.latest(TWO).id == ONE  # type: ignore[union-attr]
+
+
+def without_names(text: str) -> str:
+    return text.replace("Ann Miller", "<name>")
+
+
+def test_a_function_is_asked_about_every_text_and_after_secrets_are_gone(tmp_path: Path):
+    seen: list[str] = []
+
+    def redact(text: str) -> str:
+        seen.append(text)
+        return without_names(text)
+
+    with opened(tmp_path, redact=redact, reward_fn=lambda episode: 1.0) as memory:
+        memory.add("Ann Miller asks", "tell Ann Miller", metadata={"for": "Ann Miller", "Ann Miller": 1})
+        with memory.episode(f"what has Ann Miller done with {ONE}?", metadata={"who": ["Ann Miller"]}) as episode:
+            episode.solution = Trajectory(
+                [Step(tool="ask", arguments={"Ann Miller": {"n": ["Ann Miller"]}})], answer="Ann Miller"
+            )
+        memory.search("Ann Miller again")
+        memory.propose("Ann Miller proposes", "so Ann Miller")
+        case_id = memory.add("another task", "wrong")
+        memory.correct(case_id, "ask Ann Miller", note="Ann Miller said so")
+        memory.note_failure("reward", ValueError("Ann Miller"))
+        assert memory.health().last_error == "reward: ValueError: <name>"
+        memory.sync()
+    assert not any(b"Ann Miller" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert ONE not in " ".join(seen)
+
+
+def _raises(text: str) -> str:
+    raise KeyError(text)
+
+
+@pytest.mark.parametrize("redact", [_raises, lambda text: None], ids=["raises", "returns nothing"])
+def test_a_function_that_fails_lets_nothing_in_and_does_not_stop_the_agent(redact: object, tmp_path: Path):
+    with opened(tmp_path, redact=redact) as memory:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            recall = memory.recall("task of Ann Miller", metadata={"who": "Ann Miller"})
+        assert recall.cases == ()
+        assert "RedactionFailed" in str(recall.error)
+        assert "Ann Miller" not in f"{recall} {memory.health()} {[str(one.message) for one in caught]}"
+        assert memory.reward(recall.episode_id, 1.0) is None  # there is no episode
+        with pytest.raises(RedactionFailed):
+            memory.add("task of Ann Miller", "solution")
+        assert memory.stats().episodes == memory.stats().cases == 0
+        assert dict(memory.health().failures) == {"recall": 1}
+    assert not any(b"Ann Miller" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_a_function_that_leaves_nothing_of_a_text_is_told_so():
+    with opened(redact=lambda text: "") as memory, pytest.raises(InvalidInput, match="query is empty"):
+        memory.add("task", "solution")
+
+
+def test_two_keys_that_become_one_are_refused():
+    with (
+        opened(redact=lambda text: text.replace("ann", "x").replace("bob", "x")) as memory,
+        pytest.raises(InvalidInput, match="same"),
+    ):
+        memory.add("task", "solution", metadata={"ann": 1, "bob": 2})
+
+
+@pytest.mark.parametrize("wrong", [None, "yes", 1])
+def test_anything_else_is_refused(wrong: object):
+    with pytest.raises(InvalidInput, match="redact must be"):
+        opened(redact=wrong)
+
+
+def test_handles_on_one_place_must_agree(tmp_path: Path):
+    with opened(tmp_path, redact=without_names), pytest.raises(InvalidInput, match="redact="):
+        opened(tmp_path)
+
+
+def test_no_hash_of_a_secret_is_kept(tmp_path: Path):
+    """A short secret could be found out from any hash of it; so equal texts have equal hashes whatever their secrets were."""
+    for name, secret in (("first", ONE), ("second", TWO)):
+        with opened(tmp_path / name) as memory:
+            memory.add(f"use {secret}", secret)
+    tables = ("SELECT pair, head FROM cases", "SELECT digest FROM solution")
+    rows = [
+        [sqlite3.connect(tmp_path / name / "ledger.sqlite3").execute(query).fetchall() for query in tables]
+        for name in ("first", "second")
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_the_function_for_one_text_is_public():
+    assert redact_secrets(f"use {ONE}") == f"use {MARK}"
