@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cascade_memory.domain.case_text import with_tool_calls
     from cascade_memory.domain.episode import Episode
     from cascade_memory.domain.recall import Recall, RecalledCase
+    from cascade_memory.domain.tickets import Tickets
     from cascade_memory.domain.trajectory import Step, Trajectory
     from cascade_memory.domain.validation import clean_text
     from cascade_memory.learning.ranker import Ranker
@@ -30,6 +31,7 @@ __all__ = [
     "Recall",
     "RecalledCase",
     "Step",
+    "Tickets",
     "Trajectory",
     "clean_text",
     "restore",
@@ -45,6 +47,7 @@ _HOMES = {
     "Recall": "domain.recall",
     "RecalledCase": "domain.recall",
     "Step": "domain.trajectory",
+    "Tickets": "domain.tickets",
     "Trajectory": "domain.trajectory",
     "clean_text": "domain.validation",
     "restore": "assembly.restore",

@@ -10,6 +10,7 @@
     │   └── AlreadyRewarded              settled before, with another value
     ├── ContentChanged                   the content to be confirmed has changed
     ├── QuotaExceeded                    too many reports wait for confirmation
+    ├── TicketRefused                    a reward from outside without a ticket that is good for it
     ├── MemoryClosed (RuntimeError)      the memory was used after close()
     ├── MemoryForked (RuntimeError)      the memory was used in a forked child
     ├── MissingExtra (ImportError)       an optional package is not installed
@@ -94,6 +95,10 @@ class UndoRefused(CascadeError):
 
 class QuotaExceeded(CascadeError):
     """The namespace already holds too many reports of agents that nobody has confirmed. Nothing was changed."""
+
+
+class TicketRefused(CascadeError):
+    """A reward from outside came without a ticket that is good for it, or a code confirms something else."""
 
 
 class MemoryClosed(CascadeError, RuntimeError):

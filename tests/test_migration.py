@@ -103,6 +103,7 @@ def test_a_ledger_of_a_newer_version_is_refused_untouched(old_folder: Path):
 def _set_back_to_6(file: Path) -> None:
     """Make of a ledger what version 6 wrote."""
     with contextlib.closing(sqlite3.connect(file)) as ledger, ledger:
+        ledger.execute("DROP INDEX outcome_counted")
         for table in ("episode", "outcome", "addition", "cases"):
             ledger.execute(f"DROP INDEX {table}_actor")
             for name in ("channel", "actor") if table != "cases" else ("probation", "trust", "channel", "actor"):

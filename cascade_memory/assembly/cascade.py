@@ -17,6 +17,7 @@ from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.tickets import Tickets
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
@@ -66,6 +67,8 @@ class CascadeMemory(Memory):
         actor: str | None = None,
         min_trust: str | None = None,
         redact: bool | Callable[[str], str] = True,
+        tickets: bool | Tickets = False,
+        reward_caps: Mapping[str, int] | None = None,
     ) -> None:
         """Open a memory in a folder or a database, which is created if it does not exist, or in RAM if there is no path.
 
@@ -119,6 +122,11 @@ class CascadeMemory(Memory):
                 ``[secret:github-token#1]``, before anything is embedded, hashed, stored or logged. A function of a text that
                 returns a text: it is called after that with every text, and takes out more, such as personal data. False:
                 everything is stored as it is.
+            tickets: With True, each recall has a signed ``ticket``, and rewards from users and agents, and all that come over
+                MCP, are refused without it; a ``Tickets`` says how long tickets last, and which sources need one.
+            reward_caps: How many rewards of one ``actor`` teach within an hour, by their source, such as {"user": 100}; None:
+                100 from "user" and 1,000 each from "judge" and "agent" (and of all that comes over MCP). What is reported
+                beyond is stored and teaches nothing. Rewards without an actor have no cap.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = Settings(
@@ -150,6 +158,8 @@ class CascadeMemory(Memory):
                 deadline=deadline,
                 actor=actor,
                 min_trust=min_trust,
+                tickets=tickets,
+                reward_caps=reward_caps,
             )
         except BaseException:
             opened.release(engine, self)

@@ -229,13 +229,13 @@ class LightPolicy:
             self.expected.pop(outcome.key, None)
         weight = outcome.weight  # the recalls of one episode share its weight, so an episode counts once
         if not len(outcome.slate):
-            self._rewards += weight
+            self._rewards += weight / outcome.trust
             self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
             return
         features = self._logged(outcome)
         if features is None:
             return
-        self._rewards += weight
+        self._rewards += weight / outcome.trust
         self._outcomes = _MEMORY * self._outcomes + 1.0
         agreement = self._known_agreement(outcome)
         if not len(outcome.chosen):
@@ -284,7 +284,7 @@ class LightPolicy:
             # If no candidate has the verified solution, agreement says nothing, and the reward counts in full.
             fitted = 1.0 if agreement is None or not agreement.any() else float(agreement[place])
             rates = (unfitting, unfitting + share * max(fitting - unfitting, 0.0))
-            self.records.note(group, slate, reward=outcome.reward * fitted, rates=rates)
+            self.records.note(group, slate, reward=outcome.reward * fitted, rates=rates, weight=outcome.trust)
         return trust
 
     def _logged(self, outcome: Feedback) -> Floats | None:

@@ -179,7 +179,7 @@ class NeuralLinLogUCB:
     def observe(self, outcome: Feedback) -> None:
         """Add an outcome's pairs to the window, and to A unless ``expect`` added them already."""
         features = np.asarray(outcome.slate.features, np.float64)
-        self._rewards += outcome.weight
+        self._rewards += outcome.weight / outcome.trust
         with self._changing:
             if self.expected.pop(outcome.key, None) is None:
                 self.posterior = self._seen(self.posterior, features[outcome.chosen])

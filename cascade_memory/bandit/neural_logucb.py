@@ -130,7 +130,7 @@ class NeuralLogUCB:
         fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
         if not outcome.shown or not fits or not (np.abs(outcome.slate.features) <= USUAL).all():
             return False
-        self._rewards += outcome.weight
+        self._rewards += outcome.weight / outcome.trust
         squares = self._squares(outcome.slate, outcome.chosen)
         with self._changing:
             if self.expected.pop(outcome.key, None) is None:

@@ -92,11 +92,14 @@ class Records:
         odds = self.BAD / (1.0 - self.BAD)
         return math.log1p(odds) - math.log1p(odds * math.exp(min(-evidence, 700.0))) if evidence < 0.0 else 0.0
 
-    def note(self, group: int, slate: Slate, *, reward: float, rates: tuple[float, float]) -> None:
-        """Record how a shown solution did; ``rates`` are the success rates with one that does not fit, and one that does."""
+    def note(self, group: int, slate: Slate, *, reward: float, rates: tuple[float, float], weight: float = 1.0) -> None:
+        """Record how a shown solution did; ``rates`` are the success rates with one that does not fit, and one that does.
+
+        ``weight`` is how much this outcome counts: less than 1 if its source is not quite believed.
+        """
         if slate.query is None:
             return
-        query, outcome = slate.query[None], np.array([[1.0, reward, _evidence(reward, *rates)]])
+        query, outcome = slate.query[None], weight * np.array([[1.0, reward, _evidence(reward, *rates)]])
         known = self._records.get(group)
         if known is None or known.queries.shape[1] != query.shape[1]:
             self._records[group] = _Record(query, outcome)

@@ -214,6 +214,10 @@ def _serve(verbs: _Verbs) -> None:
     serve.add_argument(
         "--trust-agent-rewards", action="store_true", help="learn at once from what agents report about themselves"
     )
+    about = "give each recall a signed ticket, and take no report without it"
+    serve.add_argument("--tickets", action="store_true", help=about)
+    about = "the name that is recorded for a client whose token has no name (default: none)"
+    serve.add_argument("--actor", metavar="NAME", help=about)
     http = serve.add_argument_group("with --transport http")
     http.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on; any that other machines can reach needs a token"
@@ -222,7 +226,8 @@ def _serve(verbs: _Verbs) -> None:
     http.add_argument(
         "--token-file",
         metavar="FILE",
-        help="file with the bearer token (default: the environment variable CASCADE_MEMORY_TOKEN)",
+        help="file with a line for each client, its name and its bearer token, or with one token alone (default: the "
+        "environment variable CASCADE_MEMORY_TOKEN)",
     )
     http.add_argument(
         "--rate", type=int, default=600, metavar="N", help="requests per minute and client; 0: no limit (default 600)"

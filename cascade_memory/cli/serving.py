@@ -13,7 +13,9 @@ from typing import Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.opening import EMBEDDER, existing, place
+from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import EncoderMismatch, InvalidInput
+from cascade_memory.mcp_server.clients import tokens_in
 from cascade_memory.mcp_server.serve import Listening
 from cascade_memory.mcp_server.serve import serve as run
 from cascade_memory.redaction.saying import take_from_all_lines
@@ -33,7 +35,7 @@ def serve(options: argparse.Namespace) -> int:
         listening = Listening(
             host=options.host,
             port=options.port,
-            token=token_of(options.token_file),
+            token=tokens_of(options.token_file),
             per_minute=options.rate,
         )
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
@@ -46,7 +48,13 @@ def serve(options: argparse.Namespace) -> int:
     with _opened(options) as memory:
         if listening is None:
             _close_on_signal(memory)
-        run(memory, read_only=options.read_only, trust_agent_rewards=options.trust_agent_rewards, listening=listening)
+        run(
+            memory,
+            read_only=options.read_only,
+            trust_agent_rewards=options.trust_agent_rewards,
+            listening=listening,
+            actor=check_actor(options.actor),
+        )
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)  # the memory is being closed already
     return 0
@@ -54,7 +62,12 @@ def serve(options: argparse.Namespace) -> int:
 
 def _opened(options: argparse.Namespace) -> CascadeMemory:
     """Open the memory; the environment names the embedder of a new one, and an existing one keeps its own."""
-    others: dict[str, Any] = {"namespace": options.namespace, "k": options.k, "chroma": options.chroma}
+    others: dict[str, Any] = {
+        "namespace": options.namespace,
+        "k": options.k,
+        "chroma": options.chroma,
+        "tickets": options.tickets,
+    }
     try:
         return CascadeMemory(options.path, embedder=options.embedder or os.environ.get(EMBEDDER) or "auto", **others)
     except EncoderMismatch:
@@ -92,6 +105,12 @@ def _close_on_signal(memory: CascadeMemory) -> None:
 
     for one in _STOP:
         signal.signal(one, signalled)
+
+
+def tokens_of(file: str | None) -> dict[str, str | None] | None:
+    """Read the tokens of the clients, each with a name or without; None if there are none."""
+    text = token_of(file)
+    return None if text is None else tokens_in(text, _TOKEN if file is None else file)
 
 
 def token_of(file: str | None) -> str | None:

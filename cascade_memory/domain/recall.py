@@ -183,6 +183,10 @@ class Explanation:
 class Rewardable(Protocol):
     """What a recall asks of the memory that made it."""
 
+    def needs_ticket(self, source: str, *, channel: str | None = None) -> bool:
+        """Say whether a reward from a source has to bring the ticket of its recall."""
+        ...
+
     def reward(
         self,
         episode_id: str,
@@ -196,6 +200,7 @@ class Rewardable(Protocol):
         confirms: str | None = None,
         actor: str | None = None,
         channel: str | None = None,
+        ticket: str | None = None,
     ) -> str | None:
         """Report how an episode ended."""
         ...
@@ -213,6 +218,7 @@ class Rewardable(Protocol):
         confirms: str | None = None,
         actor: str | None = None,
         channel: str | None = None,
+        ticket: str | None = None,
     ) -> str | None:
         """Do the same without blocking the event loop."""
         ...
@@ -234,6 +240,8 @@ class Recall:
     explainer: Callable[[], Explanation]  # most recalls are never explained, so the table is built only when it is needed
     memory: Callable[[], Rewardable | None] | None = field(default=None, repr=False, compare=False)  # None: of a search
     spent: Spent | None = field(default=None, repr=False, compare=False)
+    # What a reward from outside has to bring along; None if the memory asks for none. Nothing that shows a recall shows it.
+    ticket: str | None = field(default=None, repr=False, compare=False)
 
     def render(self, template: Callable[[Sequence[RecalledCase]], str] | None = None) -> str:
         """Render the cases as fenced text to put before a task; the text is empty if there are none."""
@@ -299,6 +307,7 @@ class Recall:
             confirms=confirms,
             actor=actor,
             channel=channel,
+            ticket=self.ticket if memory.needs_ticket(source, channel=channel) else None,
         )
 
     async def areward(
@@ -328,6 +337,7 @@ class Recall:
             confirms=confirms,
             actor=actor,
             channel=channel,
+            ticket=self.ticket if memory.needs_ticket(source, channel=channel) else None,
         )
 
     def _rewarded_by(self) -> Rewardable | None:

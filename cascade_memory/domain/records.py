@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 
 Vector = NDArray[np.float32]
 
-# Why a reward above 0 stored no case: it is below retain_at, has no solution, or retain_from excludes its source.
-Unkept: TypeAlias = Literal["below", "solution", "source"]
+# Why a reward above 0 stored no case: it is below retain_at, has no solution, or retain_from excludes its source. Or why a
+# reward, whatever its value, teaches nothing: its actor has reported too many within an hour.
+Unkept: TypeAlias = Literal["below", "solution", "source", "capped"]
 
 
 class Column(IntEnum):
@@ -147,6 +149,8 @@ class Settlement:
     action: NewAction | None = None  # the person's action that records it, which takes precedence over ``overwrite``
     actor: str | None = None  # who reports it
     channel: str | None = None
+    ticket: Signed | None = None  # which it redeems
+    cap: int | None = None  # the most outcomes of its actor from its source that teach within an hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,6 +170,8 @@ class Settled:
     episode_id: str
     changed: bool
     case_id: str | None = None
+    capped: bool = False  # it teaches nothing, since its actor has reported too many within an hour
+    within_a_minute: int = 0  # how many its actor has reported, if they are counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Change, Settled
 from cascade_memory.encoders.matchers import CarefulMatcher
+from cascade_memory.engine.alarms import Alarms
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
 from cascade_memory.engine.embedding import embed_with, named, stored_embedder
@@ -32,6 +33,7 @@ from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.settling import settlement
+from cascade_memory.engine.signing import Signing
 from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
@@ -62,6 +64,8 @@ class Engine:
         self.totals: dict[str, Totals] = {}  # what recalls have cost so far, by namespace
         self.recording = Recording(parts.ledger, self.note_failure)
         self.attempts = Attempts(direct=parts.direct)
+        self.signing = Signing(parts.ledger.facts)
+        self.alarms = Alarms()
         self._prepared = not isinstance(parts.embedder, LoadsModel)
         self._closed = False
         self._last_used = 0.0
@@ -318,6 +322,7 @@ class Engine:
         self._last_used = time.monotonic()
         settled = self.parts.ledger.settle(settlement(self, judgement))
         self._follower.due = 0.0  # the next recall reads what was written here
+        self.alarms.note(judgement, settled)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", reward_line(judgement, settled))
         if settled.changed:  # the learner's thread or the next recall applies it

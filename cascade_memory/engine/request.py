@@ -11,6 +11,7 @@ from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.recall import Rewardable
 from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.engine.door import Incoming
@@ -57,3 +58,5 @@ class Judgement:
     action: NewAction | None = None  # the person's action that it is
     actor: str | None = None  # who reports it
     channel: str | None = None
+    ticket: Signed | None = None  # which it redeems
+    cap: int | None = None  # see ``Settlement``

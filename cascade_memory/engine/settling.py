@@ -103,6 +103,8 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         action=judgement.action,
         actor=judgement.actor,
         channel=judgement.channel,
+        ticket=judgement.ticket,
+        cap=judgement.cap,
     )
 
 

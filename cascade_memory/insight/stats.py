@@ -14,6 +14,7 @@ _UNKEPT = {
     "below": "below retain_at",
     "solution": "without a solution",
     "source": "from a source that retain_from excludes",
+    "capped": "beyond reward_caps: they teach nothing either",
 }
 
 
@@ -41,7 +42,8 @@ class Stats:
     policy: str
     policy_version: int
     embedder: str
-    unkept: Mapping[str, int] = field(default_factory=dict[str, int])  # rewards above 0 that stored no case, by reason
+    # Rewards above 0 that stored no case, by reason; and all that teach nothing, since their actor has reported too many.
+    unkept: Mapping[str, int] = field(default_factory=dict[str, int])
     exists: bool = True  # False if nothing was ever stored in the namespace
     reported: int = 0
     namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
@@ -103,6 +105,7 @@ class Health:
     database: str | None = None  # where a memory is that is in no folder
     log_lag: int = 0  # lines of the log that this process has not read yet
     leases: Mapping[str, str] = field(default_factory=dict[str, str])  # which worker does what for all of them
+    alarms: tuple[str, ...] = ()  # of the last hour in this process: whose rewards are too many, or come in a burst
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -120,6 +123,7 @@ class Health:
             ("learning", self.learning),
             ("disk", free) if self.database is None else ("database", f"{self.database}, {self.log_lag:,} lines behind"),
             *(("lease", f"{job}: {holder}") for job, holder in self.leases.items()),
+            *(("alarm", alarm) for alarm in self.alarms),
             *([] if self.read_only is None else [("read-only", self.read_only)]),
         ]
 

@@ -280,6 +280,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         confirms: str | None = None,
         actor: str | None = None,
         channel: str | None = None,
+        ticket: str | None = None,
     ) -> str | None:
         """Report how an episode ended, by its id, the id of its outermost run, or its conversation (the newest episode there).
 
@@ -296,6 +297,7 @@ class CascadeMemory(Adapter, BaseRetriever):
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
             actor: Who reports it, stored with the outcome; by default the memory's own actor.
             channel: The door through which the report came; by default "python".
+            ticket: The ticket of the episode (``ticket_of``), which rewards from users need in a memory with ``tickets=True``.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
@@ -317,6 +319,7 @@ class CascadeMemory(Adapter, BaseRetriever):
             confirms=confirms,
             actor=actor,
             channel=channel,
+            ticket=ticket,
         )
 
     async def areward(
@@ -334,11 +337,12 @@ class CascadeMemory(Adapter, BaseRetriever):
         confirms: str | None = None,
         actor: str | None = None,
         channel: str | None = None,
+        ticket: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         reward = functools.partial(self.reward, episode_id, value, run_id=run_id, thread_id=thread_id, solution=solution)
         settings: dict[str, Any] = {"source": source, "namespace": namespace, "overwrite": overwrite, "confirms": confirms}
-        settings |= {"actor": actor, "channel": channel}
+        settings |= {"actor": actor, "channel": channel, "ticket": ticket}
         return await in_reward_thread(functools.partial(reward, metadata=metadata, **settings))
 
     def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:

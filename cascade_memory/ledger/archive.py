@@ -11,7 +11,7 @@ from typing import Any
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ledger import action_log, transfer
+from cascade_memory.ledger import action_log, redeeming, transfer
 from cascade_memory.ledger.copying import verified
 from cascade_memory.ledger.database import Database, take_long
 
@@ -53,7 +53,9 @@ class SQLiteArchive(SQLArchive):
             create_file(target)  # created with private permissions; SQLite fills it
             connection.execute("VACUUM INTO ?", (str(target),))
             with contextlib.closing(sqlite3.connect(target)) as copy:
+                copy.execute("PRAGMA secure_delete = ON")
                 # The copy has no Chroma yet, and must not share the one of the original.
                 copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%' OR key = 'identity'")
+                copy.execute(redeeming.LET_GO)  # whoever gets the copy must not be able to sign for the original
                 copy.commit()
             return verified(target)

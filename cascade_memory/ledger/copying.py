@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError
+from cascade_memory.ledger import redeeming
 from cascade_memory.ledger.audit import first_fault
 from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
@@ -35,8 +36,10 @@ def put_copy(source: Path, target: Path) -> None:
         except sqlite3.OperationalError as error:
             raise StoreError(f"{target} is in use ({error}); close it everywhere before it is restored") from error
         from_.backup(to)
+        to.execute("PRAGMA secure_delete = ON")
         to.execute("BEGIN")
         to.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
+        to.execute(redeeming.LET_GO)  # what was redeemed since the copy was made must not be redeemed again
         begin_generation(to)
         to.execute("COMMIT")
 

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Change
+from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import StoreBusy
+from cascade_memory.ledger import redeeming, running
 from cascade_memory.ledger.actions import SQLActions
 from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Connection, Database
@@ -188,6 +190,28 @@ class SQLFacts:
         """Store a fact, durably."""
         with self._connections.write(durable=True) as connection:
             connection.execute(SET_FACT, (name, value))
+
+    def key(self) -> str:
+        """Return the key with which this ledger signs tokens; the first call makes it, durably."""
+        with self._connections.read() as connection:
+            found = redeeming.key(connection)
+        if found is None:
+            with self._connections.write(durable=True) as connection:
+                found = redeeming.make_key(connection)
+        return found
+
+    def running(self) -> float:
+        """Return the running time in seconds, and let it go on from now if nobody has recorded it since the boot."""
+        with self._connections.read() as connection:
+            if running.is_noted(connection):
+                return running.seen(connection)
+        with self._connections.write(durable=False) as connection:
+            return running.now(connection)
+
+    def redeem(self, token: Signed, what: str, *, named: str) -> bool:
+        """Record that a token was redeemed, durably; return False if that was so before, and raise if it cannot be."""
+        with self._connections.write(durable=True) as connection:
+            return redeeming.redeem(connection, token, what, named=named, wall=time.time())
 
     def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:
         """Record that something was done, for example a training. People and replays read this; a recall never does."""

@@ -109,9 +109,10 @@ def forget(connection: Connection, named: Named) -> dict[str, int]:
 def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -> None:
     """Delete an episode with everything that belongs to it, and subtract it from the counts. Its case is not touched."""
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
-    current = connection.execute("SELECT value FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
+    query = "SELECT value, unkept FROM outcome WHERE episode = ? AND withdrawn_at IS NULL"
+    current = connection.execute(query, (episode,)).fetchone()
     if current is not None:
-        count_use(connection, shown_to(connection, episode), current[0], sign=-1)
+        count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.likeness import ADAPTED, Words, likeness
 from cascade_memory.domain.records import PURGED, TOOK_BACK, Column
+from cascade_memory.domain.reward_channel import weight_of
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import (
@@ -121,20 +122,21 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
     With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
     """
     row = connection.execute(
-        f"""SELECT outcome.episode, value, cases.solution, {_TEXTS}
+        f"""SELECT outcome.episode, value, outcome.source, cases.solution, {_TEXTS}
            FROM outcome LEFT JOIN cases ON cases.key = outcome.cases_key AND cases.episode = outcome.episode
            WHERE outcome.key = ? AND learns = 1 AND withdrawn_at IS NULL""",
         (outcome,),
     ).fetchone()
     if row is None:
         return []
-    episode, value, *retained = row
+    episode, value, source, *retained = row
     columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (_SHADOW_COLUMNS, _shadow_feedback)
     recalls = connection.execute(
         f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
         (episode, shadow),
     ).fetchall()
-    lessons = usable(recalls, lambda recall: built(recall, value, 1.0 / len(recalls)))
+    trust = weight_of(source)
+    lessons = usable(recalls, lambda recall: built(recall, value, trust / len(recalls), trust))
     if retained[0] is None:
         return lessons
     candidates = {recall[0]: recall[1] for recall in recalls}
@@ -163,7 +165,7 @@ def _words(row: Sequence[Any]) -> tuple[int, Words]:
     return int(solution), Words.of(head.decode("utf-8", "replace"), query.decode("utf-8", "replace"))
 
 
-def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
+def feedback(row: Sequence[Any], reward: float, weight: float, trust: float = 1.0) -> Feedback:
     """Build a policy's lesson from a row of ``FEEDBACK_COLUMNS``."""
     key, candidates, groups, chosen, numbers, features, context, shown, agreement, query, encoder = row
     n = len(candidates) // 8
@@ -189,6 +191,7 @@ def feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
         reward=reward,
         agreement=None if labels is None else agreed,
         weight=weight,
+        trust=trust,
         encoder=encoder if isinstance(encoder, str) else "",  # somebody may have edited this row
     )
 
@@ -199,11 +202,11 @@ def _is_unit(vector: NDArray[np.float32]) -> bool:
         return bool(abs(float(vector @ vector) - 1.0) <= NORM_TOLERANCE)
 
 
-def _shadow_feedback(row: Sequence[Any], reward: float, weight: float) -> Feedback:
+def _shadow_feedback(row: Sequence[Any], reward: float, weight: float, trust: float = 1.0) -> Feedback:
     """Build the shadow's lesson from a row of ``_SHADOW_COLUMNS``: what was shown, with the features of its own encoder."""
     n = len(row[1]) // 8
     numbers = unpack_floats(row[5]).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
-    return feedback((*row[:5], pack_floats(numbers[:, _OPINION:]), *row[6:]), reward, weight)
+    return feedback((*row[:5], pack_floats(numbers[:, _OPINION:]), *row[6:]), reward, weight, trust)
 
 
 def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -14,7 +14,7 @@ from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import cases, stored_anew, verdicts
+from cascade_memory.ledger import caps, cases, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -89,8 +89,11 @@ class Settling:
                 (new.episode_id,),
             ).fetchall()
             episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
+            if not _redeems(connection, new):
+                return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
             taken = _takes_back(new)
             _check_confirmed(connection, new)
+            new, within_a_minute = caps.applied(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
             if current is None and status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
@@ -106,7 +109,7 @@ class Settling:
                 same = None  # it may have gone with the outcome
             case_key, case_id = None, None
             packed = pack_solution(new.solution)
-            keys = count_use(connection, shown, new.value, sign=1)
+            keys = count_use(connection, shown, new.value, sign=1, unkept=new.unkept)
             if new.case is not None:
                 by_hand = _is_by_hand(connection, new, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
@@ -119,12 +122,7 @@ class Settling:
                 stored_anew.decide_again(connection, new.namespace, case_id, before if is_new else None)
             by_agent = new.source not in TRUSTED_SOURCES
             outcome = _written(connection, new, episode, case_key, metadata, packed)
-            for recall, labels in new.agreement.items():
-                # A candidate may have been forgotten since the labels were made: such labels are dropped.
-                connection.execute(
-                    "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
-                    (pack_floats(labels), recall, 8 * len(labels)),
-                )
+            _label(connection, new)
             connection.execute(
                 "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
                 (new.at, new.source, reported, episode),
@@ -135,7 +133,13 @@ class Settling:
                 cases.note(connection, new.namespace, SETTLED, outcome)
             if new.action is not None:
                 verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)
-            return Settled(episode_id=new.episode_id, changed=True, case_id=case_id)
+            return Settled(
+                episode_id=new.episode_id,
+                changed=True,
+                case_id=case_id,
+                capped=new.unkept == "capped",
+                within_a_minute=within_a_minute,
+            )
 
 
 def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:
@@ -145,6 +149,34 @@ def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | No
     if found is None:
         raise UnknownEpisode(f"episode {episode_id!r} was just forgotten")
     return found[0], found[1], found[2], (found[3], found[4])
+
+
+def _redeems(connection: Connection, new: Settlement) -> bool:
+    """Redeem the ticket of a reward, if it has one; return False if it was redeemed for this value before."""
+    if new.ticket is None:
+        return True
+    named = f"the ticket of episode {new.episode_id!r}"
+    value = repr(new.value + 0.0)  # -0.0 is the same reward as 0.0
+    return redeeming.redeem(connection, new.ticket, value, named=named, wall=time.time())
+
+
+def _case_of(connection: Connection, episode: int) -> str | None:
+    """Return the id of the case that the present outcome of an episode stored, if there is one."""
+    row = connection.execute(
+        """SELECT cases.id FROM outcome JOIN cases ON cases.key = cases_key
+           WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
+        (episode,),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _label(connection: Connection, new: Settlement) -> None:
+    """Store the labels in hindsight; a candidate may have been forgotten since they were made: such labels are dropped."""
+    for recall, labels in new.agreement.items():
+        connection.execute(
+            "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
+            (pack_floats(labels), recall, 8 * len(labels)),
+        )
 
 
 def _takes_back(new: Settlement) -> Taken | None:

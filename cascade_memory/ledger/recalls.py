@@ -152,10 +152,13 @@ def _keys_shown(rows: Sequence[Any]) -> list[int]:
     return list(keys)
 
 
-def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int) -> list[int]:
-    """Count an outcome for the cases that its episode was shown, and return their keys; ``sign=-1`` undoes this."""
+def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int, unkept: str | None = None) -> list[int]:
+    """Count an outcome for the cases that its episode was shown, and return their keys; ``sign=-1`` undoes this.
+
+    What is beyond a cap of its actor is not counted: these counts decide which cases make room for others.
+    """
     keys = _keys_shown(shown)
-    for key in keys:
+    for key in () if unkept == "capped" else keys:
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",

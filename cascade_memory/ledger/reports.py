@@ -26,8 +26,8 @@ def check_room(connection: Connection, namespace: int, more: int, size: int) -> 
 
 def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *, keep: bool = False) -> None:
     """Undo what the current outcome did: its case, its labels, its counts. With ``keep``, its content stays, for an undo."""
-    episode, value, case_key = connection.execute(
-        "SELECT episode, value, cases_key FROM outcome WHERE key = ?", (outcome,)
+    episode, value, case_key, unkept = connection.execute(
+        "SELECT episode, value, cases_key, unkept FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
     # A withdrawn outcome cannot be found by its content any more, so that content must not stay.
     # With ``keep`` its metadata can still be found, and so can its episode.
@@ -36,7 +36,7 @@ def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *,
     if not keep:
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
-    count_use(connection, shown_to(connection, episode), value, sign=-1)
+    count_use(connection, shown_to(connection, episode), value, sign=-1, unkept=unkept)
     if case_key is not None:
         reconsider(connection, case_key)
     cases.note(connection, namespace, WITHDRAWN, outcome)

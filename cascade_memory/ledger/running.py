@@ -64,6 +64,11 @@ def seen(connection: Connection) -> float:
     return counted + max(0.0, moment - at) if where == here else counted
 
 
+def is_noted(connection: Connection) -> bool:
+    """Say whether the running time goes on at the moment: somebody has recorded it since the boot."""
+    return _noted(connection)[2] == _moment(connection)[1]
+
+
 def _moment(connection: Connection) -> tuple[float, str]:
     """Return the time on the clock that everybody who has this ledger open shares, and which clock that is."""
     return connection.clock() if isinstance(connection, HasClock) else (clock(), boot())

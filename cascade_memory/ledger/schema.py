@@ -88,11 +88,13 @@ CREATE TABLE outcome (
   withdrawn_at REAL,                  -- set when another outcome replaced it
   metadata TEXT,                      -- JSON, or NULL
   agents_words INTEGER NOT NULL DEFAULT 0,  -- 1 if the agent reported the solution and nobody has confirmed it
-  unkept TEXT,                        -- why a reward above 0 stored no case: below or solution or source
+  unkept TEXT,                        -- why a reward above 0 stored no case: below or solution or source or capped
   actor TEXT,                         -- who reported it (the host says it)
   channel TEXT                        -- the door through which it came
 );
 CREATE INDEX outcome_actor ON outcome(namespace, actor) WHERE actor IS NOT NULL;
+CREATE INDEX outcome_counted ON outcome(namespace, actor, source, at)
+  WHERE actor IS NOT NULL AND coalesce(unkept, '') <> 'capped';
 CREATE INDEX outcome_episode ON outcome(episode);
 CREATE INDEX outcome_case ON outcome(cases_key) WHERE cases_key IS NOT NULL;
 CREATE INDEX outcome_learned ON outcome(namespace, key) WHERE learns = 1 AND withdrawn_at IS NULL;

@@ -102,6 +102,8 @@ STEPS: dict[int, tuple[str, ...]] = {
             f"CREATE INDEX {table}_actor ON {table}(namespace, actor) WHERE actor IS NOT NULL"
             for table in ("episode", "outcome", "addition", "cases")
         ),
+        """CREATE INDEX outcome_counted ON outcome(namespace, actor, source, at)
+             WHERE actor IS NOT NULL AND coalesce(unkept, '') <> 'capped'""",
     ),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import math
 import time
@@ -12,6 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from cascade_memory.mcp_server.clients import ASKING, Clients, Tokens
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.serving.crowd import VOUCH
 
@@ -33,15 +33,16 @@ class Guard:
 
     Args:
         app: The server.
-        token: The token that clients must send in ``Authorization: Bearer ...``; None: no token is needed.
-        per_minute: The allowed requests per minute and client address; 0 for no limit. Requests without the token are counted
-            separately.
+        token: The token that clients must send in ``Authorization: Bearer ...``, or the name of the client of each token, which
+            is recorded with all that the client does; None: no token is needed.
+        per_minute: The allowed requests per minute and client (by its name, or else by its address); 0 for no limit. Requests
+            without a token are counted separately.
         alive: Called for ``/health``, at most once a second; it raises if the memory cannot be read.
     """
 
-    def __init__(self, app: App, *, token: str | None, per_minute: int, alive: Callable[[], object]) -> None:
+    def __init__(self, app: App, *, token: Tokens, per_minute: int, alive: Callable[[], object]) -> None:
         self._app, self._alive = app, alive
-        self._token = None if token is None else token.encode()
+        self._clients = Clients(token)
         self._rate, self._strangers = Rate(per_minute), Rate(per_minute)
         self._health: asyncio.Future[bool] | None = None
         self._asked_at = -math.inf
@@ -75,15 +76,22 @@ class Guard:
         if not scope.get(VOUCH, _always)():
             await _answer(send, *_BUSY)
             return
-        await self._app(scope, receive, send)
+        asking = ASKING.set(self._clients.name_of(_headers(scope).get(b"authorization", b"")))
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            ASKING.reset(asking)
 
     def _refusal(self, scope: Scope) -> tuple[int, dict[str, str]] | None:
-        headers = {name.lower(): value for name, value in scope["headers"]}
+        headers = _headers(scope)
         foreign = _is_foreign(headers)
-        known = self._token is None or _bears(headers.get(b"authorization", b""), self._token)
+        authorization = headers.get(b"authorization", b"")
+        known = self._clients.knows(authorization)
         # Requests without the token, or from foreign web pages, do not use up the rate limit of legitimate clients.
         rate = self._rate if known and not foreign else self._strangers
-        if not rate.allows(str((scope.get("client") or ("?",))[0])):
+        address = str((scope.get("client") or ("?",))[0])
+        name = self._clients.name_of(authorization)
+        if not rate.allows(address if name is None else f"the client {name}"):
             return 429, {"error": "too many requests; wait a minute"}
         if foreign:
             return 403, {"error": "web pages from other machines may not call this server"}
@@ -108,6 +116,10 @@ class Guard:
         except Exception:  # noqa: BLE001 - any failure means that the memory is unhealthy
             return False
         return True
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    return {name.lower(): value for name, value in scope["headers"]}
 
 
 def _always() -> bool:
@@ -192,11 +204,6 @@ class Rate:
         while len(self._buckets) > _MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return allowed
-
-
-def _bears(header: bytes, token: bytes) -> bool:
-    kind, _, given = header.partition(b" ")
-    return kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), token)
 
 
 async def _answer(send: Send, status: int, body: dict[str, str]) -> None:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.errors import InvalidInput
+from cascade_memory.mcp_server.clients import Tokens, check_tokens
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
 from cascade_memory.runs.failing_open import fail_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """The address, the token and the rate limit of the server on HTTP; for other machines a token is required."""
+    """The address, the tokens and the rate limit of the server on HTTP; for other machines a token is required."""
 
     host: str = "127.0.0.1"
     port: int = 8765
-    token: str | None = field(default=None, repr=False)
+    token: Tokens = field(default=None, repr=False)
     per_minute: int = 600
 
     def __post_init__(self) -> None:
@@ -29,17 +30,25 @@ class Listening:
                 f"{self.host} can be reached from other machines: set a token with --token-file, or in the environment "
                 "variable CASCADE_MEMORY_TOKEN; or listen on 127.0.0.1"
             )
-        if self.token is not None and len(self.token) < 16:
-            make = "python -c 'import secrets; print(secrets.token_urlsafe())'"
-            raise InvalidInput(f"a token needs 16 characters or more; create one with: {make}")
+        check_tokens(self.token)
 
 
-def serve(memory: CascadeMemory, *, read_only: bool, trust_agent_rewards: bool, listening: Listening | None) -> None:
-    """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when the server is stopped."""
+def serve(
+    memory: CascadeMemory,
+    *,
+    read_only: bool,
+    trust_agent_rewards: bool,
+    listening: Listening | None,
+    actor: str | None = None,
+) -> None:
+    """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when the server is stopped.
+
+    ``actor`` is the name that is recorded for clients without a name of their own.
+    """
     from cascade_memory.mcp_server import build
 
     host = "127.0.0.1" if listening is None else listening.host
-    server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host)
+    server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host, actor=actor)
     # Load the model while the client connects, so that the first recall need not wait for it.
     threading.Thread(target=_warm, args=(memory,), name="cascade-memory-warm", daemon=True).start()
     if listening is None:

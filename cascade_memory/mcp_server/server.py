@@ -11,6 +11,7 @@ from pydantic import Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain import recall_tool
+from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
 from cascade_memory.mcp_server.answers import Added, Forgotten, MemoryStats, Recalled, Reported
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, result, tool_annotations
@@ -37,15 +38,28 @@ AddedSolution = Annotated[str, Field(description="What solved the task, in words
 Seen = Annotated[
     str, Field(description="Only to confirm an earlier report unchanged: its fingerprint in cascade://episodes/{episode_id}")
 ]
+Ticket = Annotated[str, Field(description="The ticket that recall_cases returned with the episode_id")]
+Code = Annotated[str, Field(description="Only to delete what was previewed: the code from the preview of the same ids")]
 CaseIds = Annotated[list[str], Field(description=f"1 to {MOST_FORGOTTEN} ids of cases that recall_cases returned")]
 
 _RECALL = "Look up how similar tasks were solved. Call it once, before you start; "
 _REPORT = "Report how the task of an episode went, also if it failed. "
 _ADD = "Store a task that was solved without recall_cases. "
+_FORGET = (
+    "Delete cases permanently, in two steps. Without a code it deletes nothing, and returns what would be deleted and a code; "
+    "show this to the user. With the same ids and the code it deletes them."
+)
 _AT_ONCE, _LATER = "The memory learns from it at once.", "The memory learns from it once the host has confirmed it."
 
 
-def build(memory: CascadeMemory, *, read_only: bool = False, trust_agent_rewards: bool = False, host: str = "127.0.0.1") -> Any:
+def build(
+    memory: CascadeMemory,
+    *,
+    read_only: bool = False,
+    trust_agent_rewards: bool = False,
+    host: str = "127.0.0.1",
+    actor: str | None = None,
+) -> Any:
     """Build an MCP server (the SDK's ``FastMCP`` or ``MCPServer``) for a memory and its namespace.
 
     Args:
@@ -53,12 +67,13 @@ def build(memory: CascadeMemory, *, read_only: bool = False, trust_agent_rewards
         read_only: Cases can be looked up, but nothing can be written.
         trust_agent_rewards: Learn at once from what agents report about themselves; otherwise the host must confirm it first.
         host: The address on which an HTTP server will listen.
+        actor: The name that is recorded for clients without a name of their own; a ``Guard`` names those that have a token.
 
     >>> server = build(CascadeMemory(embedder="hashing"))
     >>> server.name
     'cascade-memory'
     """
-    verbs = Verbs(memory, read_only=read_only, trusted=trust_agent_rewards)
+    verbs = Verbs(memory, read_only=read_only, trusted=trust_agent_rewards, actor=check_actor(actor))
     server = make("cascade-memory", _READ_ONLY if read_only else INSTRUCTIONS, host=host)
     _reading(server, verbs)
     if not read_only:
@@ -70,38 +85,40 @@ def _reading(server: Any, verbs: Verbs) -> None:
     then = (
         "this server only reads, so nothing is to be reported."
         if verbs.read_only
+        else "keep the episode_id and the ticket for report_outcome."
+        if verbs.takes_tickets
         else "keep the episode_id for report_outcome."
     )
 
     @server.tool(description=f"{_RECALL}{then}", annotations=tool_annotations(read_only=verbs.read_only))
     async def recall_cases(query: Query) -> Annotated[CallToolResult, Recalled]:
-        return await _result(verbs, lambda: verbs.recall_cases(query), in_thread)
+        return await _result(verbs, lambda asked: asked.recall_cases(query), in_thread)
 
     about = "Count the cases, episodes and rewards of this memory, and say whether it works."
 
     @server.tool(description=about, annotations=tool_annotations(read_only=True))
     async def memory_stats() -> Annotated[CallToolResult, MemoryStats]:
-        return await _result(verbs, verbs.memory_stats, in_thread)
+        return await _result(verbs, Verbs.memory_stats, in_thread)
 
     @server.resource("cascade://stats", mime_type="application/json")
     async def stats() -> str:
         """Counts of cases, episodes and rewards."""
-        return await _answered(verbs, lambda: compact(verbs.memory_stats()), ResourceError)
+        return await _answered(verbs, lambda asked: compact(asked.memory_stats()), ResourceError)
 
     @server.resource("cascade://cases/{case_id}", mime_type="application/json")
     async def case(case_id: str) -> str:
         """One case with all its fields."""
-        return await _answered(verbs, lambda: compact(verbs.case(case_id)), ResourceError)
+        return await _answered(verbs, lambda asked: compact(asked.case(case_id)), ResourceError)
 
     @server.resource("cascade://episodes/{episode_id}", mime_type="application/json")
     async def episode(episode_id: str) -> str:
         """One episode: its task, its reward, and which cases were shown."""
-        return await _answered(verbs, lambda: compact(verbs.episode(episode_id)), ResourceError)
+        return await _answered(verbs, lambda asked: compact(asked.episode(episode_id)), ResourceError)
 
     @server.prompt()
     async def solve_with_cases(task: str) -> str:
         """Solve a task with the help of cases from earlier tasks."""
-        return await _answered(verbs, lambda: _prompt(verbs, task), ValueError)
+        return await _answered(verbs, lambda asked: _prompt(asked, task), ValueError)
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
@@ -110,48 +127,70 @@ def _writing(server: Any, verbs: Verbs) -> None:
 
     @server.tool(description=f"{_ADD}{then}", annotations=tool_annotations())
     async def add_case(query: Query, solution: AddedSolution) -> Annotated[CallToolResult, Added]:
-        return await _result(verbs, lambda: verbs.add_case(query, solution))
+        return await _result(verbs, lambda asked: asked.add_case(query, solution))
 
-    @server.tool(description="Delete cases permanently, by their ids.", annotations=tool_annotations(destructive=True))
-    async def forget_cases(case_ids: CaseIds) -> Annotated[CallToolResult, Forgotten]:
-        return await _result(verbs, lambda: verbs.forget_cases(case_ids))
+    @server.tool(description=_FORGET, annotations=tool_annotations(destructive=True))
+    async def forget_cases(case_ids: CaseIds, code: Code = "") -> Annotated[CallToolResult, Forgotten]:
+        return await _result(verbs, lambda asked: asked.forget_cases(case_ids, code))
 
 
 def _report_outcome(server: Any, verbs: Verbs) -> None:
-    if verbs.trusted:
+    """Offer the tool with the parameters that this server takes, and no others: a model fills in whatever it is offered."""
+    about = {"name": "report_outcome", "annotations": tool_annotations()}
+    about["description"] = f"{_REPORT}{_AT_ONCE if verbs.trusted else _LATER}"
+    if verbs.trusted and verbs.takes_tickets:
 
-        @server.tool(description=f"{_REPORT}{_AT_ONCE}", annotations=tool_annotations())
-        async def report_outcome(
+        @server.tool(**about)
+        async def redeem_and_learn(
+            episode_id: EpisodeId, reward: Reward, ticket: Ticket, solution: Solution = "", confirms: Seen = ""
+        ) -> Annotated[CallToolResult, Reported]:
+            return await _result(verbs, lambda asked: asked.report_outcome(episode_id, reward, solution, confirms, ticket))
+
+    elif verbs.takes_tickets:
+
+        @server.tool(**about)
+        async def redeem_and_wait(
+            episode_id: EpisodeId, reward: Reward, ticket: Ticket, solution: Solution = ""
+        ) -> Annotated[CallToolResult, Reported]:
+            return await _result(verbs, lambda asked: asked.report_outcome(episode_id, reward, solution, ticket=ticket))
+
+    elif verbs.trusted:
+
+        @server.tool(**about)
+        async def report_and_learn(
             episode_id: EpisodeId, reward: Reward, solution: Solution = "", confirms: Seen = ""
         ) -> Annotated[CallToolResult, Reported]:
-            return await _result(verbs, lambda: verbs.report_outcome(episode_id, reward, solution, confirms))
+            return await _result(verbs, lambda asked: asked.report_outcome(episode_id, reward, solution, confirms))
 
-        return
+    else:
 
-    @server.tool(name="report_outcome", description=f"{_REPORT}{_LATER}", annotations=tool_annotations())
-    async def report_and_wait(
-        episode_id: EpisodeId, reward: Reward, solution: Solution = ""
-    ) -> Annotated[CallToolResult, Reported]:
-        return await _result(verbs, lambda: verbs.report_outcome(episode_id, reward, solution))
+        @server.tool(**about)
+        async def report_and_wait(
+            episode_id: EpisodeId, reward: Reward, solution: Solution = ""
+        ) -> Annotated[CallToolResult, Reported]:
+            return await _result(verbs, lambda asked: asked.report_outcome(episode_id, reward, solution))
 
 
 async def _result(
-    verbs: Verbs, verb: Callable[[], dict[str, Any]], thread: Callable[[Callable[[], str]], Awaitable[str]] = in_reward_thread
+    verbs: Verbs,
+    verb: Callable[[Verbs], dict[str, Any]],
+    thread: Callable[[Callable[[], str]], Awaitable[str]] = in_reward_thread,
 ) -> CallToolResult:
-    """Run the verb of a tool. A program gets exactly what a model reads."""
-    text = await _answered(verbs, lambda: compact(verb()), ToolError, thread)
+    """Run the verb of a tool for the client that calls. A program gets exactly what a model reads."""
+    text = await _answered(verbs, lambda asked: compact(verb(asked)), ToolError, thread)
     return result(text, json.loads(text))
 
 
 async def _answered(
     verbs: Verbs,
-    verb: Callable[[], str],
+    verb: Callable[[Verbs], str],
     refusal: type[Exception],
     thread: Callable[[Callable[[], str]], Awaitable[str]] = in_thread,
 ) -> str:
     """Run a verb. The client gets the reason why a call was refused; if the memory fails, only the host gets the details."""
+    asked = verbs.asked()  # here, since another thread does not know which client calls
     try:
-        return await thread(verb)
+        return await thread(lambda: verb(asked))
     except Exception as error:  # noqa: BLE001 - the client always gets a sentence, never a traceback
         raise refusal(_sentence(verbs, error)) from None
 
@@ -169,8 +208,9 @@ def _prompt(verbs: Verbs, task: str) -> str:
     found = verbs.found_for(task)
     parts = [found.render(), f"Solve this task:\n{task}"]
     if not verbs.read_only and found.error is None:
+        ticket = "" if found.ticket is None else f' ticket "{found.ticket}",'
         parts.append(
-            f'When you know how it went, call report_outcome with episode_id "{found.episode_id}", a reward between 0 and 1, '
-            "and what solved it."
+            f'When you know how it went, call report_outcome with episode_id "{found.episode_id}",{ticket} a reward between 0 '
+            "and 1, and what solved it."
         )
     return "\n\n".join(part for part in parts if part)

@@ -13,6 +13,8 @@ from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
 from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.reward_channel import cap_of
+from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_id, check_reward, check_seconds
@@ -22,6 +24,7 @@ from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
 from cascade_memory.memory.sources import SourceVerbs
 from cascade_memory.memory.threads import in_reward_thread
+from cascade_memory.memory.ticketing import TicketVerbs
 from cascade_memory.memory.verdict import aask, ask, source_of
 from cascade_memory.redaction.saying import warn
 
@@ -29,7 +32,7 @@ _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 
 
-class EpisodeVerbs(SourceVerbs):
+class EpisodeVerbs(SourceVerbs, TicketVerbs):
     """The verbs that concern an episode once it is open."""
 
     # -- reward ------------------------------------------------------------------------------------------------------
@@ -47,6 +50,7 @@ class EpisodeVerbs(SourceVerbs):
         confirms: str | None = None,
         actor: str | None = None,
         channel: str | None = None,
+        ticket: str | None = None,
     ) -> str | None:
         """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
 
@@ -68,6 +72,8 @@ class EpisodeVerbs(SourceVerbs):
                 since.
             actor: Who reports it, stored with the outcome; by default the memory's own actor.
             channel: The door through which the report came, as in ``recall``.
+            ticket: The ``ticket`` of the episode's recall, without which a memory with ``tickets=True`` refuses rewards from
+                users and agents (``TicketRefused``). It can be redeemed once.
         """
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")
@@ -79,18 +85,21 @@ class EpisodeVerbs(SourceVerbs):
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open (health() counts that), so there is no episode to reward
+        name, by = self._in(namespace), self._by(actor, channel)
+        redeemed = self._admitted(ticket, source=source, channel=by.channel, episode_id=episode_id, namespace=name)
         return self._settle(
             engine,
             episode_id=episode_id,
-            namespace=self._in(namespace),
+            namespace=name,
             value=number,
             source=source,
             solution=checked,
             metadata=fields,
             overwrite=overwrite,
             confirms=confirms,
-            by=self._by(actor, channel),
+            by=by,
             record=record,
+            ticket=redeemed,
         )
 
     def _settle(
@@ -108,9 +117,11 @@ class EpisodeVerbs(SourceVerbs):
         action: NewAction | None = None,
         by: ByWhom,
         record: Incoming,
+        ticket: Signed | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
+        by_hand = action is not None  # a verdict of a person has no cap
         if action is None and source == "human":
             action = NewAction(kind="reward", actor=by.actor)  # by hand: the audit log says so if it replaces an outcome
         elif action is not None and action.corrects:
@@ -133,9 +144,11 @@ class EpisodeVerbs(SourceVerbs):
             action=action,
             actor=by.actor,
             channel=by.channel,
+            ticket=ticket,
+            cap=None if by.actor is None or by_hand else cap_of(self._caps, source, by.channel),
         )
         settled = engine.reward(judgement)
-        if settled.changed and settled.case_id is None:
+        if settled.changed and settled.case_id is None and not settled.capped:
             self._warn_unkept(judgement.unkept or "solution", value)
         return settled.case_id
 

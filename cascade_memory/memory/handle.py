@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -18,6 +18,8 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.reward_channel import check_caps
+from cascade_memory.domain.tickets import Tickets, check_tickets
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_channel, check_min_trust
 from cascade_memory.domain.validation import (
     MetadataValue,
@@ -45,7 +47,7 @@ from cascade_memory.visible import visible
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_FOR_ADAPTERS = {"as_stored", "end_episode", "note_failure", "shares_engine_with"}
+_FOR_ADAPTERS = {"as_stored", "end_episode", "note_failure", "redeem_code", "shares_engine_with", "sign_code"}
 WITHHELD = "(a task that redact= could not take)"
 _REACHABLE = 2.0  # seconds to try to reach a database
 
@@ -68,6 +70,8 @@ class Handle:
         deadline: float | timedelta | None,
         actor: str | None = None,
         min_trust: str | None = None,
+        tickets: bool | Tickets = False,
+        reward_caps: Mapping[str, int] | None = None,
     ) -> None:
         check_callable(reward_fn, "reward_fn")
         if reward_fn is not None:
@@ -86,6 +90,8 @@ class Handle:
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
         self._actor = check_actor(actor)
         self._min_trust = check_min_trust(min_trust) or 0
+        self._tickets = check_tickets(tickets)
+        self._caps = check_caps(reward_caps)
         self._warned: set[str] = set()  # the reasons of the warnings that were already given
         self._closed = False
 
@@ -165,6 +171,7 @@ class Handle:
             database=engine.parts.place if path is None and engine.parts.shared is not None else None,
             log_lag=0 if shared is None else engine.behind(),
             leases={} if shared is None else shared(),
+            alarms=engine.alarms.current(),
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:

@@ -73,7 +73,8 @@ class Memory(ActionVerbs):
             channel: The door through which the task came: "python", "langchain", "llama_index", "mcp", "cli", "inspector".
 
         Returns:
-            A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``.
+            A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``, and
+            ``.ticket`` in a memory with ``tickets=True``.
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
@@ -125,6 +126,8 @@ class Memory(ActionVerbs):
             going_on = "" if found.cases else "; going on without cases"
             message = f"cascade_memory could not {failed} ({found.error}){going_on}"
             warn(message, RuntimeWarning, stacklevel=3)
+        elif self._tickets is not None and not request.search:
+            found = self._with_ticket(found, self._tickets)
         return found
 
     def _failed(self, error: Exception, request: RecallRequest) -> Recall:
@@ -184,6 +187,7 @@ class Memory(ActionVerbs):
         confirms: str | None = None,
         actor: str | None = None,
         channel: str | None = None,
+        ticket: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         return await in_reward_thread(
@@ -199,6 +203,7 @@ class Memory(ActionVerbs):
                 confirms=confirms,
                 actor=actor,
                 channel=channel,
+                ticket=ticket,
             )
         )
 
@@ -287,7 +292,9 @@ class Memory(ActionVerbs):
         task, checked, fields = record.query(query), record.solution(solution), record.metadata(metadata)
         episode_id = curation.propose(engine, task, checked, namespace=name, metadata=fields, by=by)
         try:
-            self.reward(episode_id, 1.0, solution=checked, source="agent", namespace=name, actor=by.actor, channel=by.channel)
+            self._settle(
+                engine, episode_id=episode_id, namespace=name, value=1.0, source="agent", solution=checked, by=by, record=record
+            )
         except QuotaExceeded:  # other proposals were stored meanwhile and used up the limit
             engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise

@@ -64,6 +64,7 @@ class Session:
             confirms=confirms,
             actor=actor,
             channel=self._channel,
+            ticket=self.recall.ticket if self._memory.needs_ticket(source, channel=self._channel) else None,
         )
         self._rewarded = True
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from cascade_memory.domain.signed import Signed
+
 
 class Facts(Protocol):
     """Stores texts by name (such as the embedder of the vectors), and a list of events that no code reads back."""
@@ -19,6 +21,22 @@ class Facts(Protocol):
 
     def set(self, name: str, value: str) -> None:
         """Store a fact, durably; this replaces its earlier value."""
+        ...
+
+    def key(self) -> str:
+        """Return the secret key of this ledger, which all its processes share, and no copy has; the first call makes it."""
+        ...
+
+    def running(self) -> float:
+        """Return for how many seconds the ledger has certainly existed, whatever the wall clock says."""
+        ...
+
+    def redeem(self, token: Signed, what: str, *, named: str) -> bool:
+        """Record, durably, that a token was redeemed for something; ``named`` names it in messages.
+
+        Return False if it was redeemed for the same thing before. Raise ``TicketRefused`` if it was for another, or if it has
+        expired.
+        """
         ...
 
     def note_event(self, kind: str, namespace: int | None, payload: Mapping[str, Any]) -> None:

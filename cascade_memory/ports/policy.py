@@ -66,10 +66,11 @@ class Feedback:
     """The outcome of one recall, with everything that was logged when the recall was made.
 
     ``agreement`` (n,) says how far each candidate's solution agrees with the verified one, nan if that is unknown; it is None
-    if no solution was verified. ``shown`` is False if the policy abstained. ``weight`` is this recall's share of the episode's
-    credit. ``encoder`` is the identity under which the features were logged, "" if that is unknown. ``descent`` names (the
-    solution that this success was retained with, the shown solution that it was made from), by numbers like ``slate.groups``;
-    it is None if no case was retained, or if its solution is not like a shown one.
+    if no solution was verified. ``shown`` is False if the policy abstained. ``trust`` says how far the source of the reward is
+    believed, and ``weight`` is this recall's share of the episode's credit, times that trust. ``encoder`` is the identity under
+    which the features were logged, "" if that is unknown. ``descent`` names (the solution that this success was retained with,
+    the shown solution that it was made from), by numbers like ``slate.groups``; it is None if no case was retained, or if its
+    solution is not like a shown one.
     """
 
     key: int
@@ -80,6 +81,7 @@ class Feedback:
     reward: float
     agreement: Floats | None
     weight: float = 1.0
+    trust: float = 1.0
     encoder: str = ""
     descent: tuple[int, int] | None = None
 

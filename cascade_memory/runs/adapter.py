@@ -48,6 +48,8 @@ class Adapter:
 
     reward = after_runs(Engine.reward)
     areward = awaited_after_runs(Engine.areward)
+    ticket_of = after_runs(Engine.ticket_of)
+    needs_ticket = of_engine(Engine.needs_ticket)
     end = after_runs(Engine.end)
     aend = awaited_after_runs(Engine.aend)
     finish = after_runs(Engine.finish)

@@ -10,6 +10,7 @@ from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, Ledge
 from cascade_memory.testing.ledger_lessons import LedgerInsightContract, LedgerLessonsContract
 from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, LedgerFactsContract, LedgerMaintenanceContract
 from cascade_memory.testing.ledger_provenance import LedgerProvenanceContract
+from cascade_memory.testing.ledger_tokens import LedgerTokensContract
 from cascade_memory.testing.ledger_viewing import LedgerViewingContract
 
 
@@ -21,6 +22,7 @@ def ledger_in_ram() -> SQLiteLedger:
 class LedgerContract(
     LedgerCoreContract,
     LedgerFactsContract,
+    LedgerTokensContract,
     LedgerCasesContract,
     LedgerEpisodesContract,
     LedgerLessonsContract,

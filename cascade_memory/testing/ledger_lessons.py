@@ -47,6 +47,16 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.feedback(outcome) == ledger.lessons.history(1, 10) == []
         assert ledger.insight.rewards(1) == [(1.0, False)]
 
+    def test_the_word_of_a_source_weighs_as_much_as_it_is_believed(self) -> None:
+        """A person's word counts in full, a user's half; the recalls of an episode share its weight."""
+        ledger = self._ledger()
+        for number, source in enumerate(("human", "user")):
+            ledger.record(self._recall(f"e{number}"))
+            ledger.record(self._recall(f"e{number}"))
+            ledger.settle(self._settlement(f"e{number}", 1.0, source=source))
+        weights = [(one.weight, one.trust) for one in ledger.lessons.history(1, 10)]
+        assert weights == [(0.5, 1.0), (0.5, 1.0), (0.25, 0.5), (0.25, 0.5)]
+
     def test_history_is_told_oldest_first_and_ends_where_it_is_asked_to(self) -> None:
         """The history can be that of one namespace or of all."""
         ledger = self._ledger()
@@ -190,7 +200,14 @@ class LedgerInsightContract(LedgerMaterial):
         assert counts == {
             **{"cases": 3, "copies": 3, "solutions": 2, "recalls": 3, "shown": 2, "episodes": 3},
             **{"open": 1, "settled": 2, "censored": 0, "expired": 0, "reported": 0},
-            **{"rewards": 2, "mean_reward": 0.5, "unkept_below": 1, "unkept_solution": 0, "unkept_source": 0},
+            **{
+                "rewards": 2,
+                "mean_reward": 0.5,
+                "unkept_below": 1,
+                "unkept_solution": 0,
+                "unkept_source": 0,
+                "unkept_capped": 0,
+            },
         }
         assert ledger.insight.recalls(1) == 3
         assert ledger.insight.recalls(2) == ledger.insight.counts(2)["episodes"] == 0

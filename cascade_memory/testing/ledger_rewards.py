@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.records import NewCase
+from cascade_memory.domain.records import NewCase, Settled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
@@ -112,6 +112,30 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.episodes.close(["e1"], "censored") == ["e1"]
         self._refused(EpisodeClosed, lambda: ledger.settle(self._settlement("e1", 1.0)))
         assert ledger.lessons.history(1, 10) == []
+
+    def test_what_an_actor_reports_beyond_a_cap_teaches_nothing(self) -> None:
+        """It is stored without a case and counts against none; the cap is that of an actor, a source and an hour."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="old")])
+        (key,) = self._keys(ledger)
+
+        def settled(number: int, **options: Any) -> Settled:
+            ledger.record(self._recall(f"e{number}", candidates=(key,)))
+            case = self._case(query=f"new {number}", episode_id=f"e{number}")
+            return ledger.settle(self._settlement(f"e{number}", 1.0, case, **{"cap": 1, "actor": "eve", **options}))
+
+        assert not settled(0, at=10.0).capped
+        assert [settled(1, at=20.0).capped, settled(2, at=30.0).case_id] == [True, None]
+        assert ledger.settle(self._settlement("e1", 1.0, cap=1, actor="eve", at=40.0)).changed is False
+        assert not settled(3, at=30.0, actor="ann").capped
+        assert not settled(4, at=30.0, source="user").capped
+        assert not settled(5, at=30.0, cap=None).capped
+        assert not settled(6, at=4_000.0).capped
+        assert settled(7, at=4_001.0, cap=9).within_a_minute == 2
+        counts = ledger.insight.counts(1)
+        assert (counts["rewards"], counts["unkept_capped"], counts["cases"]) == (8, 2, 7)
+        assert len(ledger.lessons.history(1, 20)) == 6
+        assert ledger.cases.by_key([key])[key].shown == 6
 
     # -- given twice -------------------------------------------------------------------------------------------------
 

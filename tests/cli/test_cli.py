@@ -244,7 +244,7 @@ def test_rewards_that_kept_nothing_are_counted(tmp_path: Path, capsys):
             memory.reward(memory.recall("task").episode_id, value)
     assert main(["stats", str(tmp_path / "m")]) == 0
     assert "1 below retain_at" in capsys.readouterr().out
-    assert _json(capsys, "stats", str(tmp_path / "m"))["unkept"] == {"below": 1, "solution": 1, "source": 0}  # type: ignore[index]
+    assert _json(capsys, "stats", str(tmp_path / "m"))["unkept"] == {"below": 1, "solution": 1, "source": 0, "capped": 0}  # type: ignore[index]
 
 
 def test_serving_refuses_what_it_would_ignore(folder: str, capsys):

@@ -246,7 +246,7 @@ def _set_back(path: Path) -> None:
             *("action", "judged_attempt"),
         ):
             ledger.execute(f"DROP TABLE {table}")
-        for index in ("episode_reported", "episode_actor", "outcome_actor", "cases_actor"):
+        for index in ("episode_reported", "episode_actor", "outcome_actor", "outcome_counted", "cases_actor"):
             ledger.execute(f"DROP INDEX {index}")
         ledger.execute("DROP INDEX cases_verified")
         ledger.execute("CREATE INDEX cases_verified ON cases(namespace, verified_at)")

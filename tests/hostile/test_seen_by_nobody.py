@@ -202,19 +202,25 @@ _SECRET = "correct-horse-battery-staple"
 
 def test_no_token_stands_in_a_repr_or_a_message():
     pytest.importorskip("mcp")
+    from cascade_memory.mcp_server.clients import Clients, tokens_in
     from cascade_memory.mcp_server.guard import Guard
     from cascade_memory.mcp_server.serve import Listening
 
     async def app(*_: Any) -> None:
         return None
 
-    listening = Listening(host="0.0.0.0", token=_SECRET)
-    guard = Guard(app, token=_SECRET, per_minute=1, alive=lambda: None)
-    for one in (listening, guard):
-        assert _SECRET not in f"{one!r} {one}"
+    for tokens in (_SECRET, {_SECRET: "ann"}):
+        listening = Listening(host="0.0.0.0", token=tokens)
+        guard = Guard(app, token=tokens, per_minute=1, alive=lambda: None)
+        for one in (listening, guard, Clients(tokens)):
+            assert _SECRET not in f"{one!r} {one}"
+    for wrong in (_SECRET[:8], {_SECRET[:8]: "ann"}):
+        with pytest.raises(InvalidInput) as refused:
+            Listening(token=wrong)
+        assert _SECRET[:8] not in str(refused.value)
     with pytest.raises(InvalidInput) as refused:
-        Listening(token=_SECRET[:8])
-    assert _SECRET[:8] not in str(refused.value)
+        tokens_in(f"ann {_SECRET}\nbob {_SECRET}\n", "tokens.txt")
+    assert _SECRET not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,10 @@ async def test_every_tool_answers_twice_and_says_the_same(folder):
         assert set(await asked(session, "add_case", query=TASK, solution="fridge")) == {"episode_id", "status"}
         counted = await asked(session, "memory_stats")
         assert (counted["cases"], counted["reported"], counted["health"]) == (1, 2, "ok")
-        gone = await asked(session, "forget_cases", case_ids=[recalled["cases"][0]["id"]])
+        ids = [recalled["cases"][0]["id"]]
+        preview = await asked(session, "forget_cases", case_ids=ids)
+        assert set(preview) == {"status", "would_forget", "cases", "code"}
+        gone = await asked(session, "forget_cases", case_ids=ids, code=preview["code"])
         assert gone["forgotten"]["cases"] == 1
         assert (await asked(session, "recall_cases", query="heat some cup"))["cases"] == []
 

@@ -137,7 +137,9 @@ def test_forgetting_goes_by_the_id_and_not_by_the_hundred(memory):
     for ids in ([], ["x"] * 101):
         with pytest.raises(InvalidInput, match="takes 1 to 100 ids"):
             verbs.forget_cases(ids)
-    assert verbs.forget_cases([case["id"]])["forgotten"]["cases"] == 1
+    code = verbs.forget_cases([case["id"]])["code"]
+    assert memory.stats().cases == 1
+    assert verbs.forget_cases([case["id"]], code)["forgotten"]["cases"] == 1
     assert memory.stats().cases == 0
 
 

@@ -24,7 +24,7 @@ def test_rewards_that_kept_no_case_are_counted_by_why(ram: CascadeMemory):
         rewarded(ram, 1.0)
     stats = ram.stats()
     assert (stats.rewards, stats.cases) == (10, 0)
-    assert stats.unkept == {"below": 5, "solution": 5, "source": 0}
+    assert stats.unkept == {"below": 5, "solution": 5, "source": 0, "capped": 0}
     assert "not kept    10 of the rewards stored no case (5 below retain_at, 5 without a solution)" in str(stats)
     assert json.loads(json.dumps(stats.as_dict()))["unkept"]["below"] == 5
     assert "5 below retain_at" in stats._repr_html_()
@@ -59,7 +59,7 @@ def test_failures_kept_cases_and_an_agent_s_own_word_are_no_news(ram: CascadeMem
         rewarded(ram, 1.0, solution="microwave it")
         rewarded(ram, 1.0, solution="microwave it", source="agent")
         ram.propose("cool some mug", "fridge")
-    assert ram.stats().unkept == {"below": 1, "solution": 0, "source": 2}
+    assert ram.stats().unkept == {"below": 1, "solution": 0, "source": 2, "capped": 0}
     assert "2 from a source that retain_from excludes" in str(ram.stats())
 
 
@@ -99,7 +99,7 @@ def test_why_nothing_was_kept_travels_with_an_export(ram: CascadeMemory, tmp_pat
     ram.export(tmp_path / "x.jsonl", progress=False)
     with CascadeMemory(embedder="hashing") as other:
         other.import_(tmp_path / "x.jsonl", progress=False)
-        assert other.stats().unkept == {"below": 1, "solution": 0, "source": 0}
+        assert other.stats().unkept == {"below": 1, "solution": 0, "source": 0, "capped": 0}
     lines = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
     older = [{key: value for key, value in line.items() if key != "unkept"} for line in lines]
     forged = [{**line, "unkept": "because"} if line.get("kind") == "outcome" else line for line in lines]

@@ -14,6 +14,7 @@ from cascade_memory.ledger.moving.digest import Sum
 from cascade_memory.ledger.moving.field_values import comparable, portable
 from cascade_memory.ledger.moving.pages import Row, insert, pages
 from cascade_memory.ledger.moving.tables import Table, all_tables
+from cascade_memory.ledger.redeeming import is_own
 
 # Shows how far it is: takes pages, what is being done, and the number of rows.
 Shown: TypeAlias = Callable[[Iterable["list[Row]"], str, int], Iterable["list[Row]"]]
@@ -90,7 +91,7 @@ class Copying:
 
 def _stays(fact: object) -> bool:
     """Say whether a fact belongs to a place, and not to the memory: what a Chroma there has received, for example."""
-    return isinstance(fact, str) and (fact in _OWN or fact.startswith("mirror"))
+    return isinstance(fact, str) and (fact in _OWN or fact.startswith("mirror") or is_own(fact))
 
 
 def _unfit(table: Table, row: Row) -> str | None:

@@ -36,7 +36,9 @@ ALTER TABLE {SCHEMA}.cases ADD COLUMN trust bigint NOT NULL DEFAULT 3;
 UPDATE {SCHEMA}.cases SET trust = CASE source WHEN 'agent' THEN 0 WHEN 'judge' THEN 2 WHEN 'human' THEN 4 ELSE 3 END;
 ALTER TABLE {SCHEMA}.cases ADD COLUMN probation bigint NOT NULL DEFAULT 0;
 ALTER TABLE {SCHEMA}.action ADD COLUMN digest text COLLATE "C";
-ALTER TABLE {SCHEMA}.expired ADD COLUMN why text COLLATE "C" NOT NULL DEFAULT 'expired'""",
+ALTER TABLE {SCHEMA}.expired ADD COLUMN why text COLLATE "C" NOT NULL DEFAULT 'expired';
+CREATE INDEX outcome_counted ON {SCHEMA}.outcome(namespace, actor, source, at)
+  WHERE actor IS NOT NULL AND coalesce(unkept, '') <> 'capped'""",
 }
 
 _SCHEMA = f"""DO $$ BEGIN

@@ -1,0 +1,68 @@
+"""How far the word of a source teaches, and how many rewards of one actor teach within an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import cast
+
+from cascade_memory.domain.episode import SOURCES
+from cascade_memory.errors import InvalidInput
+
+# How much an outcome teaches, by who judged it: a test is right, a judge often, and a thumb may mean many things.
+WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {"env": 1.0, "host": 1.0, "human": 1.0, "judge": 0.8, "user": 0.5, "agent": 0.25}
+)
+# Outcomes of one actor that teach within an hour. What the application's own tests and people say has no cap.
+CAPS: Mapping[str, int] = MappingProxyType({"judge": 1_000, "user": 100, "agent": 1_000})
+HOUR, MINUTE = 3_600.0, 60.0  # seconds
+_BURST = 10  # a tenth of the cap within a minute is a burst
+_LEAST_BURST = 5
+
+
+def weight_of(source: object) -> float:
+    """Return how much an outcome teaches; of a source that is not known (in an edited ledger), as little as the least.
+
+    >>> weight_of("human"), weight_of("user")
+    (1.0, 0.5)
+    """
+    return WEIGHTS.get(source, min(WEIGHTS.values())) if isinstance(source, str) else min(WEIGHTS.values())
+
+
+def check_caps(caps: object) -> Mapping[str, int]:
+    """Check the greatest numbers of outcomes of one actor that teach within an hour, by their source.
+
+    >>> check_caps({"user": 20})["user"], check_caps(None)["user"]
+    (20, 100)
+    """
+    if caps is None:
+        return CAPS
+    if not isinstance(caps, Mapping):
+        raise InvalidInput(f'reward_caps must map sources to numbers, such as {{"user": 100}}, not {caps!r}')
+    given = cast("Mapping[object, object]", caps)
+    for source, most in given.items():
+        if source not in SOURCES:
+            raise InvalidInput(f"reward_caps has the source {source!r}, and there are {', '.join(SOURCES)}")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+            raise InvalidInput(f"the cap of {source!r} must be a whole number of at least 0, not {most!r}")
+    return cast("Mapping[str, int]", dict(given))
+
+
+def cap_of(caps: Mapping[str, int], source: str, channel: str | None) -> int | None:
+    """Return the cap of a reward; None if there is none. What comes over MCP is never more than an agent's word.
+
+    >>> cap_of(CAPS, "host", None), cap_of(CAPS, "host", "mcp"), cap_of(CAPS, "user", "mcp")
+    (None, 1000, 100)
+    """
+    of_door = caps.get("agent") if channel == "mcp" else None
+    found = [cap for cap in (caps.get(source), of_door) if cap is not None]
+    return min(found) if found else None
+
+
+def burst_of(cap: int) -> int:
+    """Return how many rewards of one actor within a minute are so many that somebody should look.
+
+    >>> burst_of(100), burst_of(20)
+    (10, 5)
+    """
+    return max(cap // _BURST, _LEAST_BURST)

@@ -1,0 +1,101 @@
+"""Signed tokens: short texts that only who has the key can make, each for one purpose and until one moment.
+
+A token says until when it is good by two clocks: by the wall clock, which somebody may set back, and by the running time of the
+memory, which stands still while nobody uses it. It is good no longer than the earlier of the two says.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_TIME, _MARK = 6, 24  # bytes of a time in milliseconds, and of the signature
+_LATEST = 256**_TIME - 1
+_CHARS = 4 * (2 * _TIME + _MARK) // 3
+
+
+class Times(NamedTuple):
+    """A moment by both clocks, in seconds."""
+
+    wall: float
+    running: float
+
+    def after(self, seconds: float) -> Times:
+        """Return the moment that comes so much later."""
+        return Times(self.wall + seconds, self.running + seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a token says whose signature is right. ``mark`` tells it from all others, and does not reveal it."""
+
+    until: Times
+    mark: str
+
+    def is_over(self, now: Times) -> bool:
+        """Say whether its time is over by either clock."""
+        return now.wall >= self.until.wall or now.running >= self.until.running
+
+
+def new_key() -> str:
+    """Return a random key."""
+    return secrets.token_hex(32)
+
+
+def is_key(text: object) -> bool:
+    """Say whether a text may be such a key.
+
+    >>> is_key(new_key()), is_key("0" * 63)
+    (True, False)
+    """
+    return isinstance(text, str) and len(text) == 64 and all(char in "0123456789abcdef" for char in text)
+
+
+def sign(key: str, purpose: str, about: Sequence[str], until: Times) -> str:
+    """Make a token that is good for one purpose, for these texts, and until a moment.
+
+    >>> key = new_key()
+    >>> token = sign(key, "reward", ["episode 1", "default"], Times(100.0, 50.0))
+    >>> read(key, "reward", ["episode 1", "default"], token).until
+    Times(wall=100.0, running=50.0)
+    >>> read(key, "reward", ["episode 2", "default"], token) is None
+    True
+    """
+    times = b"".join(_milliseconds(seconds).to_bytes(_TIME, "big") for seconds in until)
+    return base64.urlsafe_b64encode(times + _signature(key, purpose, about, times)).decode()
+
+
+def read(key: str, purpose: str, about: Sequence[str], token: object) -> Signed | None:
+    """Return what a token says; None if its signature is not right for this purpose and these texts."""
+    if not isinstance(token, str) or len(token) != _CHARS or not token.isascii():
+        return None
+    try:
+        raw = base64.urlsafe_b64decode(token)
+    except (binascii.Error, ValueError):
+        return None
+    if base64.urlsafe_b64encode(raw).decode() != token:  # characters that the decoder skips, or takes for others
+        return None
+    times, given = raw[: 2 * _TIME], raw[2 * _TIME :]
+    if not hmac.compare_digest(given, _signature(key, purpose, about, times)):
+        return None
+    wall, running = (int.from_bytes(part, "big") / 1000 for part in (times[:_TIME], times[_TIME:]))
+    mark = hashlib.blake2b(raw, digest_size=16, person=b"cascade-mark").hexdigest()
+    return Signed(Times(wall, running), mark)
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(int(seconds * 1000), 0), _LATEST)
+
+
+def _signature(key: str, purpose: str, about: Sequence[str], times: bytes) -> bytes:
+    """Sign all of it; each part is preceded by its length, so that no two lists of parts are the same bytes."""
+    signed = hmac.new(key.encode(), digestmod=hashlib.sha256)
+    for part in (b"cascade-memory", purpose.encode(), times, *(text.encode("utf-8", "surrogatepass") for text in about)):
+        signed.update(len(part).to_bytes(8, "big") + part)
+    return signed.digest()[:_MARK]

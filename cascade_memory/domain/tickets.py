@@ -1,0 +1,66 @@
+"""Reward tickets: which rewards need one, and for how long a ticket is good."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+
+from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.validation import check_seconds
+from cascade_memory.errors import InvalidInput
+
+FROM_OUTSIDE = ("user", "agent")  # the sources whose word comes from outside the application
+_OUTSIDE_DOORS = ("mcp",)  # the channels through which everything comes from outside
+_A_DAY = 86_400.0
+PURPOSE = "reward"  # what a ticket is signed for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tickets:
+    """What reward tickets are needed for, and how long they last.
+
+    Args:
+        lifetime: For how long a ticket can be redeemed after its recall (seconds, or a timedelta); by default a day.
+        sources: The sources of rewards that need a ticket. What comes over MCP needs one from every source.
+
+    >>> Tickets(lifetime=timedelta(hours=1)).seconds
+    3600.0
+    """
+
+    lifetime: float | timedelta = _A_DAY
+    sources: Collection[str] = FROM_OUTSIDE
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sources, str) or not isinstance(self.sources, Collection):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"sources must be a collection of sources, such as ('user', 'agent'), not {self.sources!r}")
+        for source in self.sources:
+            check_source(source)
+        if not self.seconds:
+            raise InvalidInput("lifetime must be more than 0 seconds")
+
+    @property
+    def seconds(self) -> float:
+        """How long a ticket lasts."""
+        return check_seconds(self.lifetime, "lifetime")
+
+    def needed(self, source: str, channel: str | None) -> bool:
+        """Say whether a reward needs a ticket.
+
+        >>> Tickets().needed("user", None), Tickets().needed("host", None), Tickets().needed("host", "mcp")
+        (True, False, True)
+        """
+        return source in self.sources or channel in _OUTSIDE_DOORS
+
+
+def check_tickets(tickets: object) -> Tickets | None:
+    """Return the settings; None if no reward needs a ticket.
+
+    >>> check_tickets(False), check_tickets(True).sources
+    (None, ('user', 'agent'))
+    """
+    if tickets is None or isinstance(tickets, bool):
+        return Tickets() if tickets else None
+    if not isinstance(tickets, Tickets):
+        raise InvalidInput(f"tickets must be True, False or a cascade_memory.Tickets, not {type(tickets).__name__}")
+    return tickets

@@ -1,0 +1,32 @@
+"""Signs tokens with the ledger's own key, and reads those that come back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from cascade_memory.domain.signed import Signed, Times, read, sign
+from cascade_memory.ports.ledger_facts import Facts
+
+
+class Signing:
+    """Makes tokens that every process with this ledger can check. The key is read at the first use, and is shown nowhere."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._known: str | None = None
+
+    @property
+    def _key(self) -> str:
+        if self._known is None:
+            self._known = self._facts.key()
+        return self._known
+
+    def made(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
+        """Make a token for a purpose and some texts that is good for so many seconds."""
+        now = Times(time.time(), self._facts.running())
+        return sign(self._key, purpose, about, now.after(lasts))
+
+    def read(self, purpose: str, about: Sequence[str], token: object) -> Signed | None:
+        """Return what a token says; None if it was not made here for this purpose and these texts, or was altered."""
+        return read(self._key, purpose, about, token)
