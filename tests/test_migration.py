@@ -108,7 +108,8 @@ def _set_back_to_6(file: Path) -> None:
             ledger.execute(f"DROP INDEX {table}_actor")
             for name in ("channel", "actor") if table != "cases" else ("probation", "trust", "channel", "actor"):
                 ledger.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
-        for table, name in (("expired", "why"), ("action", "digest")):
+        ledger.execute("DROP INDEX expired_evicted")
+        for table, name in (("expired", "why"), ("expired", "actor"), ("action", "digest")):
             ledger.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
         for key, record in ledger.execute("SELECT key, record FROM expired").fetchall():
             rest = json.loads(record)

@@ -179,7 +179,7 @@ def expired(options: argparse.Namespace) -> int:
         back: list[str] = []
         if options.bring_back is not None:
             back = memory.bring_back(options.bring_back or None, namespace=options.namespace, actor=actor(options))
-        left = memory.expired(namespace=options.namespace)
+        left = memory.expired(why="evicted" if options.evicted else "expired", namespace=options.namespace)
     if options.json:
         _print_json({"brought_back": back, "expired": [asdict(one) for one in left]})
         return 0
@@ -188,8 +188,8 @@ def expired(options: argparse.Namespace) -> int:
     for one in left:
         since = time.strftime("%Y-%m-%d", time.localtime(one.expired_at))
         state = f"since {since}; {_days(one.seconds_left)} days left to bring it back"
-        print_record(one.id, {"expired": state, "task": shorten(one.query, _READABLE)})
-    print(f"expired, and not deleted yet: {len(left)}")
+        print_record(one.id, {one.why: state, "task": shorten(one.query, _READABLE)})
+    print(f"{'evicted' if options.evicted else 'expired'}, and not deleted yet: {len(left)}")
     return 0
 
 

@@ -15,7 +15,12 @@ from cascade_memory.errors import InvalidInput
 
 def actor(options: argparse.Namespace) -> str | None:
     """Return who acts: as named by the option, or the login name."""
-    return login_name() if options.actor is None else str(options.actor)
+    return named_or_login(options.actor)
+
+
+def named_or_login(name: object) -> str | None:
+    """Return a name that an option gave, or the login name."""
+    return login_name() if name is None else str(name)
 
 
 def correct(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The command ``forget``, which asks before it empties a namespace."""
+"""The command ``forget``, which asks before it empties a namespace or undoes a source."""
 
 from __future__ import annotations
 
@@ -6,20 +6,53 @@ import argparse
 import functools
 import json
 import sys
+from typing import Any
 
 from cascade_memory.cli.browsing import parsed_where
-from cascade_memory.cli.deciding import actor
+from cascade_memory.cli.deciding import named_or_login
 from cascade_memory.cli.opening import existing, place
+from cascade_memory.domain.trust import CHANNELS
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.visible import visible
+
+_SOURCE = ("actor", "channel", "since", "until")
+_LISTED = 20  # ids
+
+
+def add_options(forget: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    forget.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
+    what = forget.add_mutually_exclusive_group()
+    what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
+    what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
+    what.add_argument("--episode", metavar="ID")
+    what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace; asks first")
+    about = (
+        'what this actor asked, reported and added, and the cases that nobody else confirms; asks first; "" for nobody named'
+    )
+    forget.add_argument("--actor", metavar="NAME", help=about)
+    forget.add_argument("--channel", choices=CHANNELS, help="what came through this door; asks first")
+    about = "what came from this moment on: a date, such as 2026-11-24, or how long ago, such as 7d or 2h; asks first"
+    forget.add_argument("--since", metavar="WHEN", help=about)
+    forget.add_argument("--until", metavar="WHEN", help="what came before this moment; asks first")
+    forget.add_argument("--by", metavar="NAME", help="who does it, for the audit log (default: the login name)")
+    forget.add_argument("--yes", action="store_true", help="with --everything or a source: do not ask")
+    forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
 
 
 def forget(options: argparse.Namespace) -> int:
     """Delete."""
     where = parsed_where(options.where)
-    if options.yes and not options.everything:
-        raise InvalidInput("--yes can only be used with --everything")
+    source: dict[str, Any] = {name: getattr(options, name) for name in _SOURCE if getattr(options, name) is not None}
+    one = options.case is not None or where is not None or options.episode is not None
+    if sum([one, options.everything, bool(source)]) != 1:
+        raise InvalidInput(
+            "forget needs one of --case, --where, --episode, --everything and a source, which is any of --actor, --channel, "
+            "--since and --until"
+        )
+    if options.yes and one:
+        raise InvalidInput("--yes can only be used with --everything or with a source: nothing else asks")
     with existing(options, options.namespace) as memory:
         forget_ = functools.partial(
             memory.forget,
@@ -28,20 +61,20 @@ def forget(options: argparse.Namespace) -> int:
             episode_id=options.episode,
             namespace=options.namespace,
             everything=options.everything,
-            actor=actor(options),
+            by=named_or_login(options.by),
+            **source,
         )
-        if options.dry_run or (options.everything and not options.yes):
-            held = _counts(forget_(dry_run=True))
+        if options.dry_run or not (one or options.yes):
+            would = forget_(dry_run=True)
             if options.dry_run:
-                would = ", ".join(f"{count:,} {what}" for what, count in held.items())
-                print(json.dumps({"would_forget": held}, indent=2) if options.json else f"would be forgotten: {would}")
-                return 0
-            _ask(options, held)
+                return _preview(options, would)
+            _ask(options, would, "everything" if options.everything else "all that came from this source")
         receipt = forget_(purge=options.purge)
     if options.json:
         print(json.dumps(receipt.as_dict(), indent=2))
         return 0 if receipt.purged or not options.purge else 1
     print(f"forgotten: {receipt.summary()}")
+    _print_copies(receipt)
     if options.purge:
         purged = "purged: no file of the memory holds a byte of the deleted data"
         print(purged if receipt.purged else "not everything could be purged")
@@ -50,19 +83,44 @@ def forget(options: argparse.Namespace) -> int:
     return 0 if receipt.purged or not options.purge else 1
 
 
+def _preview(options: argparse.Namespace, would: Receipt) -> int:
+    held = _counts(would)
+    if options.json:
+        ids = {"would_bring_back": would.brought_back, "made_after": would.made_after}
+        of_source = any(getattr(options, name) is not None for name in _SOURCE)
+        print(json.dumps({"would_forget": held, **(ids if of_source else {})}, indent=2))
+        return 0
+    print(f"would be forgotten: {_in_words(held)}")
+    if would.brought_back:
+        print(f"would come back: {len(would.brought_back):,} cases that had made room")
+    _print_copies(would)
+    return 0
+
+
+def _print_copies(receipt: Receipt) -> None:
+    if not receipt.made_after:
+        return
+    print(f"made by others after they had seen such cases, and kept: {len(receipt.made_after):,}")
+    for case_id in receipt.made_after[:_LISTED]:
+        print(f"  {case_id}")
+    if len(receipt.made_after) > _LISTED:
+        print("  --json lists all")
+
+
 def _counts(receipt: Receipt) -> dict[str, int]:
-    return {"cases": receipt.cases, "episodes": receipt.episodes, "recalls": receipt.recalls}
+    return {"cases": receipt.cases, "episodes": receipt.episodes, "recalls": receipt.recalls, "outcomes": receipt.outcomes}
 
 
-def _ask(options: argparse.Namespace, held: dict[str, int]) -> None:
+def _in_words(held: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in held.items())
+
+
+def _ask(options: argparse.Namespace, would: Receipt, what: str) -> None:
     if options.json or not sys.stdin.isatty():
-        raise InvalidInput(
-            "forget --everything asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts"
-        )
-    counts = ", ".join(f"{count:,} {what}" for what, count in held.items())
+        raise InvalidInput("this asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts")
     where = visible(f"namespace {options.namespace!r} of {place(options)}")
     try:
-        answer = input(f"forget everything in {where} ({counts})? It cannot be undone. Type yes: ")
+        answer = input(f"forget {what} in {where} ({_in_words(_counts(would))})? It cannot be undone. Type yes: ")
     except EOFError:
         answer = ""
     if answer.strip().lower() != "yes":

@@ -110,7 +110,8 @@ def _waiting(verbs: _Verbs) -> None:
     )
     expired = _on_folder(verbs, "expired", commands.expired, "list cases that were not verified for too long; bring them back")
     add_namespace(expired)
-    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all")
+    expired.add_argument("--evicted", action="store_true", help="list those that had to make room instead")
+    expired.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all that expired")
     expired.add_argument("--actor", metavar="NAME", help=_ACTOR)
 
 
@@ -149,17 +150,10 @@ def _add_length(command: argparse.ArgumentParser) -> None:
 
 
 def _forget(verbs: _Verbs) -> None:
-    forget = _on_folder(verbs, "forget", forgetting.forget, "delete cases, an episode, or a whole namespace")
+    about = "delete cases, an episode, what a source wrote, or a whole namespace"
+    forget = _on_folder(verbs, "forget", forgetting.forget, about)
     add_namespace(forget)
-    forget.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
-    what = forget.add_mutually_exclusive_group(required=True)
-    what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
-    what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
-    what.add_argument("--episode", metavar="ID")
-    what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace; asks first")
-    forget.add_argument("--actor", metavar="NAME", help=_ACTOR)
-    forget.add_argument("--yes", action="store_true", help="with --everything: do not ask")
-    forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
+    forgetting.add_options(forget)
 
 
 def _browsing(verbs: _Verbs) -> None:

@@ -10,8 +10,22 @@ from cascade_memory.domain.episode import fingerprint
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import named
 from cascade_memory.domain.validation import MetadataValue
+from cascade_memory.errors import InvalidInput
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
+
+WHY = ("expired", "evicted")  # why a case was set aside
+
+
+def check_why(why: object) -> str:
+    """Check the reason for which cases were set aside.
+
+    >>> check_why("evicted")
+    'evicted'
+    """
+    if not isinstance(why, str) or why not in WHY:
+        raise InvalidInput(f"why must be one of {', '.join(WHY)}, not {why!r}")
+    return why
 
 
 @shown_visibly
@@ -72,7 +86,10 @@ class Case:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredCase:
-    """A case that expired because it was not verified for the memory's ``ttl``; it can still be brought back."""
+    """A case that was set aside and can still be brought back.
+
+    It was not verified for the memory's ``ttl``, or it had to make room (``why`` is "evicted").
+    """
 
     id: str
     namespace: str
@@ -80,7 +97,10 @@ class ExpiredCase:
     solution: Solution
     expired_at: float  # by the wall clock
     seconds_left: float  # running time of the memory until the case is deleted for good
+    why: str = "expired"
 
     def _repr_html_(self) -> str:
         facts = [("id", self.id), ("namespace", self.namespace), ("deleted for good", f"in {self.seconds_left:,.0f} s")]
-        return Card("Expired case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]).html()
+        return Card(
+            f"{self.why.capitalize()} case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]
+        ).html()

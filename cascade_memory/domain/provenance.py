@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case import Case
@@ -48,6 +49,18 @@ class Wanted:
     def __bool__(self) -> bool:
         """Say whether anything is asked for."""
         return self != Wanted()
+
+    def described(self) -> str:
+        """Describe it in words.
+
+        >>> Wanted.of(actor="ann", channel="mcp", since=0).described()
+        "actor 'ann', channel 'mcp', since 1970-01-01T00:00:00+00:00"
+        """
+        said = [] if self.actor is None else [f"actor {self.actor!r}" if self.actor else "nobody named"]
+        said += [] if self.channel is None else [f"channel {self.channel!r}"]
+        for name, moment in (("since", self.since), ("until", self.until)):
+            said += [] if moment is None else [f"{name} {datetime.fromtimestamp(moment, timezone.utc).isoformat()}"]
+        return ", ".join(said)
 
     def fits(self, one: Case | ChangedCase) -> bool:
         """Say whether a case is wanted."""

@@ -259,6 +259,18 @@ class Expiring:
     look_again: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """What was forgotten of a source, counted, and two lists of ids of cases.
+
+    ``brought_back`` had made room for its cases. ``made_after`` were made by others after they had seen its cases: they stay.
+    """
+
+    counts: Mapping[str, int]
+    brought_back: tuple[str, ...] = ()
+    made_after: tuple[str, ...] = ()
+
+
 CHANGES = (
     "case+",
     "case-",

@@ -58,8 +58,8 @@ class NamespaceState:
         self.index = parts.index(parts.embedder.dimension, name)
         self.used = time.monotonic()  # when a call asked for this state
         self.limits = limits
-        # True if cases may expire, or if cases that expired during an earlier opening have to be deleted.
-        self._ages = (limits is not None and limits.ttl is not None) or bool(parts.ledger.expiry.expired(namespace_id))
+        # True if cases may expire, or if cases that were set aside have to be deleted some time.
+        self._ages = (limits is not None and limits.ttl is not None) or parts.ledger.expiry.keeps_any(namespace_id)
         self.next_look = 0.0  # on the monotonic clock; no case expires before this time
         self._tidying = parts.job("tidying", namespace_id)
         self._try_again = 0.0  # on the monotonic clock; until then another process is tidying
@@ -270,12 +270,15 @@ class NamespaceState:
         limits, ledger = self.limits, self._parts.ledger
         if self._ages:
             self._expire(None if limits is None else limits.ttl)
-        most = None if limits is None else limits.max_cases
+        if limits is None:
+            return
+        most = limits.max_cases
         if most is not None and ledger.cases.count(self.namespace_id, hidden=False) > most:
             records = ledger.cases.records(self.namespace_id)
             going = surplus(records, max_cases=most, ledger=ledger, namespace=self.namespace_id, window=WINDOW)
             for start in range(0, len(going), _EVICTED_AT_ONCE):  # in parts, so that others can write in between
-                ledger.cases.evict(going[start : start + _EVICTED_AT_ONCE])
+                ledger.cases.evict(going[start : start + _EVICTED_AT_ONCE], aside=most, ttl=limits.ttl)
+            self._ages = self._ages or bool(going)
             if not going:  # more are pinned than there is room for
                 self._try_again = time.monotonic() + _ELSEWHERE
 
@@ -296,4 +299,4 @@ class NamespaceState:
                 ttl,
             )
         if deleted:
-            _log.info("%d expired cases of namespace %r were deleted: nobody brought them back in time", deleted, self.name)
+            _log.info("%d set-aside cases of namespace %r were deleted: nobody brought them back in time", deleted, self.name)

@@ -141,7 +141,8 @@ class Receipt:
     """What ``forget`` deleted.
 
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
-    hold some of it, and says what to do about them.
+    hold some of it, and says what to do about them. After a source was undone, ``brought_back`` are the ids of cases that had
+    made room for its own, and ``made_after`` those of cases that others made after they had seen its cases: these stay.
     """
 
     cases: int = 0
@@ -150,10 +151,13 @@ class Receipt:
     outcomes: int = 0
     purged: bool = False
     stale: tuple[str, ...] = ()
+    brought_back: tuple[str, ...] = ()
+    made_after: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """Describe the counts in words."""
-        return f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
+        gone = f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
+        return "; ".join([gone, *([f"{len(self.brought_back):,} cases brought back"] if self.brought_back else [])])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -161,6 +165,8 @@ class Receipt:
             ("purged", "yes: no file of the memory holds a byte of it" if self.purged else "no"),
         ]
         more = [f"may still hold some of it: {one}" for one in self.stale]
+        if self.made_after:
+            more.append(f"{len(self.made_after):,} cases were made by others after they had seen it, and stay")
         return Card("Forgotten", parts=[Facts(rows), Notes(more)]).html()
 
     def as_dict(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def _forget(view: View, _: str) -> Rendered:
     """Forget, and show the receipt: it says what could not be purged."""
     page, one = _subject(view)
     purge = view.fields.get("purge") == "yes"
-    receipt = view.memory.forget(**_named(page, one), purge=purge, actor=view.visitor, namespace=view.namespace)
+    receipt = view.memory.forget(**_named(page, one), purge=purge, by=view.visitor, namespace=view.namespace)
     return Rendered("forgotten.html", {"what": page, "receipt": receipt, "purge": purge})
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.case import WHY
 from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace, check_query
 from cascade_memory.errors import InvalidInput
@@ -291,7 +293,8 @@ def _expired(row: rules.Row) -> None:
     rules.whole(row["copies"], "copies", 1)
     rules.moment(row["expired_at"], "expired_at")
     rules.moment(row["until_run"], "until_run")
-    rules.one_of(row["why"], ("expired", "evicted"), "why")
+    rules.one_of(row["why"], WHY, "why")
+    check_actor(row["actor"])
     rest = rules.json_object(row["record"], "the record")
     rules.case(_Upgraded({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
     rules.solution(rest.get("kind"), rest.get("text"), needed=True)

@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import action_log, running, set_aside
+from cascade_memory.ledger import action_log, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -193,19 +193,7 @@ def insert_addition(
 
 def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
     """Delete a case, its text, its vector and its fields. ``kind`` is what the log says about the deletion."""
-    row = connection.execute("SELECT namespace, solution, id FROM cases WHERE key = ?", (key,)).fetchone()
-    if row is None:
-        return
-    namespace, solution, case_id = row
-    connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
-    if kind != EXPIRED:  # the additions of an expired case are needed if it is brought back
-        set_aside.drop_additions(connection, key)
-    connection.execute("DELETE FROM case_text WHERE key = ?", (key,))
-    connection.execute("DELETE FROM case_vector WHERE key = ?", (key,))
-    connection.execute("DELETE FROM cases WHERE key = ?", (key,))
-    if connection.execute("SELECT 1 FROM cases WHERE solution = ? LIMIT 1", (solution,)).fetchone() is None:
-        connection.execute("DELETE FROM solution WHERE id = ?", (solution,))
-    note(connection, namespace, kind, key, case_id)
+    room.take_away(connection, [key], kind)
 
 
 def delete_expired(connection: Connection, key: int) -> int:
@@ -244,11 +232,16 @@ class SQLCases:
                 action_log.write(connection, new[0].namespace, action, subject=only(ids), counts={"cases": len(ids)})
             return ids
 
-    def evict(self, keys: Sequence[int]) -> None:
-        """Remove cases to make room; their episodes stay."""
+    def evict(self, keys: Sequence[int], *, aside: int = 0, ttl: float | None = None) -> None:
+        """Remove cases to make room; their episodes stay. The last ``aside`` of a namespace can be brought back for a while."""
         with self._connections.write(durable=False) as connection:
-            for key in keys:
-                delete(connection, key, EVICTED)
+            namespaces = set[int]()
+            if aside:
+                until = running.now(connection) + (room.GRACE if ttl is None else min(room.GRACE, ttl))
+                namespaces = room.put_aside(connection, keys, "evicted", time.time(), until)
+            room.take_away(connection, keys, EVICTED)
+            for namespace in namespaces:
+                room.trim(connection, namespace, aside)
 
     def count(self, namespace: int | None, until: int = 2**62, *, hidden: bool = True) -> int:
         """Return the number of cases up to a key; without ``hidden``, only of those that may be shown."""

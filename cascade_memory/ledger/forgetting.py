@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
 
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.records import FORGOTTEN, PURGED
-from cascade_memory.ledger import action_log, cases
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.records import FORGOTTEN, PURGED, Undone
+from cascade_memory.ledger import action_log, cases, set_aside
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
-from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
+from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
+from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
+from cascade_memory.ledger.undoing import Undoing
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
 _AT_ONCE = 2_000  # recalls examined at a time
@@ -21,49 +23,6 @@ _PART = 50  # recalls changed per transaction
 _FREE = 0.001  # seconds of pause, so that others can write
 
 _OF_EPISODE = (("attempt", "episode"), ("judged_attempt", "episode"), ("episode_vector", "key"), ("episode_field", "episode"))
-
-Naming = Callable[[Connection], "Named"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """Keys of what is to be forgotten. The metadata of ``matching`` cases match: each is deleted, or gets another source."""
-
-    cases: frozenset[int] = frozenset()
-    matching: frozenset[int] = frozenset()
-    episodes: frozenset[int] = frozenset()
-    additions: frozenset[int] = frozenset()
-
-
-def by_ids(connection: Connection, keys: Sequence[int]) -> Named:
-    """Name cases, and every episode that ever ended in one of them: these episodes have the same query text."""
-    episodes = {
-        episode for key in keys for (episode,) in connection.execute("SELECT episode FROM outcome WHERE cases_key = ?", (key,))
-    }
-    return Named(cases=frozenset(keys), episodes=frozenset(episodes))
-
-
-def by_where(connection: Connection, namespace: int, where: object) -> Named:
-    """Name everything with matching metadata: episodes, open or not, and additions by hand."""
-
-    def matching(of: Filtered) -> frozenset[int]:
-        return frozenset(key for (key,) in connection.execute(*compile_where(where, namespace, of)))
-
-    judged = {
-        connection.execute("SELECT episode FROM outcome WHERE key = ?", (outcome,)).fetchone()[0]
-        for outcome in matching(OUTCOMES)
-    }
-    return Named(
-        matching=matching(CASES) | matching(EXPIRED_CASES),
-        episodes=matching(EPISODES) | judged,
-        additions=matching(ADDITIONS),
-    )
-
-
-def by_episode(connection: Connection, episode_id: str) -> Named:
-    """Name an episode."""
-    rows = connection.execute("SELECT key FROM episode WHERE id = ?", (episode_id,)).fetchall()
-    return Named(episodes=frozenset(key for (key,) in rows))
 
 
 def cases_to_delete(connection: Connection, named: Named) -> set[int]:
@@ -73,17 +32,19 @@ def cases_to_delete(connection: Connection, named: Named) -> set[int]:
 
 def _touched(connection: Connection, named: Named) -> set[int]:
     retained = "SELECT cases_key FROM outcome WHERE episode = ? AND withdrawn_at IS NULL AND cases_key IS NOT NULL"
-    touched = {key for episode in named.episodes for (key,) in connection.execute(retained, (episode,))}
+    episodes = named.episodes | named.reopened
+    touched = {key for episode in episodes for (key,) in connection.execute(retained, (episode,))}
     added = "SELECT cases_key FROM addition WHERE key = ?"
     touched |= {key for addition in named.additions for (key,) in connection.execute(added, (addition,))}
     return touched | named.matching
 
 
 def _is_unverified(connection: Connection, key: int, named: Named) -> bool:
-    if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone() is None:
+    there = "SELECT 1 FROM cases WHERE key = ? UNION ALL SELECT 1 FROM expired WHERE key = ?"
+    if connection.execute(there, (key, key)).fetchone() is None:
         return True
     episodes, additions = verified_by(connection, key)
-    return episodes <= named.episodes and additions <= named.additions
+    return episodes <= named.episodes | named.reopened and additions <= named.additions
 
 
 def forget(connection: Connection, named: Named) -> dict[str, int]:
@@ -92,12 +53,13 @@ def forget(connection: Connection, named: Named) -> dict[str, int]:
     touched = _touched(connection, named)
     for episode in sorted(named.episodes):
         forget_episode(connection, episode, gone)
+    if named.outcomes:
+        gone["outcomes"] += forget_outcomes(connection, named.outcomes)
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
-    # An expired case is deleted even if another source verifies it: its source cannot be changed while it is set aside.
-    gone["cases"] += sum(cases.delete_expired(connection, key) for key in sorted(named.cases | touched))
     for key in sorted(named.cases):
+        gone["cases"] += cases.delete_expired(connection, key)
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
             cases.delete(connection, key)
             gone["cases"] += 1
@@ -112,7 +74,8 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
     query = "SELECT value, unkept FROM outcome WHERE episode = ? AND withdrawn_at IS NULL"
     current = connection.execute(query, (episode,)).fetchone()
     if current is not None:
-        count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
+        shown = count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
+        set_aside.uncount(connection, () if current[1] == "capped" else shown, current[0])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
@@ -159,6 +122,23 @@ class SQLForgetting:
             row = connection.execute("SELECT namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
         number = 0 if row is None else row[0]
         return self._forget(number, lambda connection: by_episode(connection, episode_id), action, preview=preview)
+
+    def forget_source(
+        self,
+        namespace: int,
+        wanted: Wanted,
+        action: NewAction | None = None,
+        *,
+        max_cases: int | None = None,
+        window: int,
+        preview: bool = False,
+    ) -> Undone:
+        """Delete what a source wrote, and bring back the most valuable cases that had to make room for its own."""
+        undoing = Undoing(namespace, max_cases, window)
+        gone = self._forget(
+            namespace, lambda connection: by_source(connection, namespace, wanted), action, preview=preview, undoing=undoing
+        )
+        return Undone(counts=gone, brought_back=tuple(undoing.brought_back), made_after=tuple(undoing.made_after))
 
     def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete everything in a namespace except its name, which a recall may be using right now."""
@@ -209,18 +189,37 @@ class SQLForgetting:
             if preview:
                 raise _OnlyPreviewed
 
-    def _forget(self, namespace: int, naming: Naming, action: NewAction | None, *, preview: bool) -> dict[str, int]:
-        if preview:
-            with self._writing(preview=True) as connection:
-                return forget(connection, naming(connection))
-        early, until = self._take_out_early(namespace, naming)
-        with self._writing(preview=False) as connection:
+    def _forget(
+        self,
+        namespace: int,
+        naming: Naming,
+        action: NewAction | None,
+        *,
+        preview: bool,
+        undoing: Undoing | None = None,
+    ) -> dict[str, int]:
+        early, until = set[int](), 0
+        if not preview:
+            if undoing is not None:  # what was shown to whom is known only as long as nothing is taken out of the recalls
+                with self._connections.read() as connection:
+                    undoing.trace(connection, cases_to_delete(connection, naming(connection)))
+            early, until = self._take_out_early(namespace, naming)
+        gone: dict[str, int] = {}
+        with self._writing(preview=preview) as connection:
             named = naming(connection)
             keys = sorted(cases_to_delete(connection, named))
             notes = _ids(connection, named, keys)
+            if undoing is not None:
+                undoing.trace(connection, set(keys))
+                undoing.measure(connection, named)
             gone = forget(connection, named)
+            counts = dict(gone)
+            if undoing is not None:
+                counts["cases brought back"] = undoing.make_good(connection)
+            if preview:
+                return gone
             action_log.drop_notes(connection, notes)
-            action_log.write(connection, namespace, action, subject=None if action is None else action.subject, counts=gone)
+            action_log.write(connection, namespace, action, subject=None if action is None else action.subject, counts=counts)
             # If all these cases were handled early, only recalls added since need a search; otherwise all recalls do.
             after = until if early.issuperset(keys) else 0
             while keys and (found := offering(connection, namespace, keys, after, _AT_ONCE)).looked_at:

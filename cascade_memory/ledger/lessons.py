@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_V
 _SHADOW_COLUMNS = _ROW.format(features="shadow_numbers", context="shadow_context", vector=_VECTOR, encoder="''")
 # A solution and its task, as far as their words are compared; as bytes, since somebody may have edited them.
 _TEXTS = "CAST(cases.head AS BLOB), CAST(substr(cases.query, 1, 2000) AS BLOB)"
+_Vote: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]"
 _OPINION = 2  # columns of shadow_numbers before the features
 
 
@@ -83,17 +84,10 @@ class SQLLessons:
         with self._connections.read() as connection:
             return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
 
-    def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+    def votes(self, namespace: int, limit: int) -> list[_Vote]:
         """Return (case keys, similarity, agreement) for the recalls of the last outcomes that had a verified solution."""
         with self._connections.read() as connection:
-            last, values = _last(namespace, limit)
-            rows = connection.execute(
-                f"""SELECT candidates, numbers, agreement FROM recall
-                    WHERE episode IN (SELECT episode FROM ({last}) AS last)
-                      AND agreement IS NOT NULL AND length(numbers) > 0""",
-                values,
-            )
-            return usable(rows, _vote)
+            return votes_of(connection, namespace, limit)
 
     def compact(self, namespace: int, keep: int, limit: int) -> int:
         """Compact the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
@@ -114,6 +108,17 @@ class SQLLessons:
             shrink(connection, [episode for _, episode, withdrawn in outcomes if withdrawn is None])
             connection.execute(SET_FACT, (COMPACTED.format(namespace), str(outcomes[-1][0])))
             return len(outcomes)
+
+
+def votes_of(connection: Connection, namespace: int, limit: int) -> list[_Vote]:
+    """Read them; those in rows that cannot be read are missing."""
+    last, values = _last(namespace, limit)
+    rows = connection.execute(
+        f"""SELECT candidates, numbers, agreement FROM recall
+            WHERE episode IN (SELECT episode FROM ({last}) AS last) AND agreement IS NOT NULL AND length(numbers) > 0""",
+        values,
+    )
+    return usable(rows, _vote)
 
 
 def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> list[Feedback]:
@@ -222,7 +227,7 @@ def _last(namespace: int | None, limit: int, until: int = 2**62) -> tuple[str, t
     return f"SELECT key, episode FROM outcome WHERE {learned} ORDER BY key DESC LIMIT ?", (*values, until, limit)
 
 
-def _vote(row: tuple[bytes, bytes, bytes]) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+def _vote(row: tuple[bytes, bytes, bytes]) -> _Vote:
     keys, similarity, agreed = unpack_ints(row[0]), unpack_floats(row[1], NUMBERS)[:, Column.SIMILARITY], unpack_floats(row[2])
     if not len(keys) == len(similarity) == len(agreed):
         raise ValueError("the arrays of this recall do not belong together")

@@ -140,10 +140,10 @@ def shown_to(connection: Connection, episode: int) -> Sequence[Any]:
 
 def shown_cases(connection: Connection, episode: int) -> list[int]:
     """Return the keys of the cases that an episode was shown."""
-    return _keys_shown(shown_to(connection, episode))
+    return keys_shown(shown_to(connection, episode))
 
 
-def _keys_shown(rows: Sequence[Any]) -> list[int]:
+def keys_shown(rows: Sequence[Any]) -> list[int]:
     """Return the keys of the cases that were shown, in order, without duplicates."""
     keys: dict[int, None] = {}
     for shown in usable(rows, picked):
@@ -157,7 +157,7 @@ def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sig
 
     What is beyond a cap of its actor is not counted: these counts decide which cases make room for others.
     """
-    keys = _keys_shown(shown)
+    keys = keys_shown(shown)
     for key in () if unkept == "capped" else keys:
         connection.execute(
             """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,

@@ -144,6 +144,13 @@ def fetched_for(connection: Connection, query: str, keys: Sequence[Any], *values
     return rows
 
 
+def executed_for(connection: Connection, statement: str, keys: Sequence[Any]) -> None:
+    """Run a statement ``... IN (<keys>) ...`` that changes rows for many keys, in chunks of what one statement takes."""
+    for start in range(0, len(keys), _CHUNK):
+        part = keys[start : start + _CHUNK]
+        connection.execute(statement.replace(KEYS, ",".join("?" * len(part))), list(part))
+
+
 def _until(enough: Callable[[list[Any]], bool] | None, rows: Cursor) -> list[Any]:
     if enough is None:
         return list(rows.fetchall())

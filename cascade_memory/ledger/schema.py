@@ -169,9 +169,11 @@ CREATE TABLE expired (
   until_run REAL NOT NULL,            -- the running time at which it is deleted for good
   record TEXT NOT NULL,               -- everything else about the case as JSON
   why TEXT NOT NULL DEFAULT 'expired',  -- expired, evicted
+  actor TEXT,                         -- who made it first
   UNIQUE (namespace, pair)
 );
 CREATE INDEX expired_until ON expired(namespace, until_run);
+CREATE INDEX expired_evicted ON expired(namespace, actor, until_run) WHERE why = 'evicted';
 CREATE TABLE expired_vector (key INTEGER PRIMARY KEY REFERENCES expired(key), vector BLOB NOT NULL);
 CREATE TABLE expired_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, expired INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, expired)) WITHOUT ROWID;

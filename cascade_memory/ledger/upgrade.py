@@ -97,6 +97,8 @@ STEPS: dict[int, tuple[str, ...]] = {
         "UPDATE cases SET trust = CASE source WHEN 'agent' THEN 0 WHEN 'judge' THEN 2 WHEN 'human' THEN 4 ELSE 3 END",
         "ALTER TABLE cases ADD COLUMN probation INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE expired ADD COLUMN why TEXT NOT NULL DEFAULT 'expired'",
+        "ALTER TABLE expired ADD COLUMN actor TEXT",
+        "CREATE INDEX expired_evicted ON expired(namespace, actor, until_run) WHERE why = 'evicted'",
         "ALTER TABLE action ADD COLUMN digest TEXT",
         *(
             f"CREATE INDEX {table}_actor ON {table}(namespace, actor) WHERE actor IS NOT NULL"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import cases, room
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.recalls import shown_cases
@@ -48,7 +48,9 @@ def reconsider(connection: Connection, key: int) -> int:
     query = "SELECT episode, created_at, metadata, trust FROM cases JOIN case_text USING (key) WHERE key = ?"
     case = connection.execute(query, (key,)).fetchone()
     if case is None:
-        return 0 if any(verified_by(connection, key)) else cases.delete_expired(connection, key)
+        return (
+            _reconsider_aside(connection, key) if any(verified_by(connection, key)) else cases.delete_expired(connection, key)
+        )
     outcomes, last_outcome = connection.execute(f"SELECT count(*), max(at) {_OUTCOMES}", (key,)).fetchone()
     additions, last_addition = connection.execute(f"SELECT count(*), max(at) {_ADDITIONS}", (key,)).fetchone()
     if not outcomes + additions:
@@ -89,6 +91,16 @@ def is_correction(connection: Connection, episode: int, outcome: int | None) -> 
 
 def _level(source: object) -> int:
     return LEVELS.get(str(source), 0)  # an edited row may hold anything
+
+
+def _reconsider_aside(connection: Connection, key: int) -> int:
+    """Do the same with a case that is set aside."""
+    if connection.execute("SELECT 1 FROM expired WHERE key = ?", (key,)).fetchone() is not None:
+        why, at, until = room.as_case(connection, key)
+        reconsider(connection, key)
+        room.put_aside(connection, [key], why, at, until)
+        room.take_away(connection, [key], None)
+    return 0
 
 
 def _first(connection: Connection, key: int) -> _First:

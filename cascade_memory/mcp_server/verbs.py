@@ -17,6 +17,7 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import InvalidInput, StoreError, TicketRefused, UnknownCase, UnknownEpisode
+from cascade_memory.insight.stats import Receipt
 from cascade_memory.mcp_server.clients import ASKING
 from cascade_memory.visible import legible, shortened, visible
 
@@ -122,7 +123,7 @@ class Verbs:
         if not 1 <= len(case_ids) <= MOST_FORGOTTEN:
             raise InvalidInput(f"forget_cases takes 1 to {MOST_FORGOTTEN} ids, not {len(case_ids)}")
         ids = sorted(set(case_ids))
-        preview = self.memory.forget(ids, dry_run=True).as_dict()
+        preview = _of_ids(self.memory.forget(ids, dry_run=True))
         cases = self._still_there(ids)
         seen = {**preview, "stale": None, "cases": [[_case(case), case.copies] for case in cases]}
         about = [self.memory.namespace, self.actor or "", *ids, digest(json.dumps(seen, sort_keys=True))]
@@ -137,7 +138,7 @@ class Verbs:
             self.memory.redeem_code("forget", about, code)
         except TicketRefused:
             raise TicketRefused(_LOOK_AGAIN) from None
-        return {"status": "forgotten", "forgotten": self.memory.forget(ids, actor=self.actor).as_dict()}
+        return {"status": "forgotten", "forgotten": _of_ids(self.memory.forget(ids, by=self.actor))}
 
     def _still_there(self, ids: Sequence[str]) -> list[Case]:
         """Return the cases with these ids, without those that have expired and can only be forgotten."""
@@ -168,6 +169,11 @@ class Verbs:
 def compact(data: Any) -> str:
     """Convert to JSON without unnecessary spaces: a model reads every character, and each costs money."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _of_ids(receipt: Receipt) -> dict[str, Any]:
+    """Return what a receipt says of cases that were forgotten by their ids: agents undo no source."""
+    return {name: value for name, value in receipt.as_dict().items() if name not in ("brought_back", "made_after")}
 
 
 def _shown(found: Recall) -> list[dict[str, Any]]:

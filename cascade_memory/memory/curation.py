@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.actions import NewAction, only
+from cascade_memory.domain.case import WHY
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
+from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import NewCase
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
@@ -127,20 +130,37 @@ def forget(
     namespace: str,
     purge: bool,
     dry_run: bool = False,
-    actor: str | None = None,
+    wanted: Wanted | None = None,
+    by: str | None = None,
 ) -> Receipt:
     """Delete what exactly one of the arguments names, and learn again from what remains; or say what that would delete."""
-    named = sum([case_ids is not None, where is not None, episode_id is not None, everything])
+    named = sum([case_ids is not None, where is not None, episode_id is not None, everything, bool(wanted)])
     if named > 1 or not (named or purge):
-        raise InvalidInput("forget needs exactly one of case_ids, where=, episode_id= and everything=True, or purge=True")
+        raise InvalidInput(
+            "forget needs exactly one of case_ids, where=, episode_id=, everything=True and a source (any of actor=, channel=, "
+            "since= and until=), or purge=True. Who forgets is by="
+        )
     ledger = engine.parts.ledger
     engine.recording.wait_for()  # else a recall could be recorded after its data was forgotten
     namespace_id = engine.namespace_id(namespace)
-    stale = engine.namespace_state(namespace).stale() if namespace_id else ()
-    gone: dict[str, int] = {}
-    action, forgetting = NewAction(kind="forget", actor=actor), ledger.forgetting
+    state = engine.namespace_state(namespace) if namespace_id else None
+    stale = () if state is None else state.stale()
+    gone: Mapping[str, int] = {}
+    back, copies = tuple[str, ...](), tuple[str, ...]()
+    action, forgetting = NewAction(kind="forget", actor=by), ledger.forgetting
     if not named:
         pass  # only purge what was forgotten earlier
+    elif wanted:
+        if state is not None:
+            undone = forgetting.forget_source(
+                namespace_id,
+                wanted,
+                replace(action, note=f"what came from: {wanted.described()}"),
+                max_cases=None if state.limits is None else state.limits.max_cases,
+                window=WINDOW,
+                preview=dry_run,
+            )
+            gone, back, copies = undone.counts, undone.brought_back, undone.made_after
     elif everything:
         gone = forgetting.forget_namespace(namespace_id, action, preview=dry_run) if namespace_id else {}
     elif episode_id is not None:
@@ -155,13 +175,14 @@ def forget(
         keys = _keys(engine, ids, namespace_id, namespace)
         gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
     if dry_run:
-        return Receipt(**gone, purged=False, stale=stale)
+        return Receipt(**gone, purged=False, stale=stale, brought_back=back, made_after=copies)
     engine.learn_soon()
-    left = _purge(engine, namespace_id, actor) if purge else ()
-    return Receipt(**gone, purged=purge and not left, stale=(*stale, *left))
+    left = _purge(engine, namespace_id, by) if purge else ()
+    purged = purge and not left
+    return Receipt(**gone, purged=purged, stale=(*stale, *left), brought_back=back, made_after=copies)
 
 
-def _purge(engine: Engine, namespace: int, actor: str | None) -> tuple[str, ...]:
+def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:
     """Remove every byte of forgotten data from all files; return descriptions of what could not be cleaned."""
     engine.learn_soon()
     engine.learn_now()  # this also writes new snapshots
@@ -169,7 +190,7 @@ def _purge(engine: Engine, namespace: int, actor: str | None) -> tuple[str, ...]
         f"what was learned in {name!r}: learning again failed ({engine.last_error}) and will be tried again"
         for name in engine.rebuild_due()
     ]
-    line, unclean = engine.parts.ledger.forgetting.scrub(namespace, NewAction(kind="purge", actor=actor))
+    line, unclean = engine.parts.ledger.forgetting.scrub(namespace, NewAction(kind="purge", actor=by))
     if unclean:
         left.append(unclean)
     left += engine.parts.sweep()
@@ -190,13 +211,14 @@ def _keys(engine: Engine, ids: Sequence[str], namespace_id: int, namespace: str)
 
 
 def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespace: str, actor: str | None = None) -> list[str]:
-    """Turn expired cases back into cases: all or none of the named ones; return their ids."""
+    """Turn cases that were set aside back into cases: all or none of the named ones; return their ids."""
     ids = None if case_ids is None else _ids(case_ids)
     namespace_id = engine.namespace_id(namespace)
-    there = {case.id for case in engine.parts.ledger.expiry.expired(namespace_id)}
+    expiry = engine.parts.ledger.expiry
+    there = {case.id for why in WHY for case in expiry.expired(namespace_id, why)} if ids else set[str]()
     missing = sorted(set(ids or ()) - there)
     if missing:
-        raise UnknownCase(f"namespace {namespace!r} has no expired case {missing[0]!r} that could be brought back")
-    back = engine.parts.ledger.expiry.revive(namespace_id, ids, NewAction(kind="bring_back", actor=actor))
+        raise UnknownCase(f"namespace {namespace!r} has no case {missing[0]!r} that was set aside and could be brought back")
+    back = expiry.revive(namespace_id, ids, NewAction(kind="bring_back", actor=actor))
     engine.learn_soon()
     return back

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
 
-from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
@@ -25,10 +24,9 @@ from cascade_memory.errors import (
     QuotaExceeded,
     UnknownEpisode,
 )
-from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory import curation, transfer
-from cascade_memory.memory.actions import ActionVerbs
 from cascade_memory.memory.backup import backup
+from cascade_memory.memory.forgetting import ForgettingVerbs
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
@@ -37,7 +35,7 @@ from cascade_memory.redaction.saying import warn
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
-class Memory(ActionVerbs):
+class Memory(ForgettingVerbs):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 
     # -- recall ------------------------------------------------------------------------------------------------------
@@ -299,70 +297,6 @@ class Memory(ActionVerbs):
             engine.parts.ledger.forgetting.forget_episode(episode_id)
             raise
         return episode_id
-
-    def forget(
-        self,
-        case_ids: str | Iterable[str] | None = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        episode_id: str | None = None,
-        namespace: str | None = None,
-        everything: bool = False,
-        purge: bool = False,
-        dry_run: bool = False,
-        actor: str | None = None,
-    ) -> Receipt:
-        """Delete cases by id, data by its metadata, an episode, or ``everything`` of a namespace; return what was deleted.
-
-        The memory then learns again from what remains, and its counts no longer include what was deleted.
-
-        Args:
-            case_ids: One case or several, with every episode that led to one of them, since it has the same text.
-            where: A metadata filter, with Chroma's operators: everything that was recalled, rewarded or added with such
-                metadata. A case stays, without that metadata, while another source confirms the same solution of the task.
-            episode_id: An episode, and the case that it led to, unless another source confirms that case.
-            namespace: By default the memory's own namespace.
-            everything: All cases and episodes of the namespace.
-            purge: Return only when no file of the memory holds a byte of the deleted data: rewrites the ledger, the
-                snapshots and Chroma, which takes seconds per 100,000 cases.
-            dry_run: Return the same receipt, and change nothing.
-            actor: Who forgets it, for the audit log. Forgetting cannot be undone.
-        """
-        return curation.forget(
-            self._open(),
-            case_ids,
-            where=where,
-            episode_id=episode_id,
-            everything=everything,
-            namespace=self._in(namespace),
-            purge=purge,
-            dry_run=dry_run,
-            actor=self._who(actor),
-        )
-
-    def expired(self, *, namespace: str | None = None) -> list[ExpiredCase]:
-        """Return the cases that were not verified within the memory's ``ttl`` and can still be brought back."""
-        engine = self._open()
-        return engine.parts.ledger.expiry.expired(engine.namespace_id(self._in(namespace)))
-
-    def bring_back(
-        self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None, actor: str | None = None
-    ) -> list[str]:
-        """Turn expired cases (all, or those with these ids) back into cases that count as verified now; return their ids.
-
-        >>> import time
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing", learn="inline", ttl=0.5)
-        >>> case_id = memory.add("cool some mug", "put it into the fridge")
-        >>> time.sleep(0.6)
-        >>> memory.recall("cool some mug").cases
-        ()
-        >>> memory.bring_back() == [case_id]
-        True
-        >>> memory.recall("cool some mug").cases[0].solution
-        'put it into the fridge'
-        """
-        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace), actor=self._who(actor))
 
     # -- moving ------------------------------------------------------------------------------------------------------
 

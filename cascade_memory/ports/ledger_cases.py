@@ -24,8 +24,12 @@ class Cases(Protocol):
         """
         ...
 
-    def evict(self, keys: Sequence[int]) -> None:
-        """Remove cases to make room; their episodes and what was learned from them stay."""
+    def evict(self, keys: Sequence[int], *, aside: int = 0, ttl: float | None = None) -> None:
+        """Remove cases to make room; their episodes and what was learned from them stay.
+
+        Of the cases of a namespace that had to make room, the last ``aside`` are set aside for a period of grace: seven days of
+        running time, or ``ttl`` if that is shorter. ``Expiry`` deletes them then.
+        """
         ...
 
     def count(self, namespace: int | None, until: int = 2**62, *, hidden: bool = True) -> int:

@@ -23,8 +23,15 @@ class Expiry(Protocol):
         """
         ...
 
-    def expired(self, namespace: int) -> list[ExpiredCase]:
-        """Return the cases that were set aside and can still be brought back, oldest first."""
+    def keeps_any(self, namespace: int) -> bool:
+        """Tell whether any case is set aside."""
+        ...
+
+    def expired(self, namespace: int, why: str = "expired") -> list[ExpiredCase]:
+        """Return the cases that were set aside and can still be brought back, oldest first.
+
+        ``why`` is "expired" for those that were not verified for long, and "evicted" for those that had to make room.
+        """
         ...
 
     def keys_of(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
@@ -32,5 +39,5 @@ class Expiry(Protocol):
         ...
 
     def revive(self, namespace: int, ids: Sequence[str] | None, action: NewAction | None = None) -> list[str]:
-        """Bring back these cases, or all that were set aside, durably: verified now, with new keys. Return their ids."""
+        """Bring back these cases, or all that expired, durably: verified now, with new keys. Return their ids."""
         ...

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.records import Undone
 
 
 class Forgetting(Protocol):
@@ -32,6 +34,24 @@ class Forgetting(Protocol):
 
     def forget_episode(self, episode_id: str, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete an episode, and its case unless another source verifies that case."""
+        ...
+
+    def forget_source(
+        self,
+        namespace: int,
+        wanted: Wanted,
+        action: NewAction | None = None,
+        *,
+        max_cases: int | None = None,
+        window: int,
+        preview: bool = False,
+    ) -> Undone:
+        """Undo a source: delete what it asked, reported and added, and the cases that nobody else verifies.
+
+        An episode of somebody else on which it reported an outcome is then as it was before. One of its own that a named person
+        judged stays. Cases that had to make room since its first outcome come back until there are ``max_cases``, or as many as
+        there were: the most valuable ones, by the last ``window`` outcomes.
+        """
         ...
 
     def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:

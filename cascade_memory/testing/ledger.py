@@ -11,6 +11,7 @@ from cascade_memory.testing.ledger_lessons import LedgerInsightContract, LedgerL
 from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, LedgerFactsContract, LedgerMaintenanceContract
 from cascade_memory.testing.ledger_provenance import LedgerProvenanceContract
 from cascade_memory.testing.ledger_tokens import LedgerTokensContract
+from cascade_memory.testing.ledger_undo import LedgerEvictionContract, LedgerUndoContract
 from cascade_memory.testing.ledger_viewing import LedgerViewingContract
 
 
@@ -34,6 +35,8 @@ class LedgerContract(
     LedgerViewingContract,
     LedgerActionsContract,
     LedgerProvenanceContract,
+    LedgerEvictionContract,
+    LedgerUndoContract,
 ):
     """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
 

@@ -37,6 +37,10 @@ class LedgerMaterial:
         """Let this much running time pass."""
         time.sleep(seconds)
 
+    def now(self) -> float:
+        """Return the time on the clock by which the ledger says when a case was set aside."""
+        return time.time()
+
     def unwritable(self) -> Ledger | None:
         """Return a ledger with a namespace that can be read but not written; None if there is no way to make one."""
         return None

@@ -53,7 +53,7 @@ def test_who_acts_is_the_login_name_unless_said(folder: str, capsys: pytest.Capt
     with CascadeMemory(folder, embedder="hashing") as memory:
         case_id = memory.add("cool some mug", "oven")
     assert _json(capsys, "forget", folder, "--case", case_id, "--dry-run") == {
-        "would_forget": {"cases": 1, "episodes": 0, "recalls": 0}
+        "would_forget": {"cases": 1, "episodes": 0, "recalls": 0, "outcomes": 0}
     }
     _json(capsys, "hide", folder, "--case", case_id)
     assert _json(capsys, "audit", folder)[0]["actor"] == "carl"

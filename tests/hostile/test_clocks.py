@@ -161,7 +161,7 @@ def test_what_expired_can_be_brought_back_for_its_time_of_grace(opened, clocks: 
     _look(memory)
     assert memory.expired() == []
     assert engine_of(memory).parts.ledger.insight.counts(None)["cases"] == 0
-    with pytest.raises(UnknownCase, match="has no expired case"):
+    with pytest.raises(UnknownCase, match="that was set aside"):
         memory.bring_back(cases)
 
 

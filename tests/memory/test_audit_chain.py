@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
         wrong = memory.add("heat some egg", "freezer", actor="bob")
         memory.correct(wrong, "microwave", actor="ann", note="an egg in the freezer")
         memory.hide(kept, actor="ann")
-        memory.forget([case.id for case in memory.cases() if case.query == "heat some egg"], actor="ann")
+        memory.forget([case.id for case in memory.cases() if case.query == "heat some egg"], by="ann")
         assert all(entry.note is None for entry in memory.audit())
     return tmp_path / "m"
 

@@ -33,7 +33,7 @@ def _live(memory: CascadeMemory, n: int = 60) -> None:
         solution = f"{_SECRET_SOLUTION} {i % 2}" if user == "ann" else f"solution {i % 7}"
         if user == "ann" and i % 10 == 0:
             query = f"{_SECRET_FAILURE} {i}"
-        recall = memory.recall(query)
+        recall = memory.recall(query, actor=user)
         memory.reward(recall.episode_id, float(i % 10 != 0), solution=solution, metadata={"user": user})
 
 
@@ -154,16 +154,16 @@ def _predictions(memory: CascadeMemory) -> np.ndarray:
     return np.array(rows)
 
 
-@pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.parametrize("named", [{"where": {"user": "ann"}}, {"where": {"user": "ann"}, "purge": True}, {"actor": "ann"}])
 def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
-    on_disk: Callable[..., CascadeMemory], tmp_path: Path, purge: bool
+    on_disk: Callable[..., CascadeMemory], tmp_path: Path, named: dict[str, Any]
 ):
     memory = on_disk()
     _live(memory, 150)
     with (tmp_path / "all.jsonl").open("w") as file:
         memory.export(file, progress=False)
     known = _predictions(memory)
-    memory.forget(where={"user": "ann"}, purge=purge)
+    memory.forget(**named)
     with CascadeMemory(embedder="hashing", learn="inline") as innocent:
         with (tmp_path / "all.jsonl").open() as lines:
             innocent.import_(list(_without(iter(lines), "ann")), progress=False)
@@ -249,6 +249,8 @@ def test_forgetting_by_what_is_not_there_deletes_nothing(ram: CascadeMemory):
         "outcomes": 0,
         "purged": False,
         "stale": (),
+        "brought_back": (),
+        "made_after": (),
     }
     for arguments in itertools.combinations(({"where": {"a": 1}}, {"episode_id": "e"}, {"everything": True}), 2):
         with pytest.raises(InvalidInput, match="exactly one"):

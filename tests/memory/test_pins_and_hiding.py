@@ -134,7 +134,7 @@ def test_a_preview_is_the_receipt_and_changes_nothing(memory: CascadeMemory):
         assert (len(memory), memory.stats().episodes) == (2, 1)
         assert would.cases >= 1
     assert [entry.id for entry in memory.audit()] == head
-    assert memory.forget(everything=True, actor="ann") == would
+    assert memory.forget(everything=True, by="ann") == would
     entry = next(memory.audit())
     assert (entry.action, entry.actor, entry.counts["cases"], entry.can_undo) == ("forget", "ann", 2, False)
 
@@ -156,7 +156,7 @@ def test_a_purge_leaves_no_text_in_the_audit_log(tmp_path: Path):
         recall = memory.recall("where is zanzibar?")
         memory.reward(recall.episode_id, 1.0, solution="zanzibar is wrong", metadata={"user": "zanzibar"})
         memory.correct(recall.episode_id, "zanzibar is right", actor="ann", note="zanzibar, of course")
-        memory.forget(where={"user": "zanzibar"}, purge=True, actor="ann")  # a database cleans its own files
+        memory.forget(where={"user": "zanzibar"}, purge=True, by="ann")  # a database cleans its own files
         assert [entry.action for entry in memory.audit()] == ["purge", "forget", "correct"]
         for file in folder.rglob("*"):
             assert not file.is_file() or b"zanzibar" not in file.read_bytes(), file

@@ -12,7 +12,7 @@ from cascade_memory.ledger.postgres import shape, steps
 _BACK = """DROP TABLE cascade_memory.action; DROP TABLE cascade_memory.judged_attempt;
   ALTER TABLE cascade_memory.cases DROP COLUMN pinned; ALTER TABLE cascade_memory.cases DROP COLUMN hidden;
   ALTER TABLE cascade_memory.cases DROP COLUMN trust; ALTER TABLE cascade_memory.cases DROP COLUMN probation;
-  ALTER TABLE cascade_memory.expired DROP COLUMN why;
+  ALTER TABLE cascade_memory.expired DROP COLUMN why; ALTER TABLE cascade_memory.expired DROP COLUMN actor;
   ALTER TABLE cascade_memory.cases DROP COLUMN actor; ALTER TABLE cascade_memory.cases DROP COLUMN channel;
   ALTER TABLE cascade_memory.episode DROP COLUMN actor; ALTER TABLE cascade_memory.episode DROP COLUMN channel;
   ALTER TABLE cascade_memory.outcome DROP COLUMN actor; ALTER TABLE cascade_memory.outcome DROP COLUMN channel;

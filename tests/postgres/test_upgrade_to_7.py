@@ -19,7 +19,7 @@ _BACK = "; ".join(
             for table, names in (
                 *((table, ("actor", "channel")) for table in _BY_WHOM),
                 ("cases", ("trust", "probation")),
-                ("expired", ("why",)),
+                ("expired", ("why", "actor")),
                 ("action", ("digest",)),
             )
             for name in names

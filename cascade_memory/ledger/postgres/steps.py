@@ -38,7 +38,9 @@ ALTER TABLE {SCHEMA}.cases ADD COLUMN probation bigint NOT NULL DEFAULT 0;
 ALTER TABLE {SCHEMA}.action ADD COLUMN digest text COLLATE "C";
 ALTER TABLE {SCHEMA}.expired ADD COLUMN why text COLLATE "C" NOT NULL DEFAULT 'expired';
 CREATE INDEX outcome_counted ON {SCHEMA}.outcome(namespace, actor, source, at)
-  WHERE actor IS NOT NULL AND coalesce(unkept, '') <> 'capped'""",
+  WHERE actor IS NOT NULL AND coalesce(unkept, '') <> 'capped';
+ALTER TABLE {SCHEMA}.expired ADD COLUMN actor text COLLATE "C";
+CREATE INDEX expired_evicted ON {SCHEMA}.expired(namespace, actor, until_run) WHERE why = 'evicted'""",
 }
 
 _SCHEMA = f"""DO $$ BEGIN

@@ -1,0 +1,64 @@
+"""Deletes outcomes that somebody reported on episodes of others: each episode then is as it was before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from cascade_memory.ledger import set_aside
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
+from cascade_memory.ledger.reports import withdraw
+from cascade_memory.ledger.rows import KEYS, fetched_for
+from cascade_memory.ledger.verifications import reconsider
+
+_ATTEMPT = "episode, status, solution_kind, solution, at"
+
+
+def forget_outcomes(connection: Connection, outcomes: Iterable[int]) -> int:
+    """Delete outcomes with what they counted; return their number. The cases that they verified are not touched."""
+    query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at FROM outcome WHERE key IN ({KEYS})"
+    rows = sorted(fetched_for(connection, query, sorted(outcomes)))  # first those that do not count any more
+    for current, key, episode, namespace, value, at in rows:
+        if current:
+            connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
+            withdraw(connection, namespace, time.time(), key)
+            set_aside.uncount(connection, shown_cases(connection, episode), value)
+        connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (key,))
+        connection.execute("DELETE FROM outcome WHERE key = ?", (key,))
+        if current and not _as_replaced(connection, episode, at):
+            _reopen(connection, episode)
+    return len(rows)
+
+
+def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
+    """Let the outcome count again that was replaced at this moment, if there is one."""
+    older = connection.execute(
+        "SELECT key, value, source, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1",
+        (episode, at),
+    ).fetchone()
+    if older is None:
+        return False
+    key, value, source, case = older
+    there = "SELECT key FROM cases WHERE key = ? UNION ALL SELECT key FROM expired WHERE key = ?"
+    still = None if case is None else connection.execute(there, (case, case)).fetchone()
+    kept = None if still is None else still[0]
+    connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (kept, key))
+    connection.execute("UPDATE episode SET source = ?, reported = NULL WHERE key = ?", (source, episode))
+    count_use(connection, shown_to(connection, episode), value, sign=1)
+    if kept is not None:
+        reconsider(connection, kept)
+    return True
+
+
+def _reopen(connection: Connection, episode: int) -> None:
+    """Let an episode wait for an outcome again, with what its run recorded."""
+    connection.execute(
+        "UPDATE episode SET status = 'open', source = NULL, closed_at = NULL, reported = NULL WHERE key = ?", (episode,)
+    )
+    connection.execute(
+        f"""INSERT INTO attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM judged_attempt
+            WHERE episode = ? AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = judged_attempt.episode)""",
+        (episode,),
+    )
+    connection.execute("DELETE FROM judged_attempt WHERE episode = ?", (episode,))

@@ -1,0 +1,166 @@
+"""Makes room: sets cases aside, where they are kept for a while, takes them away, and brings them back. Many at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
+from cascade_memory.domain.trust import LEVELS
+from cascade_memory.ledger import set_aside
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
+
+GRACE = 7 * 24 * 3600.0  # seconds of running time in which a case can be brought back (its ttl if that is shorter)
+_TRIMMED_AT_ONCE = 1_000
+_REST = (
+    *("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at", "verified_run"),
+    *("actor", "channel", "trust", "probation"),
+)
+# What is kept of a case as JSON, and where it is read.
+_RECORD = {
+    **{"kind": "solution_kind", "text": "case_text.solution", "metadata": "metadata", "digest": "digest"},
+    **{name: f"cases.{name}" for name in _REST},
+}
+_NOTE = "INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)"
+_KEPT = "IN (SELECT key FROM expired)"
+
+
+def put_aside(connection: Connection, keys: Sequence[int], why: str, at: float, until: float) -> set[int]:
+    """Copy cases to where they are kept for a while; their own rows are then to be taken away. Return their namespaces.
+
+    A case whose rows are incomplete is not copied.
+    """
+    query = f"""SELECT cases.key, cases.id, cases.namespace, query, pair, copies, cases.actor, {", ".join(_RECORD.values())}
+      FROM cases JOIN case_text ON case_text.key = cases.key JOIN case_vector ON case_vector.key = cases.key
+      JOIN solution ON solution.id = cases.solution WHERE cases.key IN ({KEYS})"""
+    rows = fetched_for(connection, query, keys)
+    connection.executemany(
+        """INSERT INTO expired (key, id, namespace, query, pair, copies, actor, expired_at, until_run, why, record)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING""",
+        [(*row[:7], at, until, why, json.dumps(dict(zip(_RECORD, row[7:], strict=True)), ensure_ascii=False)) for row in rows],
+    )
+    executed_for(
+        connection,
+        f"INSERT INTO expired_vector SELECT key, vector FROM case_vector WHERE key IN ({KEYS}) AND key {_KEPT}",
+        keys,
+    )
+    executed_for(
+        connection,
+        f"""INSERT INTO expired_field SELECT namespace, name, value, cases_key FROM field
+            WHERE cases_key IN ({KEYS}) AND cases_key {_KEPT}""",
+        keys,
+    )
+    return {row[2] for row in rows}
+
+
+def take_away(connection: Connection, keys: Sequence[int], kind: str | None) -> None:
+    """Delete the rows of cases. ``kind`` is what the log says about it; without, it says nothing.
+
+    Who added them by hand stays known of those that are set aside.
+    """
+    rows = fetched_for(connection, f"SELECT key, namespace, solution, id FROM cases WHERE key IN ({KEYS})", keys)
+    gone = [row[0] for row in rows]
+    executed_for(connection, f"DELETE FROM field WHERE cases_key IN ({KEYS})", gone)
+    set_aside.drop_additions(connection, gone, f"AND cases_key NOT {_KEPT}")
+    for table in ("case_text", "case_vector", "cases"):
+        executed_for(connection, f"DELETE FROM {table} WHERE key IN ({KEYS})", gone)
+    executed_for(
+        connection,
+        f"""DELETE FROM solution WHERE id IN ({KEYS})
+            AND NOT EXISTS (SELECT 1 FROM cases WHERE cases.solution = solution.id)""",
+        sorted({row[2] for row in rows}),
+    )
+    if kind is not None:
+        connection.executemany(
+            _NOTE,
+            [(namespace, kind, key, case_id) for key, namespace, _, case_id in rows],
+        )
+
+
+def trim(connection: Connection, namespace: int, most: int) -> None:
+    """Delete for good some of the cases that had to make room, so that at most so many are kept.
+
+    Those go that had to make room first, of the actor who has most cases, stored or kept: else a flood would drive out what it
+    has displaced.
+    """
+    kept = _by_actor(connection, "expired WHERE why = 'evicted' AND", namespace)
+    over = sum(kept.values()) - most
+    if over <= 0:
+        return
+    stored = _by_actor(connection, "cases WHERE actor IS NOT NULL AND", namespace)
+    (all_stored,) = connection.execute("SELECT count(*) FROM cases WHERE namespace = ?", (namespace,)).fetchone()
+    stored[None] = all_stored - sum(stored.values())
+    actor = max(kept, key=lambda one: (kept[one] + stored.get(one, 0), kept[one]))
+    theirs, named = ("IS NULL", []) if actor is None else ("= ?", [actor])
+    oldest = connection.execute(
+        f"""SELECT key FROM expired WHERE namespace = ? AND why = 'evicted' AND actor {theirs}
+            ORDER BY until_run, key LIMIT ?""",
+        (namespace, *named, min(over, _TRIMMED_AT_ONCE)),
+    ).fetchall()
+    set_aside.remove(connection, [key for (key,) in oldest])
+
+
+def _by_actor(connection: Connection, rows: str, namespace: int) -> dict[str | None, int]:
+    counted = connection.execute(f"SELECT actor, count(*) FROM {rows} namespace = ? GROUP BY actor", (namespace,))
+    return {actor: int(count) for actor, count in counted.fetchall()}
+
+
+def bring_back(connection: Connection, key: int, verified: tuple[float, float]) -> None:
+    """Turn a case that was set aside back into a case with a new key, which the log reports to every process.
+
+    It counts as ``verified`` then, by the wall clock and by running time.
+    """
+    (namespace,) = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
+    new = _inserted(connection, key, verified)
+    for table in ("outcome", "addition"):
+        connection.execute(f"UPDATE {table} SET cases_key = ? WHERE cases_key = ?", (new, key))
+    set_aside.remove(connection, [key])
+    connection.execute(_NOTE, (namespace, CASE_ADDED, new, None))
+
+
+def restore(connection: Connection, key: int) -> None:
+    """Turn a case that was set aside back into what it was: it keeps its key, so what is logged of it counts again."""
+    query = "SELECT namespace, id FROM expired WHERE key = ?"
+    namespace, case_id = connection.execute(query, (key,)).fetchone()
+    as_case(connection, key)
+    # Every process shows it again, like one that was hidden, and copies of it are made again, as if it had changed.
+    for kind in (UNHIDDEN, RETOLD):
+        connection.execute(_NOTE, (namespace, kind, key, case_id))
+
+
+def as_case(connection: Connection, key: int) -> tuple[str, float, float]:
+    """Turn one back into a case with its old key, in no log; return why, since when and until when it was kept."""
+    kept = connection.execute("SELECT why, expired_at, until_run FROM expired WHERE key = ?", (key,)).fetchone()
+    _inserted(connection, key, None, again=key)
+    set_aside.remove_rows(connection, [key])
+    return kept
+
+
+def _inserted(connection: Connection, key: int, verified: tuple[float, float] | None, *, again: int | None = None) -> int:
+    """Store the rows of a case as they are kept; return its key, which is ``again`` or a new one."""
+    query = "SELECT id, namespace, query, pair, copies, record FROM expired WHERE key = ?"
+    *known, record = connection.execute(query, (key,)).fetchone()
+    kept = json.loads(record)
+    still = connection.execute("SELECT key FROM episode WHERE key = ?", (kept["episode"],)).fetchone()
+    # Cases that an older version has set aside lack these.
+    rest: dict[str, Any] = {"actor": None, "channel": None, "trust": LEVELS[str(kept["source"])], "probation": 0}
+    rest |= {"verified_run": 0.0, **kept, "episode": None if still is None else still[0]}
+    if verified is not None:
+        rest["verified_at"], rest["verified_run"] = verified
+    connection.execute(
+        "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", (known[1], str(rest["digest"]))
+    )
+    own, values = ("", ()) if again is None else ("key, ", (again,))
+    (new,) = connection.execute(
+        f"""INSERT INTO cases ({own}id, namespace, query, pair, copies, {", ".join(_REST)}, solution)
+            VALUES ({"?, " * len(values)}?, ?, ?, ?, ?, {", ".join("?" * len(_REST))},
+              (SELECT id FROM solution WHERE namespace = ? AND digest = ?)) RETURNING key""",
+        (*values, *known, *(rest[name] for name in _REST), known[1], str(rest["digest"])),
+    ).fetchone()
+    new = int(new)
+    connection.execute("INSERT INTO case_text VALUES (?, ?, ?, ?)", (new, rest["kind"], rest["text"], rest["metadata"]))
+    connection.execute("INSERT INTO case_vector SELECT ?, vector FROM expired_vector WHERE key = ?", (new, key))
+    connection.execute("INSERT INTO field SELECT namespace, name, value, ? FROM expired_field WHERE expired = ?", (new, key))
+    return new
