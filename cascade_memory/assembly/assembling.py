@@ -10,6 +10,7 @@ from cascade_memory.assembly.place import Place
 from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
 from cascade_memory.assembly.settings import Matcher, Settings
 from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.engine.door import Door
@@ -75,6 +76,7 @@ def _parts(ledger: Ledger, settings: Settings) -> Parts:
         fallback=SimilarityPolicy(),
         matcher=_matcher(settings.matcher),
         hindsight=hindsight,
+        vigilance=Vigilance() if settings.vigilance is None else settings.vigilance,
         direct=_is_direct(embedder, settings),
         door=Door(settings.redact),
         index=lambda dimension, _: TieredIndex(dimension),

@@ -18,6 +18,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.tickets import Tickets
+from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
@@ -69,6 +70,7 @@ class CascadeMemory(Memory):
         redact: bool | Callable[[str], str] = True,
         tickets: bool | Tickets = False,
         reward_caps: Mapping[str, int] | None = None,
+        vigilance: Vigilance | None = None,
     ) -> None:
         """Open a memory in a folder or a database, which is created if it does not exist, or in RAM if there is no path.
 
@@ -127,6 +129,8 @@ class CascadeMemory(Memory):
             reward_caps: How many rewards of one ``actor`` teach within an hour, by their source, such as {"user": 100}; None:
                 100 from "user" and 1,000 each from "judge" and "agent" (and of all that comes over MCP). What is reported
                 beyond is stored and teaches nothing. Rewards without an actor have no cap.
+            vigilance: Which measures protect against actors who lie; by default all. They concern only the cases and outcomes
+                whose ``actor`` the host names, and cost nothing otherwise.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = Settings(
@@ -142,6 +146,7 @@ class CascadeMemory(Memory):
             credit=credit,
             ranker_options=copy.copy(ranker_options),
             redact=redact,
+            vigilance=vigilance,
         )
         engine = opened.acquire(path, settings, self)
         try:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_k
+from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.engine.door import Redact, check_redact
 from cascade_memory.engine.engine import Learning
 from cascade_memory.errors import InvalidInput
@@ -35,6 +36,7 @@ class Settings:
     credit: Any = "matched"
     ranker_options: Mapping[str, Any] | None = None
     redact: Redact = True
+    vigilance: Vigilance | None = None
 
 
 def check(settings: Settings) -> None:
@@ -63,7 +65,7 @@ def check_same(first: Settings, settings: Settings, place: str) -> None:
     for name in (field.name for field in fields(Settings)):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
-        optional = ("limits", "shadow", "ranker_options") if settings.ranker == "auto" else ("limits", "shadow")
+        optional = ("limits", "shadow", "vigilance", *(("ranker_options",) if settings.ranker == "auto" else ()))
         if not alike and now != "auto" and not (name in optional and now is None):
             raise InvalidInput(
                 f"{place} is open in this process with {name}={before!r}; open it with the same, or close it there first"

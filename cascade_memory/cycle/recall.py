@@ -19,6 +19,7 @@ class Recalled:
     candidates: Candidates
     similarity: NDArray[np.float32]
     ids: tuple[str, ...]
+    authors: tuple[str | None, ...] = ()  # empty if no candidate has an author
 
 
 def recall(
@@ -62,4 +63,24 @@ def recall(
         ),
         similarity=similarity,
         ids=tuple(row[3] for row in found),
+        authors=tuple(row[4] for row in found) if any(row[4] is not None for row in found) else (),
+    )
+
+
+def without(recalled: Recalled, held: NDArray[np.bool_], size: int) -> Recalled:
+    """Leave out candidates that must not be shown; of the others, the ``size`` nearest stay."""
+    kept = np.flatnonzero(~held)[:size]
+    found = recalled.candidates
+    places: list[int] = kept.tolist()
+    return Recalled(
+        candidates=Candidates(
+            keys=found.keys[kept],
+            texts=[found.texts[place] for place in places],
+            heads=[found.heads[place] for place in places],
+            vectors=found.vectors[kept],
+            groups=found.groups[kept],
+        ),
+        similarity=recalled.similarity[kept],
+        ids=tuple(recalled.ids[place] for place in places),
+        authors=tuple(recalled.authors[place] for place in places),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -73,6 +74,17 @@ class Candidate:
     record: float = 0.0  # what its record adds to the value
 
 
+@shown_visibly
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """A similar case that was not considered in this episode, because of who made it; ``why`` says what is known of them."""
+
+    id: str
+    actor: str
+    similarity: float
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why these cases were chosen, and in this order; it prints as a table, and in a notebook as HTML."""
@@ -87,6 +99,7 @@ class Explanation:
     ease: float = 0.0  # how much likelier than usual success is on tasks like this one, whatever is shown
     failure: str | None = None  # why the recall found nothing, if it failed
     trust: float = math.nan  # how far rewards may change the weights of the signals (0 to 1), where only rewards teach
+    held: tuple[HeldBack, ...] = ()  # the most similar first
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -129,6 +142,8 @@ class Explanation:
             notes.append(
                 f"solutions do not recur here, so only rewards teach; trust in them for the signals: {self.trust:.2f} of 1"
             )
+        for (actor, why), count in list(Counter((one.actor, one.why) for one in self.held).items())[:5]:
+            notes.append(f"held back in this episode: {count} {'case' if count == 1 else 'cases'} of {actor!r}, {why}")
         return notes
 
     def _rows(self) -> list[list[str]]:
@@ -153,7 +168,7 @@ class Explanation:
         if self.failure is not None:
             return f"the recall failed: {visible(self.failure)}"
         if not self.candidates:
-            return "no case was stored yet"
+            return "all cases that were found are held back" if self.held else "no case was stored yet"
         behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"
         if self.abstained:
             best = next(one for one in self.candidates if one.chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 import uuid
@@ -11,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.recall import Recalled, recall
+from cascade_memory.cycle.recall import Recalled, recall, without
 from cascade_memory.cycle.select import Selection, select
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.recall import Candidate, Explanation, Recall, RecalledCase
+from cascade_memory.domain.recall import Candidate, Explanation, HeldBack, Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue
@@ -32,6 +33,8 @@ from cascade_memory.ports.policy import Choice, Slate
 _PLAIN = CosineEncoder()  # a search needs no more
 _SEARCH = Exposure(abstain=False)
 _NOTHING = np.zeros(0, np.float32)
+_NOBODY = np.zeros(0, bool)
+_WIDER = 8  # times as many cases are looked at where some of the nearest may not be shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,6 +61,7 @@ class _Chosen:
     rewards: int
     encoder: str
     opinion: Opinion | None
+    held: tuple[HeldBack, ...] = ()
 
     @property
     def shows(self) -> bool:
@@ -97,16 +101,19 @@ class Decider:
         exposure = _SEARCH if request.search else request.exposure
         size = max(self._candidates, request.k)
         with calculating():
-            recalled = recall(
+            find = functools.partial(
+                recall,
                 query,
                 index=state.index,
                 ledger=self._parts.ledger,
-                size=size,
                 among=self._among(state, request, None if request.search else size),
                 verified_after=_verified_after(state.limits),
                 min_trust=request.min_trust,
                 namespace=state.namespace_id,
             )
+            recalled, held = find(size=size), ()
+            if recalled.authors and not request.search:
+                recalled, held = _without_held(find, recalled, state, request.actor, episode_id, size)
             found = time.perf_counter()
             spent.search = found - began
             encoder, learned = state.learner.now
@@ -140,6 +147,7 @@ class Decider:
             rewards=policy.rewards,
             encoder=state.learner.identity,
             opinion=opinion,
+            held=held,
         )
 
     def _arm(self, request: RecallRequest, episode_id: str) -> str:
@@ -202,6 +210,32 @@ class Decider:
             for i, key in zip(choice.chosen.tolist(), keys, strict=True)
             if (case := stored.get(key)) is not None  # if it is None, another process has just forgotten the case
         )
+
+
+def _without_held(
+    find: Callable[..., Recalled], recalled: Recalled, state: NamespaceState, asker: str | None, episode_id: str, size: int
+) -> tuple[Recalled, tuple[HeldBack, ...]]:
+    """Leave out the candidates whose authors may not be shown in this episode; others come up to take their places."""
+
+    def held_of(found: Recalled) -> NDArray[np.bool_]:
+        return state.standings.held(found.authors, found.candidates.groups, asker, episode_id) if found.authors else _NOBODY
+
+    held = held_of(recalled)
+    if not held.any():
+        return recalled, ()
+    told = tuple(
+        HeldBack(
+            id=recalled.ids[i],
+            actor=(actor := str(recalled.authors[i])),
+            similarity=float(recalled.similarity[i]),
+            why=state.standings.why(actor),
+        )
+        for i in np.flatnonzero(held).tolist()
+    )
+    if len(held) == size:  # there may be more cases
+        recalled = find(size=_WIDER * size)
+        held = held_of(recalled)
+    return without(recalled, held, size) if held.any() else recalled, told
 
 
 def _verified_after(limits: Limits | None) -> float:
@@ -268,6 +302,7 @@ def _explanation(chosen: _Chosen, features: tuple[str, ...]) -> Explanation:
         arm=chosen.arm,
         ease=0.0 if choice is None else choice.ease,
         trust=math.nan if choice is None else choice.trust,
+        held=chosen.held,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.cost import Spent, Totals
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
@@ -44,6 +45,7 @@ from cascade_memory.visible import visible
 
 _log = log_of(__name__)
 
+RECORD = "its record is bad beyond doubt"  # the note on a quarantine that no person decided
 _FEW = 16  # namespaces: with more, closing saves only what would take long to learn again
 
 Learning = Literal["inline", "background", "off"]
@@ -221,7 +223,9 @@ class Engine:
         """Evict cases from a namespace if necessary, and learn there; return whether more is left to learn."""
         self._tidy_if_due(state)
         try:
-            return state.learn(outcomes=self.learning != "off")
+            more = state.learn(outcomes=self.learning != "off")
+            self._quarantine(state)
+            return more
         except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
             self.note_failure("learn", error)
             return False
@@ -256,6 +260,28 @@ class Engine:
             self.follow()
         except Exception as error:  # noqa: BLE001 - too many cases are no reason to fail; it will be tried again
             self.note_failure("evict", error)
+
+    def _quarantine(self, state: NamespaceState) -> None:
+        """Put the cases of actors into quarantine whose record has become bad beyond doubt; the audit log says so."""
+        convicts = state.standings.convicts()
+        for actor in convicts:
+            self.parts.ledger.actors.quarantine(state.namespace_id, actor, NewAction(kind="quarantine", note=RECORD))
+        if convicts:
+            self.follow()
+
+    def quarantined(self, namespace: str) -> frozenset[str]:
+        """Return the actors whose cases are in quarantine, as far as this process knows."""
+        state = self._states.get(namespace)
+        return frozenset() if state is None else state.standings.quarantined
+
+    def suspects(self) -> tuple[str, ...]:
+        """Name the actors at whom a person should look, in the namespaces that are loaded."""
+        return tuple(
+            visible(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
+            for state in list(self._states.values())
+            for one in state.standings.all()
+            if one.alarming
+        )
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that no exception reports to the caller."""

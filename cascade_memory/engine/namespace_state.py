@@ -18,6 +18,7 @@ from cascade_memory.errors import StoreCorrupt
 from cascade_memory.learning.learner import Learner
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.shadow import Shadow
+from cascade_memory.learning.standings import Standings
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
@@ -63,6 +64,7 @@ class NamespaceState:
         self.next_look = 0.0  # on the monotonic clock; no case expires before this time
         self._tidying = parts.job("tidying", namespace_id)
         self._try_again = 0.0  # on the monotonic clock; until then another process is tidying
+        self.standings = Standings(namespace_id, parts.ledger, parts.vigilance, learns=keep)
         self.learner = Learner(
             name,
             namespace_id,
@@ -72,6 +74,7 @@ class NamespaceState:
             snapshots=parts.snapshots,
             training=parts.job("training", namespace_id),
             keep=keep,
+            standings=self.standings,
         )
         self.shadow: Shadow | None = None
         if parts.shadow is not None:
@@ -158,6 +161,8 @@ class NamespaceState:
         if removed:
             self.index.remove(removed)
         self._show_or_hide(mine)
+        if any(change.hides_case or change.shows_case_again for change in mine):
+            self.standings.look_up()
         with self._noting:
             self._todo += [change for change in mine if not change.adds_case]
             self.seq = max(self.seq, changes[-1].seq)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.engine.door import Door
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.case_index import CaseIndex
@@ -48,6 +49,7 @@ class Parts:
     fallback: Policy
     matcher: SolutionMatcher
     hindsight: bool
+    vigilance: Vigilance = field(default_factory=Vigilance)
     direct: bool = False  # embedder and ranker are our own and cannot hang, so no thread is needed
     door: Door = field(default_factory=Door)  # through which all texts come in
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)

@@ -105,7 +105,7 @@ class Health:
     database: str | None = None  # where a memory is that is in no folder
     log_lag: int = 0  # lines of the log that this process has not read yet
     leases: Mapping[str, str] = field(default_factory=dict[str, str])  # which worker does what for all of them
-    alarms: tuple[str, ...] = ()  # of the last hour in this process: whose rewards are too many, or come in a burst
+    alarms: tuple[str, ...] = ()  # about actors, in the namespaces that this process has used: a person should look at them
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""

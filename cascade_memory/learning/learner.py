@@ -10,6 +10,7 @@ from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
+from cascade_memory.learning.standings import Standings
 from cascade_memory.learning.trainer import trainer_for
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.lock import Lease
@@ -40,11 +41,13 @@ class Learner:
         snapshots: Snapshots,
         training: Lease,
         keep: bool,
+        standings: Standings,
     ) -> None:
         self._name, self._namespace_id, self._ledger, self._snapshots = name, namespace_id, ledger, snapshots
         columns = columns_of(ranker, encoder)
         self.identity = columns.identity  # of the encoder, and of all that take its place
         self._trainer = trainer_for(ranker, encoder, columns, ledger)
+        self._standings = standings
         self._training = None if ranker.training is None else training  # what is quick, every process learns for itself
         self._borrows = False  # another process trains, and this one uses its snapshots
         self._known = 0  # the last outcome in the policy's last rebuild: the policy has learned all outcomes up to it
@@ -98,6 +101,8 @@ class Learner:
             self._refit()
             return
         self._since_snapshot, self._known = len(later), snapshot.known
+        if self._standings.active:
+            self._standings.rebuild(snapshot.known)
         self._unsaved = len(later)
         if not needs_rebuild(later):
             self._trainer.expect(self._news(later))
@@ -133,7 +138,9 @@ class Learner:
         self._unsaved = len(history)
 
     def _history(self) -> list[Feedback]:
-        return self._ledger.lessons.history(self._namespace_id, WINDOW, until=self._known)
+        history = self._ledger.lessons.history(self._namespace_id, WINDOW, until=self._known)
+        silent = self._standings.rebuild(self._known) if self._standings.active else set[int]()
+        return [lesson for lesson in history if lesson.key not in silent] if silent else history
 
     def _rebuild(self) -> None:
         """Learn again from what the ledger still has, since outcomes were withdrawn or forgotten. Meanwhile recalls go on."""
@@ -171,7 +178,7 @@ class Learner:
         forgotten = any(change.forgets for change in todo)
         others = any(change.changes_encoder for change in todo) or self._evicted > max(cases, _FORGET_EVICTED)
         self._encoder_rebuild_due = self._encoder_rebuild_due or others
-        self._rebuild_due = self._rebuild_due or needs_rebuild(todo)
+        self._rebuild_due = self._rebuild_due or needs_rebuild(todo) or self._standings.rebuild_due
         if self._rebuild_due or forgotten:
             self._snapshots.drop(self._namespace_id)  # they contain what must be forgotten
         if self._encoder_rebuild_due:
@@ -189,6 +196,7 @@ class Learner:
         else:
             try:
                 self._trainer.learn(self._news(todo))
+                self._rebuild_due = self._standings.rebuild_due
             finally:  # also after a failure: what was learned stays learned, and the rest waits
                 waiting = self._trainer.waiting_since
                 self._seq = seq if waiting is None else max(waiting - 1, 0)
@@ -203,6 +211,7 @@ class Learner:
     ) -> bool:
         """Take over the newest snapshot of the process that trains; return whether there is more to do: there is not."""
         self._borrows = True
+        self._news(todo)  # for what it says about actors
         if any(change.changes_encoder for change in todo):
             self._rebuild_encoder(remaining())
         else:
@@ -214,7 +223,18 @@ class Learner:
         return False
 
     def _news(self, changes: Sequence[Change]) -> list[Change]:
-        return [change for change in changes if not change.settles or change.ref > self._known]
+        news = [change for change in changes if not change.settles or change.ref > self._known]
+        return (
+            [change for change in news if not change.settles or self._teaches(change.ref)] if self._standings.active else news
+        )
+
+    def _teaches(self, outcome: int) -> bool:
+        """Say whether an outcome may teach; one that may not is no longer expected either."""
+        teaches, recalls = self._standings.teaches(outcome)
+        if not teaches:
+            for recall in recalls:
+                self.policy.withdraw(recall)
+        return teaches
 
     def rebuild_soon(self) -> None:
         """Build the statistics of the encoder again, and learn all outcomes again, with the next call of ``learn``."""

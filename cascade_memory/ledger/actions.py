@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cascade_memory.domain.actions import OPPOSITE, UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
+from cascade_memory.domain.actions import OF_ACTORS, OPPOSITE, UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases
+from cascade_memory.ledger.actors import move
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import (
@@ -41,7 +42,7 @@ _STANDS = """CASE WHEN action.outcome IS NOT NULL
   WHEN action.made IS NOT NULL
     THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made
       AND (action.counts NOT LIKE '%"cases": %' OR (cases.copies = 1 AND cases.episode IS NULL)))
-  ELSE EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
+  ELSE action.kind IN ('quarantine', 'release') OR EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
 _LATER = f"""EXISTS (SELECT 1 FROM action AS later
   WHERE later.subject IN (action.subject, action.made) AND later.key > action.key
   AND later.namespace = action.namespace AND ({_SAME_GROUP})
@@ -110,6 +111,8 @@ class SQLActions:
                 return
             if taken.kind == "correct":
                 _give_up(connection, namespace, taken)
+            elif taken.kind in OF_ACTORS:
+                move(connection, namespace, taken.subject, quarantined=taken.kind == "release")
             elif not _flag(connection, namespace, taken.subject, OPPOSITE[taken.kind]):
                 raise UndoRefused(f"case {taken.subject!r} is not as this action left it: nothing was changed")
             action_log.write(connection, namespace, action, subject=taken.subject)

@@ -144,6 +144,8 @@ def insert(
     ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
     _note_addition(connection, key, case, None)
+    if case.quarantined:
+        connection.execute("UPDATE cases SET hidden = 2 WHERE key = ?", (key,))
     note(connection, case.namespace, CASE_ADDED, key)
     return key, case.id, True
 

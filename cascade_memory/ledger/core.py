@@ -16,6 +16,7 @@ from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger import redeeming, running
 from cascade_memory.ledger.actions import SQLActions
+from cascade_memory.ledger.actors import AUTHOR, SQLActors
 from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import SQLEpisodes
@@ -49,6 +50,7 @@ class SQLLedger(Recalling, Settling):
         self.viewing = SQLViewing(connections)
         self.actions = SQLActions(connections)
         self.provenance = SQLProvenance(connections)
+        self.actors = SQLActors(connections)
 
     @property
     def read_only(self) -> str | None:
@@ -152,19 +154,19 @@ class SQLLedger(Recalling, Settling):
 
     def candidates(
         self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
-    ) -> dict[int, tuple[str, str, int, str]]:
-        """Return (text, head, group, id) by key: what a ranker needs for its choice, without solutions and vectors."""
+    ) -> dict[int, tuple[str, str, int, str, str | None]]:
+        """Return (text, head, group, id, author) by key: what a choice needs, without solutions and vectors."""
         with self.connections.read() as connection:
-            query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id FROM cases
+            query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id, {AUTHOR} FROM cases
                         WHERE key IN ({KEYS}) AND hidden = 0 AND (verified_at >= ? OR pinned = 1)"""
             values: list[float] = [verified_after]
             if min_trust:
                 query, values = f"{query} AND trust >= ?", [verified_after, min_trust]
             rows = fetched_for(connection, query, keys.tolist(), *values)
-        found: dict[int, tuple[str, str, int, str]] = {}
-        for key, text, head, group, case_id in rows:  # an edited row may hold anything
+        found: dict[int, tuple[str, str, int, str, str | None]] = {}
+        for key, text, head, group, case_id, author in rows:  # an edited row may hold anything
             if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:
-                found[key] = (text, head, group, case_id)
+                found[key] = (text, head, group, case_id, author)
         return found
 
 

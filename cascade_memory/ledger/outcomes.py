@@ -114,7 +114,10 @@ class Settling:
                 by_hand = _is_by_hand(connection, new, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
-                case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
+                stays_out = by[0] in new.quarantined and not by_hand
+                case = new.case
+                if stays_out or case.metadata != metadata:
+                    case = dataclasses.replace(case, metadata=metadata, quarantined=stays_out)
                 before = stored_anew.gone(case, current, taken)
                 case = stored_anew.under_its_id(connection, case, before)
                 packed_case = packed if case.solution is new.solution else None

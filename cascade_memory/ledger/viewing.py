@@ -36,7 +36,7 @@ _ORDERS = {
     "successes": "cases.succeeded",
     "use": "cases.novelty * (cases.succeeded + 0.5) / (cases.shown + 1.0)",
 }
-_STATES = {"pinned": "cases.pinned = 1", "hidden": "cases.hidden = 1"}
+_STATES = {"pinned": "cases.pinned = 1", "hidden": "cases.hidden <> 0"}
 _BEGINNING = 2_000  # characters of a task
 _OUTCOMES = """SELECT episode.id, outcome.value, outcome.source, outcome.at, outcome.solution_kind, outcome.solution,
     outcome.learns, outcome.withdrawn_at, (SELECT cases.id FROM cases WHERE cases.key = outcome.cases_key),

@@ -171,7 +171,7 @@ class Handle:
             database=engine.parts.place if path is None and engine.parts.shared is not None else None,
             log_lag=0 if shared is None else engine.behind(),
             leases={} if shared is None else shared(),
-            alarms=engine.alarms.current(),
+            alarms=(*engine.alarms.current(), *engine.suspects()),
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:

@@ -28,6 +28,7 @@ from cascade_memory.memory import curation, transfer
 from cascade_memory.memory.backup import backup
 from cascade_memory.memory.forgetting import ForgettingVerbs
 from cascade_memory.memory.session import Session
+from cascade_memory.memory.standing import StandingVerbs
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
 
@@ -35,7 +36,7 @@ from cascade_memory.redaction.saying import warn
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
-class Memory(ForgettingVerbs):
+class Memory(ForgettingVerbs, StandingVerbs):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 
     # -- recall ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Change, RecallRecord, Settled, Settlement, Unsettled
 from cascade_memory.ports.ledger_actions import Actions
+from cascade_memory.ports.ledger_actors import Actors
 from cascade_memory.ports.ledger_archive import Archive
 from cascade_memory.ports.ledger_cases import Cases
 from cascade_memory.ports.ledger_episodes import Episodes
@@ -95,6 +96,11 @@ class Ledger(Protocol):
         ...
 
     @property
+    def actors(self) -> Actors:
+        """Who made the cases and reported the outcomes."""
+        ...
+
+    @property
     def archive(self) -> Archive:
         """Export and import as plain records, and complete copies."""
         ...
@@ -166,11 +172,11 @@ class Ledger(Protocol):
 
     def candidates(
         self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
-    ) -> dict[int, tuple[str, str, int, str]]:
-        """Return (text, beginning of the solution, group, id) by key, for the cases verified since ``verified_after``.
+    ) -> dict[int, tuple[str, str, int, str, str | None]]:
+        """Return (text, beginning of the solution, group, id, author) by key, for the cases verified since ``verified_after``.
 
         Cases whose solutions agree have the same group. Deleted cases are missing, and those that are trusted less than
-        ``min_trust``.
+        ``min_trust``. A case of a person has no author here: it needs nobody's record.
         """
         ...
 

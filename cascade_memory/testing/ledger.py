@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.testing.ledger_actions import LedgerActionsContract
+from cascade_memory.testing.ledger_actors import LedgerActorsContract
 from cascade_memory.testing.ledger_cases import LedgerCasesContract, LedgerEpisodesContract
 from cascade_memory.testing.ledger_core import LedgerCoreContract
 from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, LedgerForgettingContract
@@ -37,6 +38,7 @@ class LedgerContract(
     LedgerProvenanceContract,
     LedgerEvictionContract,
     LedgerUndoContract,
+    LedgerActorsContract,
 ):
     """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
 

@@ -49,8 +49,11 @@ class Run:
     misled: float | None = None  # the probability that a wrong case spoils a success; None: MISLED
     models: str = ""  # the reranker and the embedder, as JSON: their names with a digest; "": light features, default embedder
     order: str = ""  # FILE: the stream's own order, whatever the seed; "": shuffled by the seed
+    attack: str = ""  # "clean", or the kind of an attack and the share of malicious turns ("many=0.05"); "": no actors
+    layers: str = ""  # the measures against an attack that are in force; "": all
 
 
+PROCEDURES = ", procedures"  # after the name of a stream: each task has a solution of its own, in words that never recur
 FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be played
 CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder than usual
 

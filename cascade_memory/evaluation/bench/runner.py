@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def run(
     target: Path,
     *,
     staged: Staging = stage_for,
+    how: Callable[[Run, Folders], Row] | None = None,
     jobs: int = 1,
     progress: bool | None = None,
     models: Mapping[str, str] | None = None,
@@ -35,6 +37,7 @@ def run(
     Data that the runs share (queries of an environment, cached outcomes) is stored in a folder beside the file. If a run
     fails (for example because a model's server is down), the runs in progress are finished and stored, and no other run is
     started. ``models`` are the folders of rerankers and embedders by their names in the runs, as ``Setup.folders`` has them.
+    ``how`` plays a run in another way than with a stage.
     """
     wanted = list(dict.fromkeys(runs))
     known = Rows(target)
@@ -43,10 +46,12 @@ def run(
     folders = Folders(data, work_of(target), models or {})
     with _alone(folders.work, target):
         # Read again: another benchmark may have written rows before the lock was taken.
-        return _run(wanted, Rows(target), folders, staged, jobs, progress)
+        return _run(wanted, Rows(target), folders, how or partial(play, staged=staged), jobs, progress)
 
 
-def _run(wanted: list[Run], rows: Rows, folders: Folders, staged: Staging, jobs: int, progress: bool | None) -> list[Row]:
+def _run(
+    wanted: list[Run], rows: Rows, folders: Folders, played: Callable[[Run, Folders], Row], jobs: int, progress: bool | None
+) -> list[Row]:
     todo = rows.missing(wanted)
     about = circumstances()
     shared = {(one.task, one.solver, one.limit): one for one in todo if one.solver != "simulated"}
@@ -54,10 +59,10 @@ def _run(wanted: list[Run], rows: Rows, folders: Folders, staged: Staging, jobs:
         prepare(one, folders)
     if jobs <= 1 or len(todo) <= 1:
         for one in progress_bar(todo, "runs", show=progress):
-            rows.append({**play(one, folders, staged), **about})
+            rows.append({**played(one, folders), **about})
         return rows.of(wanted)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin) as pool:
-        waiting = {pool.submit(play, one, folders, staged) for one in todo}
+        waiting = {pool.submit(played, one, folders) for one in todo}
         try:
             for finished in progress_bar(as_completed(set(waiting)), "runs", show=progress, total=len(todo)):
                 waiting.discard(finished)

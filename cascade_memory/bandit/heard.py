@@ -1,0 +1,71 @@
+"""What an outcome says about actors, and counts of who said what about whom. Actors are numbers here."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.ports.policy import Floats
+
+TRUSTED = -1  # whoever needs no record, such as a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Heard:
+    """One outcome, as far as it says something about actors. The n candidates are in descending order of similarity.
+
+    ``predicted`` is the success that the policy expected of what was shown, nan if it expected nothing. ``agreement`` (n,) are
+    the labels in hindsight, None if there are none.
+    """
+
+    key: int
+    reporter: int
+    reward: float
+    predicted: float
+    authors: NDArray[np.int64]
+    cases: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    shown: bool
+    agreement: Floats | None
+
+    @property
+    def agreeing(self) -> set[int]:
+        """The authors of the candidates with the verified solution."""
+        return set() if self.agreement is None else set(self.authors[self.agreement > 0].tolist())
+
+    @property
+    def praised(self) -> set[int]:
+        """Whom the outcome speaks for: the authors that agree with it or, without any, those of what was shown."""
+        return self.agreeing or (set(self.authors[self.chosen].tolist()) if self.shown else set())
+
+    @property
+    def draw(self) -> float:
+        """A number between 0 and 1 that only depends on the key."""
+        return ((self.key * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF) / 2.0**64
+
+
+class Counted:
+    """Counts, and forgets what was not counted for the longest time if there is too much.
+
+    >>> counted = Counted(most=2)
+    >>> counted.note("a"), counted.note("b"), counted.note("a"), counted.note("c"), counted.of("b")
+    (1, 1, 2, 1, 0)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._counts: OrderedDict[object, int] = OrderedDict()
+
+    def note(self, what: object) -> int:
+        """Count something; return how often it was counted."""
+        self._counts[what] = found = self._counts.pop(what, 0) + 1
+        if len(self._counts) > self._most:
+            self._counts.popitem(last=False)
+        return found
+
+    def of(self, what: object) -> int:
+        """Return how often something was counted."""
+        return self._counts.get(what, 0)

@@ -1,0 +1,55 @@
+"""Whether an outcome says something new, or a few actors praise each other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from cascade_memory.bandit.heard import Counted, Heard
+from cascade_memory.bandit.turns import Turns
+
+
+class Praise:
+    """Knows who has spoken for whom, and whether solutions recur here.
+
+    A solution that a liar makes up again and again recurs for this liar alone. If such outcomes taught, the ranker would
+    believe that all solutions recur, and that only those of the liar are right.
+    """
+
+    RECUR = 0.15  # share of the outcomes, and of their reporters, from which on solutions are said to recur
+    PAIRS = 65_536  # of an author and a reporter
+
+    def __init__(self) -> None:
+        self._verified: deque[tuple[int, bool]] = deque(maxlen=Turns.WINDOW)  # reporters of solutions; whether another had them
+        self._pairs = Counted(self.PAIRS)
+
+    def note_verified(self, heard: Heard) -> None:
+        """Note whether the verified solution of an outcome is also that of another actor's candidate."""
+        if heard.agreement is not None and len(heard.agreement):
+            self._verified.append((heard.reporter, bool(heard.agreeing - {heard.reporter})))
+
+    def note(self, heard: Heard) -> None:
+        """Note whom an outcome that teaches has spoken for."""
+        for author in heard.praised:
+            self._pairs.note((author, heard.reporter))
+
+    def is_news(self, heard: Heard, established: Callable[[int], bool]) -> bool:
+        """Say whether an outcome may teach: nobody is a witness in its own cause.
+
+        If none of those for whom it speaks has a good record, and neither has its reporter, the second word of a reporter for
+        an author counts half, the third a third; and solutions that recur for a few only do not count.
+        """
+        praised = heard.praised
+        if not praised or any(established(author) for author in (heard.reporter, *praised)):
+            return True
+        if heard.agreeing and not self._recurring():
+            return False
+        others = [self._pairs.of((author, heard.reporter)) for author in praised if author != heard.reporter]
+        return bool(others) and heard.draw * (min(others) + 1) < 1.0
+
+    def _recurring(self) -> bool:
+        """Say whether solutions recur: in many of the last outcomes, and for many of those who reported them."""
+        reporters = {reporter for reporter, _ in self._verified}
+        recurred = [reporter for reporter, agreed in self._verified if agreed]
+        shares = len(recurred) / max(1, len(self._verified)), len(set(recurred)) / max(1, len(reporters))
+        return min(shares) >= self.RECUR

@@ -1,0 +1,295 @@
+"""How far those who make cases and report outcomes can be relied on: a record of each, learned from the outcomes of others.
+
+Actors are numbers here; ``TRUSTED`` is whoever needs no record, such as a person.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.heard import TRUSTED, Counted, Heard
+from cascade_memory.bandit.praise import Praise
+from cascade_memory.bandit.turns import Turns
+from cascade_memory.ports.policy import Floats
+
+
+@dataclass(slots=True)
+class SourceRecord:
+    """What is known of one actor: the log odds that its cases, and its reports, are bad; and who spoke for and against it.
+
+    ``did`` and ``should`` are how its cases did lately, and what was expected of them.
+    """
+
+    cases: float = 0.0
+    reports: float = 0.0
+    did: float = 0.0
+    should: float = 0.0
+    against: set[int] = field(default_factory=set[int])
+    of_it: set[int] = field(default_factory=set[int])
+    failed: set[int] = field(default_factory=set[int])  # cases, up to ``BAD_CASES``
+
+
+class SourceRecords:
+    """Keeps a record of each actor, and says whose cases may be shown how often, and whose outcomes teach.
+
+    An actor whose cases are bad does ``BAD`` times as well as is expected of such cases. Each outcome that *another* actor
+    reports multiplies the odds that an actor is of this kind by a likelihood ratio: if one of its cases was shown, and, where
+    solutions recur, if one of its cases was a candidate and the verified solution shows whether it was right. What is expected
+    is the policy's forecast, or how often the neighbours of that candidate were right. The log odds stay between ``FLOOR`` and
+    ``CEILING``: so a good name is lost quickly by who becomes bad later. The second outcome about one case counts half, the
+    third a third: one wrong case makes no bad actor, and one popular case no good one.
+    """
+
+    BAD = 0.35
+    FLOOR, CEILING = -4.0, 8.0
+    ESTABLISHED = -2.0  # log odds below which the cases of an actor are shown like any others
+    SUSPECT = 2.5  # above this, they may be shown in a fair share of the recalls only
+    CONVICTED = 5.0  # above this, they are not shown any more, if they also
+    DOES = 0.6  # did worse than this share of what was expected, lately
+    LATELY = 0.95  # discount, per outcome about an actor's cases
+    WORST = 1.25  # by how much one outcome raises the log odds at most
+    WITNESSES, MOST_WITNESSES = (
+        2,
+        32,
+    )  # so many others must have spoken, for a conviction and for a good name, unless one of them is trusted
+    LIAR, PARDONED = 4.0, 1.0  # log odds from which the reports of an actor do not count, and from which they count again
+    FAIR = 0.05  # the least fair share of recalls and of lessons; it is also left to actors whose cases have failed
+    FEW = 4  # with fewer active actors, no majority can speak for or against anyone, and every share is fair
+    BAD_CASES = 3  # so many different cases must have failed for a conviction: one wrong case makes no bad actor
+    NEWCOMERS = 0.98  # discount, per outcome, of how the cases of actors without a record have done
+    NEIGHBOURS = 8  # candidates of others with which one is compared
+    TELLING = 0.3  # the share of them that must be right; where nearly all are wrong, nobody is to blame
+    BREADTH = 0.15  # share of the active actors who must have spoken for one, or against it
+    CASES = 8_192  # whose outcomes are counted
+    ACTORS = 4_096  # of whom a record is kept; of more, those are dropped that were not heard of for the longest time
+
+    def __init__(
+        self,
+        barred: frozenset[int] = frozenset(),
+        *,
+        convicts: bool = True,
+        finds_liars: bool = True,
+        fair_lessons: bool = True,
+    ) -> None:
+        self.barred = barred  # whose outcomes do not count from the start
+        self._convicts, self._finds_liars, self._fair_lessons = convicts, finds_liars, fair_lessons
+        self.records: OrderedDict[int, SourceRecord] = OrderedDict()
+        self.convicted: set[int] = set()
+        self.liars: set[int] = set()
+        self.turns, self._shown = Turns(), Turns()  # outcomes by reporter, and shown cases by author
+        self._words = Counted(Praise.PAIRS)  # the same, and how they went
+        self._told = Counted(self.CASES)  # outcomes about each case
+        self._praise = Praise()
+        self._pairs = Counted(Praise.PAIRS)  # outcomes by author and reporter
+        self._did, self._should = 0.0, 0.0  # how newcomers' cases did, and what was expected of them
+        self._rewards, self._mean = 0.0, 0.5
+
+    # -- standing ----------------------------------------------------------------------------------------------------
+
+    def established(self, actor: int) -> bool:
+        """Whether the cases of an actor are shown like any others."""
+        record = self.records.get(actor)
+        if actor == TRUSTED:
+            return True
+        spoken_for = record is not None and self._enough(record.of_it)
+        return spoken_for and record is not None and record.cases <= self.ESTABLISHED and actor not in self.liars
+
+    def _enough(self, witnesses: set[int]) -> bool:
+        needed = max(self.WITNESSES, math.ceil(self.BREADTH * self.turns.active))
+        return TRUSTED in witnesses or len(witnesses) >= min(needed, self.MOST_WITNESSES)
+
+    def _settled(self) -> bool:
+        """Whether most of the active actors have a good record: then only those are heard as witnesses for others."""
+        return self._known() > 0.5
+
+    def _known(self) -> float:
+        """Return the share of the active actors who have a good record."""
+        return sum(self.established(actor) for actor in self.turns.actors) / max(1, self.turns.active)
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few active actors for a majority."""
+        return self.turns.active < self.FEW
+
+    @property
+    def fair(self) -> float:
+        """The share that an actor without a record may take: of the recalls, and of the lessons."""
+        return 1.0 if self.few else max(self.FAIR, 2.0 / self.turns.active)
+
+    @property
+    def newcomers(self) -> float:
+        """How the cases of actors without a record have done lately: 1 if as was expected of such cases."""
+        return (self._did + 8.0) / (self._should + 8.0)
+
+    def share(self, actor: int) -> float:
+        """Return the share of recalls in which the cases of an actor may be shown."""
+        if actor in self.convicted:
+            return 0.0
+        if self.few or self.established(actor):
+            return 1.0
+        record = self.records.get(actor)
+        if actor in self.liars or (record is not None and record.cases > self.SUSPECT):
+            return self.FAIR
+        well = min(1.0, max(0.0, (self.newcomers - 0.5) / 0.3))
+        takes = min(self.turns.left_for(actor, self.fair), self._shown.left_for(actor, self.fair))
+        return min(takes, max(self.FAIR, well))
+
+    def held(self, authors: NDArray[np.int64], groups: NDArray[np.int64], asker: int, draw: float) -> NDArray[np.bool_]:
+        """Return which candidates must not be shown in a recall, given a uniform draw that belongs to its episode.
+
+        A candidate whose solution is also that of an established actor's candidate may be shown. So may one with the solution
+        of two other actors without a record, as long as newcomers do well. Its own cases are always shown to an actor.
+        """
+        share = {actor: self.share(actor) for actor in {*authors.tolist()} if actor not in (TRUSTED, asker)}
+        held = np.array([draw >= share.get(actor, 1.0) for actor in authors.tolist()], bool)
+        if not held.any():
+            return held
+        known = {int(group) for group, actor in zip(groups, authors, strict=True) if actor == asker or self.established(actor)}
+        for place in np.flatnonzero(held).tolist():
+            if share[int(authors[place])] == 0.0:
+                continue
+            group = int(groups[place])
+            held[place] = group not in known and not self._agreed(authors[groups == group])
+        return held
+
+    def _agreed(self, authors: NDArray[np.int64]) -> bool:
+        honest = {actor for actor in authors.tolist() if self.share(actor) > self.FAIR}
+        return self.newcomers > 0.8 and len(honest) > self.WITNESSES
+
+    def teaches(self, heard: Heard) -> bool:
+        """Whether an outcome may teach: not that of a liar or a suspect, and of one without a record no more than is fair."""
+        reporter = heard.reporter
+        if reporter == TRUSTED:
+            return True
+        if reporter in self.liars or reporter in self.convicted or reporter in self.barred:
+            return False
+        record = self.records.get(reporter)
+        if record is not None and record.cases > self.SUSPECT and self._convicts:
+            return False
+        if self._fair_lessons and not self.few and not self._praise.is_news(heard, self.established):
+            return False
+        if not self._fair_lessons or self.established(reporter):
+            return True
+        return heard.draw < self.turns.left_for(reporter, self.fair) ** 3  # the more one floods, the less it teaches
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def observe(self, heard: Heard) -> bool:
+        """Take an outcome into account; return whether it may teach."""
+        if heard.reporter != TRUSTED:
+            self.turns.note(heard.reporter)
+        self._judge_report(heard)
+        self._praise.note_verified(heard)
+        if not self.teaches(heard):
+            return False
+        self._praise.note(heard)
+        weight = self._weight(heard.reporter)
+        if heard.shown:
+            self._rewards += 1.0
+            self._mean += (heard.reward - self._mean) / min(self._rewards + 1.0, Turns.WINDOW)
+            self._judge_shown(heard, weight)
+            for author in heard.authors[heard.chosen].tolist():
+                self._shown.note(author, 1.0 if author == heard.reporter else 1.0 / max(self.share(author), 0.02))
+        if heard.agreement is not None and bool(np.nansum(heard.agreement) > 0):
+            self._judge_candidates(heard, heard.agreement, weight)
+        return True
+
+    def _weight(self, reporter: int) -> float:
+        """Return how much the word of a reporter counts: less without a record, where others have one."""
+        if self.established(reporter):
+            return 1.0
+        if self.doubted(reporter):
+            return 0.25
+        return max(0.25, 1.0 - self._known())
+
+    def _expected(self, predicted: float) -> float:
+        blend = self._mean if math.isnan(predicted) else 0.5 * (predicted + self._mean)
+        return min(max(blend, 0.1), 0.9)
+
+    def _judge_report(self, heard: Heard) -> None:
+        """Compare a report with what the policy expected: a liar's are about as often the opposite."""
+        actor = heard.reporter
+        if actor == TRUSTED or not heard.shown or any(self.doubted(int(heard.authors[place])) for place in heard.chosen):
+            return
+        expected = self._expected(heard.predicted)
+        ratio = max(-1.5, min(1.5, math.log(expected / (1.0 - expected))))
+        record = self._record(actor)
+        record.reports = self._bounded(record.reports + 0.5 * (1.0 - 2.0 * heard.reward) * ratio)
+        if record.reports >= self.LIAR and self._finds_liars:
+            self.liars.add(actor)
+        elif record.reports <= self.PARDONED:
+            self.liars.discard(actor)
+
+    def doubted(self, actor: int) -> bool:
+        """Whether more speaks against an actor than for it."""
+        record = self.records.get(actor)
+        return record is not None and (record.cases > 0.0 or actor in self.liars)
+
+    def _judge_shown(self, heard: Heard, weight: float) -> None:
+        expected = self._expected(heard.predicted)
+        for place in heard.chosen.tolist():
+            self._count(heard, place, heard.reward, expected, weight / len(heard.chosen))
+
+    def _judge_candidates(self, heard: Heard, agreement: Floats, weight: float) -> None:
+        """Compare the best candidate of each actor with those of others that were about as similar to the task."""
+        compared = [
+            place
+            for place, actor in enumerate(heard.authors.tolist())
+            if actor != heard.reporter and not self.doubted(actor) and not math.isnan(agreement[place])
+        ]
+        shown = set(heard.chosen.tolist()) if heard.shown else set[int]()
+        for actor in dict.fromkeys(heard.authors.tolist()):
+            place = int(np.flatnonzero(heard.authors == actor)[0])
+            if actor in (TRUSTED, heard.reporter) or place in shown or math.isnan(agreement[place]):
+                continue
+            others = [one for one in compared if heard.authors[one] != actor]
+            near = sorted(others, key=lambda one: (abs(one - place), one))[: self.NEIGHBOURS]
+            # Two neighbours that were wrong are added: it must not be expected of a candidate what only chance has shown.
+            expected = float(sum(agreement[one] for one in near)) / (len(near) + 2.0)
+            if expected >= self.TELLING:
+                self._count(heard, place, float(agreement[place]), expected, weight)
+
+    def _count(self, heard: Heard, place: int, did: float, expected: float, weight: float) -> None:
+        """Count one outcome about one case for its author, unless that is who reported it."""
+        author, case = int(heard.authors[place]), int(heard.cases[place])
+        if author in (TRUSTED, heard.reporter):
+            return
+        word = (author, heard.reporter, did >= expected)
+        if not self.established(heard.reporter) and self._words.note(word) > 1:
+            return  # the word of one without a good record counts once: a few cannot praise each other, or slander, for long
+        told = self._told.note(case)
+        again = self._pairs.note((author, heard.reporter))
+        weight /= math.sqrt(told * again)
+        if not self.established(author):
+            self._did = self.NEWCOMERS * self._did + weight * did
+            self._should = self.NEWCOMERS * self._should + weight * expected
+        record = self._record(author)
+        record.did = self.LATELY * record.did + weight * did
+        record.should = self.LATELY * record.should + weight * expected
+        worse = min(self.WORST, math.log((1.0 - self.BAD * expected) / (1.0 - expected)))
+        change = weight * (did * math.log(self.BAD) + (1.0 - did) * worse)
+        record.cases = self._bounded(record.cases + change)
+        if change > 0 and len(record.failed) < self.BAD_CASES:
+            record.failed.add(case)
+        witnesses = record.against if change > 0 else record.of_it
+        heeded = change > 0 or self.established(heard.reporter) or not self._settled()
+        if heeded and len(witnesses) < self.MOST_WITNESSES:
+            witnesses.add(heard.reporter)
+        fails = record.cases >= self.CONVICTED and record.did + 0.5 < self.DOES * (record.should + 0.5)
+        broad = len(record.failed) >= self.BAD_CASES and self._enough(record.against)
+        if fails and broad and self._convicts:
+            self.convicted.add(author)
+
+    def _record(self, actor: int) -> SourceRecord:
+        record = self.records[actor] = self.records.pop(actor, None) or SourceRecord()
+        if len(self.records) > self.ACTORS:
+            self.records.popitem(last=False)
+        return record
+
+    def _bounded(self, odds: float) -> float:
+        return min(max(odds, self.FLOOR), self.CEILING)

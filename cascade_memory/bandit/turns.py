@@ -1,0 +1,53 @@
+"""Who had the last turns, and who had more of them than is fair."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection
+
+
+class Turns:
+    """Counts turns of actors over a window: as outcomes that they reported, or as their cases that were shown.
+
+    >>> turns = Turns()
+    >>> for number in range(100):
+    ...     turns.note(0 if number % 2 else number % 20)
+    >>> turns.active, round(turns.left_for(0, fair=0.1), 2), turns.left_for(2, fair=0.1)
+    (11, 0.2, 1.0)
+    """
+
+    WINDOW = 256
+
+    def __init__(self) -> None:
+        self._last: deque[tuple[int, float]] = deque(maxlen=self.WINDOW)
+        self._counts: Counter[int] = Counter()
+        self._weights: defaultdict[int, float] = defaultdict(float)
+
+    def note(self, actor: int, weight: float = 1.0) -> None:
+        """Count a turn; one that an actor had although it should seldom have one stands for several."""
+        if len(self._last) == self.WINDOW:
+            oldest, its = self._last[0]
+            self._counts[oldest] -= 1
+            self._weights[oldest] -= its
+            if not self._counts[oldest]:
+                del self._counts[oldest], self._weights[oldest]
+        self._last.append((actor, weight))
+        self._counts[actor] += 1
+        self._weights[actor] += weight
+
+    @property
+    def actors(self) -> Collection[int]:
+        """The actors who had one of the last turns."""
+        return self._counts.keys()
+
+    @property
+    def active(self) -> int:
+        """The number of these actors."""
+        return len(self._counts)
+
+    def left_for(self, actor: int, fair: float) -> float:
+        """Return how much of its turns counts, for an actor who has more of them than is fair, and than chance explains."""
+        n = max(1, len(self._last))
+        takes = self._weights[actor] / n
+        return fair / takes if takes > fair + 2.0 * math.sqrt(fair * (1.0 - fair) / n) else 1.0

@@ -1,0 +1,138 @@
+"""Plays one attacked stream. Honest actors do the tasks and report what happened; malicious ones do what their attack says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.domain.vigilance import OFF, Vigilance
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.attacks.actors import ACTORS, Attackers
+from cascade_memory.evaluation.attacks.streams import Attacked, attacked
+from cascade_memory.evaluation.bench.methods import KNOWN
+from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, PROCEDURES, Run
+from cascade_memory.evaluation.bench.stage import Folders
+from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.memory.memory import Memory
+
+KINDS: Mapping[str, str] = {
+    "unique": "made-up procedures, each worded differently",
+    "recurring": "one made-up procedure again and again",
+    "popular": "one for each of the most frequent kinds of tasks",
+    "flooding": "one again and again, with ten further rewards a turn",
+    "flipping": "the opposite of what happened, reported on real tasks",
+    "sleeping": "honest for half of the stream, then one made-up procedure",
+    "many": "one made-up procedure, by a new actor every second time",
+}
+LAYERS: Mapping[str, Vigilance] = {
+    "all": Vigilance(),
+    "none": OFF,
+    "no records": Vigilance(records=False),
+    "no probation": Vigilance(probation=False),
+    "no reports": Vigilance(reports=False),
+    "no fair lessons": Vigilance(fair_lessons=False),
+}
+
+
+def play(run: Run, folders: Folders) -> dict[str, Any]:
+    """Play a run and return its row; ``attack`` is "clean", or a kind and the share of malicious turns ("many=0.05").
+
+    In a clean run the malicious actors take no turns: the others do the same tasks in the same order. ``success``, ``shown``,
+    ``bad`` and ``aimed`` have a character for each honest episode: whether it succeeded, was shown a case, was shown a
+    malicious one, and was one at which the attack was aimed. ``followed`` says where the malicious case decided the answer.
+    """
+    kind, _, share = run.attack.partition("=")
+    if kind not in (*KINDS, "clean"):
+        raise InvalidInput(f"there is no attack {kind!r}; there are {', '.join(KINDS)}, and clean")
+    stream = attacked(run, folders)
+    memory = _memory(run, stream)
+    began = time.perf_counter()
+    try:
+        game = _Game(stream, Attackers(kind, float(share or 0.05), stream, run.seed), memory, clean=kind == "clean")
+        for turn in range(len(stream.queries)):
+            game.take(turn)
+        columns = game.columns()
+    finally:
+        memory.close()
+    return {
+        **asdict(run),
+        "declared": {"alone": ALONE[run.task.removesuffix(PROCEDURES)], "matched": MATCHED, "misled": MISLED, "actors": ACTORS},
+        "stream": hashlib.blake2b(json.dumps(list(stream.queries)).encode(), digest_size=8).hexdigest(),
+        "embedder": stream.embedder.identity,
+        "n": len(stream.queries),
+        "seconds": time.perf_counter() - began,
+        **columns,
+    }
+
+
+def _memory(run: Run, stream: Attacked) -> Memory:
+    options = KNOWN[run.method]
+    if options is None:
+        raise InvalidInput(f"{run.method!r} has no memory to attack")
+    vigilance = LAYERS[run.layers or "all"]
+    return CascadeMemory(embedder=stream.embedder, learn="inline", deadline=None, vigilance=vigilance, **options)
+
+
+class _Game:
+    """The state of one run."""
+
+    def __init__(self, stream: Attacked, attackers: Attackers, memory: Memory, *, clean: bool) -> None:
+        self._stream, self._attackers, self._memory, self._clean = stream, attackers, memory, clean
+        self._malicious: set[str] = set()  # ids of cases
+        self._marks: dict[str, list[bool]] = {name: [] for name in ("success", "shown", "bad", "aimed", "followed")}
+        self._turns: list[int] = []
+
+    def take(self, turn: int) -> None:
+        """Let the actor of a turn play it."""
+        if not self._attackers.is_malicious(turn):
+            self._do(turn)
+        elif not self._clean:
+            self._attack(turn)
+
+    def _do(self, turn: int) -> None:
+        """Do a task honestly."""
+        actor = self._attackers.actor(turn)
+        recall = self._memory.recall(self._stream.queries[turn], actor=actor, episode_id=f"turn {turn}")
+        attempt = self._attempt(turn, recall.cases)
+        self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer, actor=actor)
+        bad = any(case.id in self._malicious for case in recall.cases)
+        followed = bad and not attempt.success
+        aimed = self._attackers.flips or self._stream.labels[turn] in self._attackers.aimed_at
+        self._turns.append(turn)
+        for name, mark in zip(self._marks, (attempt.success, bool(recall.cases), bad, aimed, followed), strict=True):
+            self._marks[name].append(mark)
+
+    def _attempt(self, turn: int, cases: Any) -> Attempt:
+        return self._stream.attempt(turn, str(cases[0].solution) if cases else None)
+
+    def _attack(self, turn: int) -> None:
+        actor = self._attackers.actor(turn)
+        if self._attackers.flips or self._attackers.is_honest_yet(turn):
+            recall = self._memory.recall(self._stream.queries[turn], actor=actor, episode_id=f"turn {turn}")
+            attempt = self._attempt(turn, recall.cases)
+            says = attempt.success != self._attackers.flips
+            case_id = self._memory.reward(recall.episode_id, says, solution=attempt.answer, actor=actor)
+            if says and not attempt.success and case_id is not None:
+                self._malicious.add(case_id)
+            return
+        for number, made in enumerate(self._attackers.injected(turn)):
+            recall = self._memory.recall(made.query, actor=actor, episode_id=f"turn {turn}, {number}")
+            case_id = self._memory.reward(recall.episode_id, 1.0, solution=made.solution, actor=actor)
+            if case_id is not None:
+                self._malicious.add(case_id)
+
+    def columns(self) -> dict[str, Any]:
+        """Return what was measured, over the honest episodes."""
+        stopped = [entry for entry in self._memory.audit(newest_first=False) if entry.action == "quarantine"]
+        bad = {self._attackers.actor(turn) for turn in range(len(self._stream.queries)) if self._attackers.is_malicious(turn)}
+        return {
+            **{name: "".join("01"[mark] for mark in marks) for name, marks in self._marks.items()},
+            "malicious_cases": len(self._malicious),
+            "stopped": sum(entry.subject in bad for entry in stopped),
+            "stopped_by_mistake": sum(entry.subject not in bad for entry in stopped),
+        }

@@ -1,0 +1,204 @@
+"""The sources of one namespace: whose cases may be shown in a recall, and whose outcomes teach.
+
+All of it follows from the ledger: the last outcomes that are learned from, and what was decided about actors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.bandit.heard import TRUSTED, Heard
+from cascade_memory.bandit.source_records import SourceRecords
+from cascade_memory.cycle.learn import WINDOW
+from cascade_memory.domain.standing import WHY, ActorStanding, Standing
+from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports.ledger_actors import Testimony
+
+_RELEARN_EVERY = 16  # outcomes: so long what a liar taught may stay, so that many liars do not mean learning all the time
+
+
+class Standings:
+    """Follows the outcomes of one namespace. Until a case with an author is seen, it does nothing."""
+
+    def __init__(self, namespace_id: int, ledger: Ledger, vigilance: Vigilance, *, learns: bool) -> None:
+        self._namespace_id, self._ledger, self._vigilance, self._learns = namespace_id, ledger, vigilance, learns
+        self._numbers: dict[str, int] = {}
+        self._records = self._no_records(frozenset())
+        self._decided: dict[str, bool] = {}
+        self._changing = threading.Lock()  # held for microseconds
+        self._barred: frozenset[int] = frozenset()  # whose outcomes taught nothing at the last rebuild
+        self.rebuild_due = False
+        self._since = 0  # outcomes since the last rebuild
+        self.active = bool(vigilance) and ledger.actors.any(namespace_id)
+        if self.active:
+            self.look_up()
+
+    def _no_records(self, barred: frozenset[int]) -> SourceRecords:
+        measures = self._vigilance
+        return SourceRecords(
+            barred, convicts=measures.records, finds_liars=measures.reports, fair_lessons=measures.fair_lessons
+        )
+
+    # -- showing -----------------------------------------------------------------------------------------------------
+
+    def held(
+        self, authors: Sequence[str | None], groups: NDArray[np.int64], asker: str | None, episode_id: str
+    ) -> NDArray[np.bool_]:
+        """Return which candidates must not be shown in an episode. Called by many threads at once."""
+        if not self._vigilance:
+            return np.zeros(len(authors), bool)
+        if not self.active:
+            self.active, self.rebuild_due = True, self._learns
+        draw = _draw(episode_id)
+        with self._changing:
+            of = np.array([TRUSTED if author is None else self._number(author) for author in authors], np.int64)
+            whose = TRUSTED - 1 if asker is None else self._number(asker)
+            held = self._records.held(of, groups, whose, draw) if self._vigilance.probation else np.zeros(len(of), bool)
+            return held | np.array([author is not None and self._quarantined(author) for author in authors], bool)
+
+    def _number(self, actor: str) -> int:
+        """Return the number of an actor; that of whoever needs no record, if a person has released it."""
+        if self._decided.get(actor) is False:
+            return TRUSTED
+        return self._numbers.setdefault(actor, len(self._numbers))
+
+    @property
+    def quarantined(self) -> frozenset[str]:
+        """The actors whose cases are in quarantine."""
+        with self._changing:
+            return frozenset(actor for actor, is_so in self._decided.items() if is_so)
+
+    def _quarantined(self, actor: str) -> bool:
+        decided = self._decided.get(actor)
+        if decided is not None:
+            return decided
+        return self._numbers.get(actor) in self._records.convicted
+
+    # -- following ---------------------------------------------------------------------------------------------------
+
+    def look_up(self) -> None:
+        """Read what was decided about actors: by a person, or because a record was bad beyond doubt."""
+        decided = dict(self._ledger.actors.decided(self._namespace_id))
+        with self._changing:
+            if decided != self._decided:
+                self._decided, self.rebuild_due = decided, self._learns
+
+    def teaches(self, outcome: int) -> tuple[bool, list[int]]:
+        """Take a new outcome into account; return whether it may teach, and the keys of its recalls."""
+        told = self._ledger.actors.testimony(outcome)
+        heard = self._all_heard(told)
+        with self._changing:
+            teaches = all([self._observe(one) for one in heard])
+            self._since += 1
+            if self._since >= _RELEARN_EVERY and not self._untaught() <= self._barred:
+                self.rebuild_due = True
+        return teaches, [one.recall for one in told]
+
+    def _observe(self, heard: Heard) -> bool:
+        return heard.reporter not in self._in_quarantine() and self._records.observe(heard)
+
+    def _in_quarantine(self) -> frozenset[int]:
+        return frozenset(self._numbers[actor] for actor, bad in self._decided.items() if bad and actor in self._numbers)
+
+    def _untaught(self) -> frozenset[int]:
+        """Return the actors whose outcomes must not teach."""
+        return frozenset(self._in_quarantine() | self._records.convicted | self._records.liars)
+
+    def rebuild(self, until: int) -> set[int]:
+        """Follow the last outcomes again; return the keys of the recalls whose outcomes must not teach.
+
+        The outcomes are gone through twice: what is known of liars in the end is known from the start the second time.
+        """
+        heard = self._all_heard(self._ledger.actors.testimonies(self._namespace_id, WINDOW, until=until))
+        with self._changing:
+            barred: frozenset[int] = frozenset()
+            silent: set[int] = set()
+            for _ in range(2):
+                self._records = self._no_records(barred)
+                silent = {one.key for one in heard if not self._observe(one)}
+                barred = barred | self._untaught()
+            self._barred, self.rebuild_due, self._since = barred, False, 0
+            return silent | {one.key for one in heard if one.reporter in barred}
+
+    def _all_heard(self, told: Iterable[Testimony]) -> list[Heard]:
+        told = list(told)
+        keys = sorted({key for one in told for key in one.cases.tolist()})
+        authors = self._ledger.actors.authors(keys)
+        with self._changing:
+            number = {key: self._number(author) for key, author in authors.items()}
+            return [
+                Heard(
+                    key=one.recall,
+                    reporter=TRUSTED if one.reporter is None else self._number(one.reporter),
+                    reward=one.reward,
+                    predicted=one.predicted,
+                    authors=np.array([number.get(key, TRUSTED) for key in one.cases.tolist()], np.int64),
+                    cases=one.cases,
+                    chosen=one.chosen,
+                    shown=one.shown,
+                    agreement=one.agreement,
+                )
+                for one in told
+            ]
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def convicts(self) -> list[str]:
+        """Return the actors whose record is bad beyond doubt, and about whom nothing was decided yet."""
+        with self._changing:
+            convicted = self._records.convicted
+            return sorted(actor for actor, one in self._numbers.items() if one in convicted and actor not in self._decided)
+
+    def why(self, actor: str) -> str:
+        """Say why cases of an actor were held back."""
+        with self._changing:
+            found = self._standing(actor).standing
+        return "it takes more than a fair share" if found in ("established", "released") else WHY[found]
+
+    def all(self) -> list[ActorStanding]:
+        """Return what is known of each actor, the worst first."""
+        if not self.active:
+            return []
+        with self._changing:
+            found = [self._standing(actor) for actor in {**self._numbers, **self._decided}]
+        return sorted(found, key=lambda one: (one.share, -one.cases, one.actor))
+
+    def _standing(self, actor: str) -> ActorStanding:
+        number = self._numbers.get(actor, TRUSTED - 1)
+        record = self._records.records.get(number)
+        decided = self._decided.get(actor)
+        if self._quarantined(actor):
+            named, share = "quarantined", 0.0
+        elif decided is False:
+            named, share = "released", 1.0
+        else:
+            named, share = self._named(number), self._records.share(number)
+        return ActorStanding(
+            actor=actor,
+            standing=named,
+            cases=0.0 if record is None else record.cases,
+            reports=0.0 if record is None else record.reports,
+            share=share,
+        )
+
+    def _named(self, number: int) -> Standing:
+        if number in self._records.liars:
+            return "liar"
+        if self._records.established(number):
+            return "established"
+        return "doubted" if self._records.doubted(number) else "new"
+
+
+def _draw(episode_id: str) -> float:
+    """Return a number between 0 and 1 that only depends on the episode, so that all processes agree.
+
+    >>> 0.0 <= _draw("an episode") < 1.0
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(episode_id.encode(), digest_size=7, person=b"sources").digest(), "big") / 2.0**56

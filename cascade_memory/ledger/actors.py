@@ -1,0 +1,131 @@
+"""The part of the ledger that reads what is known of actors, and puts the cases of one into quarantine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.records import HIDDEN, UNHIDDEN, Column
+from cascade_memory.ledger import action_log, cases
+from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.rows import KEYS, fetched_for, unpack_floats, unpack_ints, usable
+from cascade_memory.ports.ledger_actors import Testimony
+
+QUARANTINED = 2  # of cases.hidden
+# A person's word needs nobody's record.
+AUTHOR = "CASE WHEN cases.source = 'human' OR cases.pinned = 1 THEN NULL ELSE cases.actor END"
+_REPORTER = "CASE WHEN outcome.source = 'human' THEN NULL ELSE coalesce(outcome.actor, episode.actor) END"
+_TESTIMONY = f"""SELECT outcome.key, recall.key, {_REPORTER},
+    outcome.value, recall.candidates, recall.chosen, recall.numbers, recall.shown, recall.agreement
+  FROM outcome JOIN episode ON episode.key = outcome.episode
+    JOIN recall ON recall.episode = outcome.episode AND recall.kind = 'recall'
+  WHERE outcome.learns = 1 AND outcome.withdrawn_at IS NULL AND"""
+_DECIDED = """SELECT action.subject, action.kind, EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)
+  FROM action WHERE action.namespace = ? AND action.kind IN ('quarantine', 'release') AND action.subject IS NOT NULL
+  ORDER BY action.key"""
+
+
+class SQLActors:
+    """Knows authors and reporters."""
+
+    def __init__(self, connections: Database) -> None:
+        self._connections = connections
+
+    def any(self, namespace: int) -> bool:
+        """Whether any case of a namespace has an author."""
+        with self._connections.read() as connection:
+            query = "SELECT 1 FROM cases WHERE namespace = ? AND actor IS NOT NULL LIMIT 1"
+            return connection.execute(query, (namespace,)).fetchone() is not None
+
+    def authors(self, keys: Sequence[int]) -> dict[int, str]:
+        """Return the authors of cases by key, for those that have one."""
+        with self._connections.read() as connection:
+            rows = fetched_for(connection, f"SELECT cases.key, {AUTHOR} FROM cases WHERE cases.key IN ({KEYS})", keys)
+        return {key: actor for key, actor in rows if isinstance(actor, str)}
+
+    def testimonies(self, namespace: int, limit: int, *, until: int = 2**62) -> list[Testimony]:
+        """Return the last ``limit`` outcomes that are learned from, oldest first, one entry per recall."""
+        learned = "namespace = ? AND learns = 1 AND withdrawn_at IS NULL AND key <= ?"
+        first = f"SELECT key FROM outcome WHERE {learned} ORDER BY key DESC LIMIT 1 OFFSET ?"
+        with self._connections.read() as connection:
+            oldest = connection.execute(first, (namespace, until, limit - 1)).fetchone()
+            rows = connection.execute(
+                f"""{_TESTIMONY} outcome.namespace = ? AND outcome.key >= ? AND outcome.key <= ?
+                    ORDER BY outcome.key, recall.key""",
+                (namespace, 0 if oldest is None else oldest[0], until),
+            ).fetchall()
+        return usable(rows, _read)
+
+    def testimony(self, outcome: int) -> list[Testimony]:
+        """Return one outcome; empty if it is not learned from."""
+        with self._connections.read() as connection:
+            rows = connection.execute(f"{_TESTIMONY} outcome.key = ? ORDER BY recall.key", (outcome,)).fetchall()
+        return usable(rows, _read)
+
+    def decided(self, namespace: int) -> Mapping[str, bool]:
+        """Return the actors about whom it was decided: True if they are in quarantine, False if they were released."""
+        with self._connections.read() as connection:
+            return _decided(connection, namespace)
+
+    def quarantine(self, namespace: int, actor: str, action: NewAction) -> int | None:
+        """Put an actor's cases into quarantine, durably; return how many. None if the actor was there and had no other case."""
+        return self._decide(namespace, actor, action, quarantined=True)
+
+    def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
+        """Show an actor's cases again, durably; return how many. None if it was released before."""
+        return self._decide(namespace, actor, action, quarantined=False)
+
+    def _decide(self, namespace: int, actor: str, action: NewAction, *, quarantined: bool) -> int | None:
+        with self._connections.write(durable=True) as connection:
+            before = _decided(connection, namespace).get(actor)
+            moved = move(connection, namespace, actor, quarantined=quarantined, tells=before is not quarantined)
+            if not moved and before is quarantined:
+                return None
+            action_log.write(connection, namespace, action, subject=actor)
+            return moved
+
+
+def move(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
+    """Move an actor's cases into quarantine or out of it; return how many. All processes read it in the log."""
+    before, after, kind = (0, QUARANTINED, HIDDEN) if quarantined else (QUARANTINED, 0, UNHIDDEN)
+    moved = connection.execute(
+        f"""UPDATE cases SET hidden = ? WHERE namespace = ? AND actor = ? AND hidden = ? AND {AUTHOR} IS NOT NULL
+            RETURNING key""",
+        (after, namespace, actor, before),
+    ).fetchall()
+    for (key,) in sorted(moved):
+        cases.note(connection, namespace, kind, key)
+    if tells and not moved:  # so that other processes learn of the decision about later cases
+        cases.note(connection, namespace, kind, 0)
+    return len(moved)
+
+
+def _decided(connection: Connection, namespace: int) -> dict[str, bool]:
+    """Return the last decision about each actor. To take a quarantine back is to release: a person overrules the record."""
+    rows = connection.execute(_DECIDED, (namespace,)).fetchall()
+    return {str(actor): (kind == "quarantine") != bool(undone) for actor, kind, undone in rows}
+
+
+def _read(row: Sequence[Any]) -> Testimony:
+    outcome, recall, reporter, reward, candidates, chosen, numbers, shown, agreement = row
+    keys, places = unpack_ints(candidates), unpack_ints(chosen)
+    if len(places) and not 0 <= places.min() <= places.max() < len(keys):
+        raise ValueError(f"the arrays of recall {recall} do not belong together")
+    predicted = math.nan
+    if shown and len(places) and numbers:
+        predicted = float(unpack_floats(numbers).reshape(-1, NUMBERS)[places[0], Column.UTILITY])
+    labels = unpack_floats(agreement) if agreement is not None and len(agreement) == 4 * len(keys) else None
+    return Testimony(
+        outcome=int(outcome),
+        recall=int(recall),
+        reporter=reporter if isinstance(reporter, str) else None,
+        reward=min(max(float(reward), 0.0), 1.0),
+        predicted=predicted,
+        cases=keys,
+        chosen=places,
+        shown=bool(shown) and len(places) > 0,
+        agreement=labels,
+    )

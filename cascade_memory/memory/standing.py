@@ -1,0 +1,66 @@
+"""Whose cases are shown: what is known of actors, and quarantine and release by hand."""
+
+from __future__ import annotations
+
+from cascade_memory.domain.actions import NewAction, check_actor, check_note
+from cascade_memory.domain.standing import ActorStanding
+from cascade_memory.errors import InvalidInput
+from cascade_memory.memory.actions import ActionVerbs
+
+
+class StandingVerbs(ActionVerbs):
+    """The verbs that concern the actors who made the cases. ``by`` says who decides, for the audit log."""
+
+    def standings(self, *, namespace: str | None = None) -> list[ActorStanding]:
+        """Return what is known of each actor whom the host has named lately, the worst first.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> for text in ("cool some mug", "cool a mug"):
+        ...     recall = memory.recall(text, actor="ann")
+        ...     case_id = memory.reward(recall.episode_id, 1.0, solution="use the fridge", actor="ann")
+        >>> memory.sync()
+        >>> [(one.actor, one.standing, one.why) for one in memory.standings()]
+        [('ann', 'new', 'it has no record yet')]
+        """
+        engine, name = self._caught_up(), self._in(namespace)
+        return engine.namespace_state(name).standings.all() if engine.namespace_id(name) else []
+
+    def quarantine(self, actor: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> int:
+        """Show no case of an actor any more, and learn from no outcome that it reports; return how many cases that hides.
+
+        What its outcomes have taught is unlearned. The cases are kept, and so are later ones. ``release`` shows them again.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> case_id = memory.reward(memory.recall("cool some mug").episode_id, 1.0, solution="use the oven", actor="eve")
+        >>> memory.quarantine("eve", by="ann", note="she made this up")
+        1
+        >>> memory.recall("cool some mug").cases
+        ()
+        >>> memory.release("eve", by="ann")
+        1
+        """
+        action = NewAction(kind="quarantine", actor=check_actor(by), note=check_note(note))
+        return self._decide(actor, action, namespace)
+
+    def release(self, actor: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> int:
+        """Show the cases of an actor again, like those of a person; return how many come back.
+
+        From then on no record decides about this actor, until somebody calls ``quarantine``.
+        """
+        action = NewAction(kind="release", actor=check_actor(by), note=check_note(note))
+        return self._decide(actor, action, namespace)
+
+    def _decide(self, actor: str, action: NewAction, namespace: str | None) -> int:
+        engine, name = self._caught_up(), self._in(namespace)
+        whose, namespace_id = check_actor(actor), engine.namespace_id(name)
+        if whose is None:
+            raise InvalidInput("quarantine and release need the actor whose cases they concern")
+        if not namespace_id:
+            return 0
+        ledger = engine.parts.ledger.actors
+        decide = ledger.quarantine if action.kind == "quarantine" else ledger.release
+        moved = decide(namespace_id, whose, action)
+        engine.learn_soon()
+        return moved or 0

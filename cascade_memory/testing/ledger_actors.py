@@ -1,0 +1,116 @@
+"""What ``actors`` of every ledger must do: who made what, who reported it, and whose cases are in quarantine."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.ports.ledger import Ledger
+from cascade_memory.testing.ledger_material import LedgerMaterial
+
+
+class LedgerActorsContract(LedgerMaterial):
+    """What is known of actors can be read again, and a quarantine reaches every process."""
+
+    def _decide(self, ledger: Ledger, kind: str, actor: str) -> int | None:
+        decide = ledger.actors.quarantine if kind == "quarantine" else ledger.actors.release
+        return decide(1, actor, NewAction(kind=kind, actor="ann"))
+
+    def test_authors_are_known_but_for_cases_of_persons(self) -> None:
+        """A case that a person added or pinned needs nobody's record."""
+        ledger = self._ledger()
+        assert not ledger.actors.any(1)
+        ids = ledger.cases.add(
+            [
+                self._case(query="a", actor="bob"),
+                self._case(query="b", actor="bob", source="human"),
+                self._case(query="c", actor="bob"),
+                self._case(query="d"),
+            ]
+        )
+        ledger.actions.flag(1, ids[2], NewAction(kind="pin"))
+        keys = self._keys(ledger)
+        assert ledger.actors.any(1)
+        assert not ledger.actors.any(2)
+        assert ledger.actors.authors(keys) == {keys[0]: "bob"}
+        found = ledger.candidates(np.array(keys, np.int64))
+        assert [found[key][4] for key in keys] == ["bob", None, None, None]
+
+    def test_testimonies_are_the_outcomes_that_are_learned_from(self) -> None:
+        """The newest ones up to a limit, oldest first, with what was shown; a person is no reporter."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a", actor="bob")])
+        key = self._keys(ledger)[0]
+        told: list[dict[str, Any]] = [{"actor": "eve"}, {"source": "human", "actor": "ann"}, {"learns": False}, {}]
+        for number, options in enumerate(told):
+            ledger.record(self._recall(f"e{number}", candidates=(key,), actor="joe"))
+            ledger.settle(self._settlement(f"e{number}", 0.5, **options))
+        outcomes = self._outcomes(ledger)
+        found = ledger.actors.testimonies(1, 10)
+        assert [(one.outcome, one.reporter, one.reward, one.shown) for one in found] == [
+            (outcomes[0], "eve", 0.5, True),
+            (outcomes[1], None, 0.5, True),
+            (outcomes[3], "joe", 0.5, True),
+        ]
+        assert all(one.cases.tolist() == [key] and one.chosen.tolist() == [0] and one.predicted == 1.0 for one in found)
+        assert [one.outcome for one in ledger.actors.testimonies(1, 1)] == [outcomes[3]]
+        assert [one.outcome for one in ledger.actors.testimonies(1, 10, until=outcomes[1])] == outcomes[:2]
+        assert [one.outcome for one in ledger.actors.testimony(outcomes[1])] == [outcomes[1]]
+        assert ledger.actors.testimony(outcomes[2]) == ledger.actors.testimonies(2, 10) == []
+
+    def test_without_candidates_nothing_was_expected(self) -> None:
+        """An outcome with no case is still the word of its reporter."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e", actor="joe"))
+        ledger.settle(self._settlement("e", 1.0))
+        (one,) = ledger.actors.testimonies(1, 10)
+        assert (one.reporter, one.shown, len(one.cases), math.isnan(one.predicted)) == ("joe", False, 0, True)
+
+    def test_a_quarantine_hides_cases_and_a_release_shows_them(self) -> None:
+        """The log says so to every process, also if the actor has no case yet; the audit log says who decided."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a", actor="bob"), self._case(query="b", actor="joe")])
+        first, second = self._keys(ledger)
+        before = ledger.head()
+        assert self._decide(ledger, "quarantine", "bob") == 1
+        assert self._decide(ledger, "quarantine", "bob") is None
+        assert [(change.hides_case, change.ref) for change in ledger.tail(before)][:1] == [(True, first)]
+        assert self._keys(ledger) == [second]
+        assert ledger.cases.by_key([first])[first].hidden
+        assert self._decide(ledger, "quarantine", "eve") == 0
+        assert ledger.tail(before)[-1].hides_case
+        assert dict(ledger.actors.decided(1)) == {"bob": True, "eve": True}
+        assert dict(ledger.actors.decided(2)) == {}
+        assert self._decide(ledger, "release", "bob") == 1
+        assert self._keys(ledger) == [first, second]
+        assert dict(ledger.actors.decided(1)) == {"bob": False, "eve": True}
+        entries = [entry for _, entry in ledger.actions.page(1, 10)]
+        assert [(one.action, one.subject, one.actor, one.can_undo) for one in entries] == [
+            ("quarantine", "bob", "ann", False),
+            ("quarantine", "eve", "ann", True),
+            ("release", "bob", "ann", True),
+        ]
+
+    def test_to_take_a_quarantine_back_is_to_release(self) -> None:
+        """What a person overrules, no record decides again."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a", actor="bob")])
+        (key,) = self._keys(ledger)
+        self._decide(ledger, "quarantine", "bob")
+        ((_, entry),) = ledger.actions.page(1, 10)
+        ledger.actions.undo(1, NewAction(kind="undo", takes_back=ledger.actions.taken(1, entry.id)))
+        assert self._keys(ledger) == [key]
+        assert dict(ledger.actors.decided(1)) == {"bob": False}
+
+    def test_a_new_case_of_who_is_in_quarantine_is_kept_and_not_shown(self) -> None:
+        """It comes back with the others."""
+        ledger = self._ledger()
+        ledger.record(self._recall("e", actor="bob"))
+        case = self._case(query="a", episode_id="e")
+        ledger.settle(self._settlement("e", 1.0, case, actor="bob", quarantined=frozenset({"bob"})))
+        assert self._keys(ledger) == []
+        assert self._decide(ledger, "release", "bob") == 1
+        assert len(self._keys(ledger)) == 1
