@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -11,9 +10,10 @@ from collections.abc import Callable
 from cascade_memory.domain.records import Settled
 from cascade_memory.domain.reward_channel import HOUR, burst_of
 from cascade_memory.engine.request import Judgement
+from cascade_memory.redaction.saying import log_of
 from cascade_memory.visible import visible
 
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 _MOST = 100  # alarms that are kept; a flood of names must not fill the memory
 
 

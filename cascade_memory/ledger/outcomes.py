@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import SETTLED, Column, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import caps, cases, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
@@ -114,10 +114,7 @@ class Settling:
                 by_hand = _is_by_hand(connection, new, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
-                stays_out = by[0] in new.quarantined and not by_hand
-                case = new.case
-                if stays_out or case.metadata != metadata:
-                    case = dataclasses.replace(case, metadata=metadata, quarantined=stays_out)
+                case = _as_it_comes(new.case, metadata, quarantined=by[0] in new.quarantined and not by_hand)
                 before = stored_anew.gone(case, current, taken)
                 case = stored_anew.under_its_id(connection, case, before)
                 packed_case = packed if case.solution is new.solution else None
@@ -143,6 +140,12 @@ class Settling:
                 capped=new.unkept == "capped",
                 within_a_minute=within_a_minute,
             )
+
+
+def _as_it_comes(case: NewCase, metadata: Mapping[str, Any], *, quarantined: bool) -> NewCase:
+    """Return a case with the metadata of its episode; of an actor in quarantine it is stored, and not shown."""
+    same = case.metadata == metadata and case.quarantined == quarantined
+    return case if same else dataclasses.replace(case, metadata=metadata, quarantined=quarantined)
 
 
 def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cascade_memory.domain.actions import NewAction, check_actor, check_note
+from cascade_memory.domain.actions import NewAction, check_actor
 from cascade_memory.domain.standing import ActorStanding
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.actions import ActionVerbs
@@ -41,26 +41,25 @@ class StandingVerbs(ActionVerbs):
         >>> memory.release("eve", by="ann")
         1
         """
-        action = NewAction(kind="quarantine", actor=check_actor(by), note=check_note(note))
-        return self._decide(actor, action, namespace)
+        return self._decide("quarantine", actor, by, note, namespace)
 
     def release(self, actor: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> int:
         """Show the cases of an actor again, like those of a person; return how many come back.
 
         From then on no record decides about this actor, until somebody calls ``quarantine``.
         """
-        action = NewAction(kind="release", actor=check_actor(by), note=check_note(note))
-        return self._decide(actor, action, namespace)
+        return self._decide("release", actor, by, note, namespace)
 
-    def _decide(self, actor: str, action: NewAction, namespace: str | None) -> int:
+    def _decide(self, kind: str, actor: str, by: str | None, note: str | None, namespace: str | None) -> int:
         engine, name = self._caught_up(), self._in(namespace)
+        action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note))
         whose, namespace_id = check_actor(actor), engine.namespace_id(name)
         if whose is None:
             raise InvalidInput("quarantine and release need the actor whose cases they concern")
         if not namespace_id:
             return 0
         ledger = engine.parts.ledger.actors
-        decide = ledger.quarantine if action.kind == "quarantine" else ledger.release
+        decide = ledger.quarantine if kind == "quarantine" else ledger.release
         moved = decide(namespace_id, whose, action)
         engine.learn_soon()
         return moved or 0
