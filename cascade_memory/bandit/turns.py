@@ -14,7 +14,7 @@ class Turns:
     >>> for number in range(100):
     ...     turns.note(0 if number % 2 else number % 20)
     >>> turns.active, round(turns.left_for(0, fair=0.1), 2), turns.left_for(2, fair=0.1)
-    (11, 0.2, 1.0)
+    (10, 0.18, 1.0)
     """
 
     WINDOW = 256

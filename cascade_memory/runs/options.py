@@ -10,6 +10,7 @@ from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.tickets import Tickets
+from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.verdict import RewardFn
 
@@ -45,5 +46,6 @@ class SharedOptions(TypedDict, total=False):
     actor: str | None
     min_trust: str | None
     redact: bool | Callable[[str], str]
+    vigilance: Vigilance | None
     tickets: bool | Tickets
     reward_caps: Mapping[str, int] | None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from cascade_memory.bandit.heard import TRUSTED, Heard
 from cascade_memory.bandit.source_records import SourceRecords
@@ -189,6 +190,7 @@ def test_a_convict_is_held_back_whoever_agrees_with_it():
     assert records.held(np.array([LIAR, 3]), np.array([7, 7]), asker=60, draw=0.0).tolist() == [True, False]
 
 
+@pytest.mark.long
 def test_what_is_kept_is_bounded():
     records = SourceRecords()
     for number in range(12_000):

@@ -77,6 +77,7 @@ def test_procedures_never_recur_and_help_where_the_label_is_right(folders: Folde
     assert stream.attempt(place, "made up").answer == "made up"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_an_attack_is_played_and_its_row_is_the_same_again(folders: Folders, kind: str):
     run = replace(RECURRING, attack=f"{kind}=0.1")

@@ -284,6 +284,7 @@ def broken_in_the_third(run: Run, folders: Folders) -> Stage:
     return replace(stage, solver=Breaks(list(stage.solutions or ()), zero_shot=0.5, misled=0.5, seed=0))
 
 
+@pytest.mark.long
 def test_a_run_that_breaks_ends_the_benchmark_and_costs_no_row(streams, tmp_path):
     runs = [Run("rca", "zero-shot", seed, 20) for seed in range(200)]
     with pytest.raises(KeyError, match="a judge with a mistake"):

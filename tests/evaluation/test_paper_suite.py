@@ -88,7 +88,7 @@ class Scripted:
         return AIMessage("Action: look around\n```python\nanswer = 'unknown'\n```")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_command_plays_every_task_and_every_method_and_ends_in_the_report(data: Path, tmp_path: Path, capsys: Any):
     reranker = make_reranker(tmp_path / "reranker")
     embedder = make_embedder(tmp_path / "embedder", seed=1, files=sentence_layout({"pooling_mode_cls_token": True}))

@@ -35,7 +35,7 @@ def test_a_reward_among_near_limit_trajectories_reads_none_of_them():
             began = time.thread_time()
             assert memory.reward(recall.episode_id, 1.0, solution=solution)
             worked.append(time.thread_time() - began)
-        assert statistics.median(worked) < 0.05
+        assert statistics.median(worked) < 0.2  # its own megabyte is looked through for secrets
 
 
 @pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0), 0xD800, 0xDFFF])

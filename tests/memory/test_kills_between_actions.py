@@ -27,7 +27,7 @@ memory = CascadeMemory(folder, embedder="hashing")
 print("ready", flush=True)
 for place, (given, named) in enumerate(json.loads(sys.stdin.readline())):
     print("begins", place, flush=True)
-    getattr(memory, verb)(*given, **named, actor="ann")
+    getattr(memory, verb)(*given, **named, **{"by" if verb == "forget" else "actor": "ann"})
     print("done", place, flush=True)
 """
 

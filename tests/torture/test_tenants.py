@@ -41,7 +41,7 @@ def test_ten_thousand_tenants_stay_within_their_bounds(place: tuple[str, str]):
     assert not found["doctor_wrong"], found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_three_hundred_tenants_keep_what_they_learned_in_the_same_bounds(place: tuple[str, str]):
     found = _measured(300, place)

@@ -180,6 +180,10 @@ def log_name(run: Run) -> Path:
     """
     named = asdict(run)
     # Conditions, models and an order are part of the name only if there are any, so that older logs are still found.
-    fields = [value for name, value in named.items() if name not in (*CONDITIONS, "models", "order") or value not in ("", None)]
+    fields = [
+        value
+        for name, value in named.items()
+        if name not in (*CONDITIONS, "models", "order", "attack", "layers") or value not in ("", None)
+    ]
     name = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
     return Path(f"{name}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")
