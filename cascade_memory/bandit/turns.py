@@ -49,5 +49,5 @@ class Turns:
     def left_for(self, actor: int, fair: float) -> float:
         """Return how much of its turns counts, for an actor who has more of them than is fair, and than chance explains."""
         n = max(1, len(self._last))
-        takes = self._weights[actor] / n
+        takes = self._weights.get(actor, 0.0) / n
         return fair / takes if takes > fair + 2.0 * math.sqrt(fair * (1.0 - fair) / n) else 1.0

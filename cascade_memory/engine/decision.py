@@ -114,6 +114,8 @@ class Decider:
             recalled, held = find(size=size), ()
             if recalled.authors and not request.search:
                 recalled, held = _without_held(find, recalled, state, request.actor, episode_id, size)
+            elif recalled.authors and (bad := state.standings.quarantined):
+                recalled = without(recalled, np.array([author in bad for author in recalled.authors], bool), size)
             found = time.perf_counter()
             spent.search = found - began
             encoder, learned = state.learner.now

@@ -101,10 +101,12 @@ class Learner:
             self._refit()
             return
         self._since_snapshot, self._known = len(later), snapshot.known
+        # Somebody may have decided about an actor since: what its outcomes taught is in the snapshot, or is missing there.
+        decided = self._standings.active and any(change.hides_case or change.shows_case_again for change in later)
         if self._standings.active:
             self._standings.rebuild(snapshot.known)
         self._unsaved = len(later)
-        if not needs_rebuild(later):
+        if not (needs_rebuild(later) or decided):
             self._trainer.expect(self._news(later))
         elif self._trainer.takes_long:
             self._rebuild_due = True  # opening a namespace must not wait for it

@@ -36,8 +36,7 @@ class Standings:
         self.rebuild_due = False
         self._since = 0  # outcomes since the last rebuild
         self.active = bool(vigilance) and ledger.actors.any(namespace_id)
-        if self.active:
-            self.look_up()
+        self.look_up()
 
     def _no_records(self, barred: frozenset[int]) -> SourceRecords:
         measures = self._vigilance
@@ -51,7 +50,7 @@ class Standings:
         self, authors: Sequence[str | None], groups: NDArray[np.int64], asker: str | None, episode_id: str
     ) -> NDArray[np.bool_]:
         """Return which candidates must not be shown in an episode. Called by many threads at once."""
-        if not self._vigilance:
+        if not self._vigilance and not self._decided:
             return np.zeros(len(authors), bool)
         if not self.active:
             self.active, self.rebuild_due = True, self._learns
@@ -88,6 +87,7 @@ class Standings:
         with self._changing:
             if decided != self._decided:
                 self._decided, self.rebuild_due = decided, self._learns
+                self.active = self.active or bool(decided)
 
     def teaches(self, outcome: int) -> tuple[bool, list[int]]:
         """Take a new outcome into account; return whether it may teach, and the keys of its recalls."""

@@ -11,7 +11,7 @@ from cascade_memory.domain.actions import OF_ACTORS, OPPOSITE, UNDOABLE, AuditEn
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases
-from cascade_memory.ledger.actors import move
+from cascade_memory.ledger.actors import decided_about, move
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import (
@@ -112,7 +112,10 @@ class SQLActions:
             if taken.kind == "correct":
                 _give_up(connection, namespace, taken)
             elif taken.kind in OF_ACTORS:
-                move(connection, namespace, taken.subject, quarantined=taken.kind == "release")
+                action_log.write(connection, namespace, action, subject=taken.subject)
+                now = decided_about(connection, namespace).get(taken.subject, False)
+                move(connection, namespace, taken.subject, quarantined=now)
+                return
             elif not _flag(connection, namespace, taken.subject, OPPOSITE[taken.kind]):
                 raise UndoRefused(f"case {taken.subject!r} is not as this action left it: nothing was changed")
             action_log.write(connection, namespace, action, subject=taken.subject)

@@ -68,7 +68,7 @@ class SQLActors:
     def decided(self, namespace: int) -> Mapping[str, bool]:
         """Return the actors about whom it was decided: True if they are in quarantine, False if they were released."""
         with self._connections.read() as connection:
-            return _decided(connection, namespace)
+            return decided_about(connection, namespace)
 
     def quarantine(self, namespace: int, actor: str, action: NewAction) -> int | None:
         """Put an actor's cases into quarantine, durably; return how many. None if the actor was there and had no other case."""
@@ -80,7 +80,7 @@ class SQLActors:
 
     def _decide(self, namespace: int, actor: str, action: NewAction, *, quarantined: bool) -> int | None:
         with self._connections.write(durable=True) as connection:
-            before = _decided(connection, namespace).get(actor)
+            before = decided_about(connection, namespace).get(actor)
             moved = move(connection, namespace, actor, quarantined=quarantined, tells=before is not quarantined)
             if not moved and before is quarantined:
                 return None
@@ -91,9 +91,9 @@ class SQLActors:
 def move(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
     """Move an actor's cases into quarantine or out of it; return how many. All processes read it in the log."""
     before, after, kind = (0, QUARANTINED, HIDDEN) if quarantined else (QUARANTINED, 0, UNHIDDEN)
+    only = f"AND {AUTHOR} IS NOT NULL" if quarantined else ""  # a case may have been pinned meanwhile
     moved = connection.execute(
-        f"""UPDATE cases SET hidden = ? WHERE namespace = ? AND actor = ? AND hidden = ? AND {AUTHOR} IS NOT NULL
-            RETURNING key""",
+        f"UPDATE cases SET hidden = ? WHERE namespace = ? AND actor = ? AND hidden = ? {only} RETURNING key",
         (after, namespace, actor, before),
     ).fetchall()
     for (key,) in sorted(moved):
@@ -103,10 +103,18 @@ def move(connection: Connection, namespace: int, actor: str, *, quarantined: boo
     return len(moved)
 
 
-def _decided(connection: Connection, namespace: int) -> dict[str, bool]:
-    """Return the last decision about each actor. To take a quarantine back is to release: a person overrules the record."""
-    rows = connection.execute(_DECIDED, (namespace,)).fetchall()
-    return {str(actor): (kind == "quarantine") != bool(undone) for actor, kind, undone in rows}
+def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
+    """Return the last decision about each actor: True for quarantine.
+
+    To take a quarantine back is to release: a person overrules the record. A release that was taken back never was.
+    """
+    found: dict[str, bool] = {}
+    for actor, kind, undone in connection.execute(_DECIDED, (namespace,)).fetchall():
+        if kind == "quarantine":
+            found[str(actor)] = not undone
+        elif not undone:
+            found[str(actor)] = False
+    return found
 
 
 def _read(row: Sequence[Any]) -> Testimony:

@@ -17,13 +17,14 @@ _ATTEMPT = "episode, status, solution_kind, solution, at"
 
 def forget_outcomes(connection: Connection, outcomes: Iterable[int]) -> int:
     """Delete outcomes with what they counted; return their number. The cases that they verified are not touched."""
-    query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at FROM outcome WHERE key IN ({KEYS})"
-    rows = sorted(fetched_for(connection, query, sorted(outcomes)))  # first those that do not count any more
-    for current, key, episode, namespace, value, at in rows:
+    query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at, unkept FROM outcome WHERE key IN ({KEYS})"
+    rows = fetched_for(connection, query, sorted(outcomes))
+    rows = sorted(rows, key=lambda row: row[:2])  # first those that do not count any more
+    for current, key, episode, namespace, value, at, unkept in rows:
         if current:
             connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
             withdraw(connection, namespace, time.time(), key)
-            set_aside.uncount(connection, shown_cases(connection, episode), value)
+            set_aside.uncount(connection, () if unkept == "capped" else shown_cases(connection, episode), value)
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (key,))
         connection.execute("DELETE FROM outcome WHERE key = ?", (key,))
         if current and not _as_replaced(connection, episode, at):
@@ -34,18 +35,19 @@ def forget_outcomes(connection: Connection, outcomes: Iterable[int]) -> int:
 def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
     """Let the outcome count again that was replaced at this moment, if there is one."""
     older = connection.execute(
-        "SELECT key, value, source, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1",
+        """SELECT key, value, source, cases_key, unkept FROM outcome WHERE episode = ? AND withdrawn_at = ?
+           ORDER BY key DESC LIMIT 1""",
         (episode, at),
     ).fetchone()
     if older is None:
         return False
-    key, value, source, case = older
+    key, value, source, case, unkept = older
     there = "SELECT key FROM cases WHERE key = ? UNION ALL SELECT key FROM expired WHERE key = ?"
     still = None if case is None else connection.execute(there, (case, case)).fetchone()
     kept = None if still is None else still[0]
     connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (kept, key))
     connection.execute("UPDATE episode SET source = ?, reported = NULL WHERE key = ?", (source, episode))
-    count_use(connection, shown_to(connection, episode), value, sign=1)
+    count_use(connection, shown_to(connection, episode), value, sign=1, unkept=unkept)
     if kept is not None:
         reconsider(connection, kept)
     return True

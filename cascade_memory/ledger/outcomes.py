@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, NewCase, Settled, Settlement, Unsettled
-from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
+from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import caps, cases, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
@@ -89,7 +89,7 @@ class Settling:
                 (new.episode_id,),
             ).fetchall()
             episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
-            if not _redeems(connection, new):
+            if not _redeems(connection, new, episode):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
             taken = _takes_back(new)
             _check_confirmed(connection, new)
@@ -114,7 +114,7 @@ class Settling:
                 by_hand = _is_by_hand(connection, new, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
-                case = _as_it_comes(new.case, metadata, quarantined=by[0] in new.quarantined and not by_hand)
+                case = _as_it_comes(new.case, metadata, quarantined=_stays_out(new, by[0], by_hand=by_hand))
                 before = stored_anew.gone(case, current, taken)
                 case = stored_anew.under_its_id(connection, case, before)
                 packed_case = packed if case.solution is new.solution else None
@@ -142,6 +142,11 @@ class Settling:
             )
 
 
+def _stays_out(new: Settlement, actor: str | None, *, by_hand: bool) -> bool:
+    """Tell whether a new case is of an actor in quarantine; a person's own word needs nobody's record."""
+    return actor in new.quarantined and not by_hand and new.source != "human"
+
+
 def _as_it_comes(case: NewCase, metadata: Mapping[str, Any], *, quarantined: bool) -> NewCase:
     """Return a case with the metadata of its episode; of an actor in quarantine it is stored, and not shown."""
     same = case.metadata == metadata and case.quarantined == quarantined
@@ -157,13 +162,18 @@ def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | No
     return found[0], found[1], found[2], (found[3], found[4])
 
 
-def _redeems(connection: Connection, new: Settlement) -> bool:
+def _redeems(connection: Connection, new: Settlement, episode: int) -> bool:
     """Redeem the ticket of a reward, if it has one; return False if it was redeemed for this value before."""
     if new.ticket is None:
         return True
     named = f"the ticket of episode {new.episode_id!r}"
     value = repr(new.value + 0.0)  # -0.0 is the same reward as 0.0
-    return redeeming.redeem(connection, new.ticket, value, named=named, wall=time.time())
+    if redeeming.redeem(connection, new.ticket, value, named=named, wall=time.time()):
+        return True
+    before = connection.execute("SELECT 1 FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
+    if before is not None and _adds_to(_current_outcome(connection, episode), new):
+        raise TicketRefused(f"{named} was redeemed before: only the host can add a solution or a better source now")
+    return False
 
 
 def _case_of(connection: Connection, episode: int) -> str | None:
@@ -275,7 +285,7 @@ def _metadata(connection: Connection, new: Settlement, of_episode: str | None, w
 def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
         """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words, cases.pair,
-             cases.pinned, cases.hidden
+             cases.pinned, CASE WHEN cases.hidden = 1 THEN 1 ELSE 0 END
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()
@@ -285,6 +295,8 @@ def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
 
 def _may_replace(current: dict[str, Any], new: Settlement) -> bool:
     """Tell whether an outcome replaces the current one; False if both are the same; raise if it may not replace it."""
+    if new.unkept == "capped" and current["learns"]:
+        return False  # what is beyond the cap teaches nothing, and takes nothing back that was learned
     if new.overwrite and not _is_less_trusted(current, new):
         return True
     if _adds_to(current, new):

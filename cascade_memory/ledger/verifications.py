@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from cascade_memory.domain.records import RETOLD
+from cascade_memory.domain.records import RETOLD, UNHIDDEN
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import cases, room
+from cascade_memory.ledger.actors import QUARANTINED, decided_about
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.recalls import shown_cases
@@ -129,8 +130,9 @@ def metadata_of_outcome(connection: Connection, outcome: int) -> dict[str, Any]:
 
 def _show_as(connection: Connection, key: int, first: _First) -> None:
     """Give a case the source, wording and metadata of this verification; nothing of the previous one stays."""
-    namespace, case_id, kind, text = connection.execute(
-        "SELECT namespace, id, solution_kind, case_text.solution FROM cases JOIN case_text USING (key) WHERE key = ?", (key,)
+    namespace, case_id, kind, text, hidden = connection.execute(
+        "SELECT namespace, id, solution_kind, case_text.solution, hidden FROM cases JOIN case_text USING (key) WHERE key = ?",
+        (key,),
     ).fetchone()
     if first.solution is not None and first.solution != text:
         # An addition without its own wording used the present one, which is about to be replaced.
@@ -148,4 +150,7 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
     connection.execute("UPDATE case_text SET solution = ?, metadata = ? WHERE key = ?", (text, metadata, key))
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
     keep_fields(connection, CASES, namespace, key, first.metadata)
+    if hidden == QUARANTINED and (first.source == "human" or not decided_about(connection, namespace).get(str(first.actor))):
+        connection.execute("UPDATE cases SET hidden = 0 WHERE key = ?", (key,))  # it is somebody else's now
+        cases.note(connection, namespace, UNHIDDEN, key)
     cases.note(connection, namespace, RETOLD, key, case_id)

@@ -30,6 +30,8 @@ class StandingVerbs(ActionVerbs):
         """Show no case of an actor any more, and learn from no outcome that it reports; return how many cases that hides.
 
         What its outcomes have taught is unlearned. The cases are kept, and so are later ones. ``release`` shows them again.
+        Pinned cases stay, and so do those that were added with the source "human" (the default of ``add``): for these a
+        person has vouched; ``forget(actor=...)`` removes them as well.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")

@@ -14,12 +14,13 @@ _TO_SPACE = re.compile(r"[^\s\"'`]*")
 _FULL = re.compile(r"[^\u201d\u300d\u300f\n]*")
 _ENCODED_ENDS = re.compile(r"%(?:26|22|27|2[cC]|7[dD]|20|0[aAdD]|3[bB])|&quot;|&#34;")
 _PUNCTUATION = ".,;:!?\u3002\uff0c"
+_OURS = re.compile(r"secret:[a-z0-9-]{2,40}#[0-9]{1,6}\]")
 _PLACEHOLDER = re.compile(r"\[(?:secret|…):")
 _NOTHING = re.compile(
     r"(?i:x{3,}|\*+|\.+|-+|_+|#+|•+|\$.*|%[a-z_]+%?|<.*|\{.*|your[_\- ]?.*|my[_\- ]?(?:password|secret|token|api[_\- ]?key)|"
     r"(?:the|new|old|user|db|database)?[_\- ]?(?:password|passwd|passphrase|pass|pwd|secret|token|api[_\-]?key|key)[0-9]?|"
     r"none|null|nil|true|false|yes|no|string|str|text|value|number|int|required|optional|empty|undefined|hidden|redacted|masked|"
-    r"removed|filtered|secret:.*|n/?a|todo|tbd|example|changeit)"
+    r"removed|filtered|secret:[a-z0-9-]{2,40}#[0-9]{1,6}|n/?a|todo|tbd|example|changeit)"
 )
 _CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+")
 _DIGIT, _LETTER, _SIGN = re.compile("[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"[^\w\s./:-]")
@@ -88,8 +89,8 @@ class Reader:
 
 
 def in_placeholder(text: str, start: int) -> bool:
-    """Say whether a word stands in a placeholder of ours, or in one of a tool that came before."""
-    return text[start - 1 : start] == "[" and text.find("]", start, start + 64) > 0 and text[start : start + 7] == "secret:"
+    """Say whether a word stands in a placeholder of ours; whoever only writes ``[secret: ...]`` hides nothing by that."""
+    return text[start - 1 : start] == "[" and _OURS.match(text, start) is not None
 
 
 def is_free(value: str) -> bool:

@@ -94,6 +94,7 @@ def test_where_nobody_attacks_nothing_malicious_is_stored_or_shown(folders: Fold
     assert measured(row)["malicious"] == 0.0
 
 
+@pytest.mark.long
 def test_with_the_measures_less_that_is_malicious_is_shown(folders: Folders):
     shown = {
         layers: measured(play(replace(RECURRING, attack="flooding=0.1", layers=layers), folders))["malicious"]

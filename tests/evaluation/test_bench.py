@@ -229,6 +229,7 @@ def test_suites_are_of_known_things():
     assert set(SUITES["local"].methods) == set(METHODS)
 
 
+@pytest.mark.long
 def test_commands(streams, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("CASCADE_DATA", raising=False)
     assert main(["bench", "data"]) == 0

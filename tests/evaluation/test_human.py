@@ -81,6 +81,7 @@ def test_an_empty_memory_has_no_value():
     assert discovery.asks_at(-16.0)
 
 
+@pytest.mark.long
 def test_revision_keeps_the_truth_of_every_task(rows: dict[str, dict[str, Any]]):
     for method in ("similarity", "CASCADE"):
         revised, plain = rows[f"{method} + revision"], rows[method]

@@ -159,6 +159,7 @@ def test_sentiments_of_every_entity():
         assert every_entity(malformed, label) == 0.0
 
 
+@pytest.mark.long
 def test_a_runaway_reply_takes_no_time():
     deep = "\\boxed{" + "\\text{" * 10_000 + "}" * 10_001
     for reply in (

@@ -291,6 +291,7 @@ def test_an_address_that_is_none_is_refused(url: str):
         OpenAICompatible(base_url=url, model="m")
 
 
+@pytest.mark.long
 def test_the_command(desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(desk)
     monkeypatch.delenv("CASCADE_DATA", raising=False)

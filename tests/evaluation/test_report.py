@@ -208,6 +208,7 @@ def test_hostile_names_are_text(rows, tmp_path):
     assert found.loads == []
 
 
+@pytest.mark.long
 def test_letters_that_the_pictures_lack_are_no_warning(rows, tmp_path):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Glyph")
@@ -366,6 +367,7 @@ def test_what_cascade_does_not_gain_over_a_static_memory_is_named(rows):
     assert not [text for verdict, text in said if verdict == "more" and text.startswith("CASCADE")]
 
 
+@pytest.mark.long
 def test_commands(rows, tmp_path, capsys, monkeypatch):
     assert main(["bench", "report", str(rows), "--json"]) == 0
     assert Path(json.loads(capsys.readouterr().out)["report"]) == rows.with_name("rows-report") / "index.html"

@@ -55,6 +55,7 @@ def played(tmp_path: Path, methods: Any, setup: Setup, **options: Any) -> list[d
     return measure(Chores(), data=tmp_path, methods=methods, setup=setup, **settings)
 
 
+@pytest.mark.long
 def test_every_method_of_the_paper_sits_on_the_reranker(models: dict[str, str], tmp_path: Path):
     rows = {row["method"]: row for row in played(tmp_path, PAPER, Setup(**models))}
     assert list(rows) == list(PAPER)
@@ -162,6 +163,7 @@ def stream(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_the_commands(models: dict[str, str], stream: Path, capsys: pytest.CaptureFixture[str]):
     chosen = ["--ranker", models["ranker"], "--embedder", models["embedder"], "--k", "2", "--jobs", "1", "--data", str(stream)]
     out = stream / "rows.jsonl"

@@ -69,6 +69,7 @@ def test_what_cannot_be_tuned_says_so():
     assert GRIDS["alpha"] == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
+@pytest.mark.long
 def test_commands(streams, tmp_path, capsys):
     out = tmp_path / "tuning.jsonl"
     where = ["--task", "banking77", "--data", str(streams), "--limit", "30", "--jobs", "1", "--out", str(out)]

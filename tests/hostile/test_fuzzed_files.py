@@ -113,6 +113,7 @@ def test_no_backup_brings_in_what_cannot_be_used(place: Path):
     assert seen["served"]
 
 
+@pytest.mark.long
 def test_no_edited_row_makes_a_recall_fail(place: Path):
     """Edited where it stands, and opened without a restore that would have looked."""
     filled(place / "base")

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.recall import Recall
@@ -87,6 +88,7 @@ def test_without_records_it_is_shown_on():
         assert not [one for one in memory.audit() if one.action == "quarantine"]
 
 
+@pytest.mark.long
 def test_later_cases_of_a_quarantined_actor_stay_out_as_well(memory: Memory):
     live(memory)
     case_id = lie(memory, "cool the kettle number 1", "liar 0")
@@ -105,11 +107,13 @@ def test_what_a_liar_has_taught_is_unlearned(memory: Memory):
     assert learned.rewards <= rewards - lies
 
 
+@pytest.mark.long
 def test_honest_actors_keep_their_good_name(memory: Memory):
     live(memory)
     assert {one.standing for one in memory.standings() if one.actor.startswith("actor")} <= {"established", "new"}
 
 
+@pytest.mark.long
 def test_it_is_the_same_after_opening_again(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
         live(memory)
@@ -185,6 +189,7 @@ def test_a_person_puts_an_actor_into_quarantine_releases_it_and_takes_that_back(
     assert candidates(memory)
 
 
+@pytest.mark.long
 def test_a_released_actor_is_not_put_into_quarantine_by_its_record(memory: Memory):
     live(memory, n=12, every=6)
     memory.release("liar 0", by="ann")
@@ -217,3 +222,61 @@ def test_explain_says_why_a_case_was_held_back(memory: Memory):
     assert len(held) > 5
     assert "eve" in {one.actor for one in held[0].held}
     assert "cases of 'eve', its cases have failed others" in str(held[0])
+
+
+def _taught_by(actor: str, folder: Path) -> None:
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        for number in range(20):
+            recall = memory.recall(f"task {number}", actor=actor)
+            memory.reward(recall.episode_id, 1.0, solution=f"made up {number}", actor=actor)
+
+
+def test_what_was_taught_is_unlearned_although_the_namespace_was_not_loaded_when_a_person_decided(tmp_path: Path):
+    _taught_by("eve", tmp_path)
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        assert memory.stats().rewards == 20
+        memory.quarantine("eve", by="ann")
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        memory.recall("task 3")
+        assert engine_of(memory).namespace_state("default").policy.rewards == 0
+
+
+def test_a_decision_before_any_case_has_an_author_survives_and_costs_no_learning_again(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        memory.add("heat some egg", "microwave it")
+        memory.quarantine("eve", by="ann")
+        memory.reward(memory.recall("heat some egg").episode_id, 1.0)
+        assert not engine_of(memory).namespace_state("default").standings.rebuild_due
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        memory.reward(memory.recall("cool a mug", actor="eve").episode_id, 1.0, solution="made up", actor="eve")
+        assert "made up" not in [case.solution for case in memory.recall("cool a mug", actor="bob").cases]
+        assert "made up" not in [case.solution for case in memory.search("cool a mug").cases]
+
+
+def test_a_case_that_was_pinned_in_quarantine_is_released_as_well(ram: CascadeMemory):
+    case = ram.reward(ram.recall("cool a mug", actor="eve").episode_id, 1.0, solution="fridge", actor="eve")
+    assert case is not None
+    assert ram.quarantine("eve") == 1
+    ram.pin(case)
+    assert ram.release("eve") == 1
+    assert ram.search("cool a mug").cases
+
+
+def test_to_take_a_release_back_puts_nobody_into_quarantine_who_was_not_there(ram: CascadeMemory):
+    ram.reward(ram.recall("cool a mug", actor="bob").episode_id, 1.0, solution="fridge", actor="bob")
+    ram.release("bob", by="ann")
+    ram.undo(next(iter(ram.audit())).id)
+    assert ram.search("cool a mug").cases
+    assert ram.quarantine("bob") == 1
+    ram.release("bob")
+    ram.undo(next(iter(ram.audit())).id)
+    assert not ram.search("cool a mug").cases
+
+
+def test_a_case_that_an_honest_actor_found_too_is_shown_again_when_the_liar_is_undone(ram: CascadeMemory):
+    for actor in ("eve", "ann"):
+        ram.reward(ram.recall("cool a mug", actor=actor).episode_id, 1.0, solution="fridge", actor=actor)
+    ram.quarantine("eve")
+    ram.forget(actor="eve")
+    assert [case.actor for case in ram.cases()] == ["ann"]
+    assert ram.search("cool a mug").cases

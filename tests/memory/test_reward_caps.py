@@ -166,3 +166,12 @@ def test_the_word_of_some_sources_teaches_less():
             assert recall.explain().rewards == 3
     assert predicted["human"] < predicted["judge"] < predicted["user"]
     assert records["human"] < records["judge"] < records["user"] < 0.0
+
+
+def test_what_is_beyond_the_cap_takes_nothing_back(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing", reward_caps={"user": 1}) as memory:
+        episode = memory.recall("cool a mug").episode_id
+        assert memory.reward(episode, 1.0, solution="fridge")
+        memory.reward(memory.recall("another").episode_id, 1.0, solution="one", source="user", actor="u")
+        memory.reward(episode, 0.0, source="user", actor="u", overwrite=True)
+        assert {case.solution for case in memory.cases()} == {"fridge", "one"}

@@ -201,3 +201,12 @@ def test_settings_of_tickets_are_checked():
     for wrong in ({"lifetime": 0}, {"lifetime": -1.0}, {"lifetime": "a day"}, {"sources": "user"}, {"sources": ["nobody"]}):
         with pytest.raises(InvalidInput):
             Tickets(**wrong)
+
+
+def test_a_ticket_that_was_redeemed_brings_nothing_new_without_a_word():
+    with CascadeMemory(embedder="hashing", tickets=True) as memory:
+        recall = memory.recall("cool a mug")
+        memory.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket)
+        memory.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket)
+        with pytest.raises(TicketRefused):
+            memory.reward(recall.episode_id, 1.0, source="user", solution="fridge", ticket=recall.ticket)

@@ -179,6 +179,7 @@ def test_others_write_while_a_source_is_undone(on_disk: Callable[..., CascadeMem
     assert [(case.actor, case.copies) for case in memory.cases()] == [(HONEST, 1)]
 
 
+@pytest.mark.long
 def test_after_a_real_stream_honest_cases_are_back(data: Path, tmp_path: Path):
     clean = play(data, "banking77", 0, poison=0.0, undo=False, each=150, max_cases=50)
     undone = play(data, "banking77", 0, poison=0.1, undo=True, each=150, max_cases=50, folder=tmp_path / "memory")

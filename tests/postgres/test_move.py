@@ -351,6 +351,7 @@ def kill_in_the_middle(source: str | Path, target: str | Path, after: int) -> No
         moving.kill()
 
 
+@pytest.mark.long
 def test_a_move_that_is_killed_can_be_repeated(tmp_path: Path, new_database: NewDatabase):
     first, second, url = tmp_path / "first", tmp_path / "second", new_database()
     lived_in(first)

@@ -84,6 +84,7 @@ def _has_networks() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not _has_networks(), reason="may not make a network of its own")
+@pytest.mark.long
 def test_a_network_that_ends_without_a_word_is_noticed_and_the_reward_can_be_repeated():
     program = Path(__file__).parents[1] / "helpers" / "db_vanished.py"
     done = subprocess.run(

@@ -142,6 +142,7 @@ def test_what_is_clean_stays_as_it_is(parts: list[str]):
 
 @given(st.text())
 @settings(max_examples=200, deadline=None)
+@pytest.mark.long
 def test_any_text_can_be_looked_at(text: str):
     assert isinstance(redact_secrets(text), str)
     assert isinstance(redact_secrets(f"password={text}"), str)
