@@ -53,10 +53,8 @@ class SourceRecords:
     DOES = 0.6  # did worse than this share of what was expected, lately
     LATELY = 0.95  # discount, per outcome about an actor's cases
     WORST = 1.25  # by how much one outcome raises the log odds at most
-    WITNESSES, MOST_WITNESSES = (
-        2,
-        32,
-    )  # so many others must have spoken, for a conviction and for a good name, unless one of them is trusted
+    # So many others must have spoken, for a conviction and for a good name, unless one of them is trusted.
+    WITNESSES, MOST_WITNESSES = 2, 32
     LIAR, PARDONED = 4.0, 1.0  # log odds from which the reports of an actor do not count, and from which they count again
     FAIR = 0.05  # the least fair share of recalls and of lessons; it is also left to actors whose cases have failed
     FEW = 4  # with fewer active actors, no majority can speak for or against anyone, and every share is fair

@@ -70,6 +70,8 @@ class Standings:
     @property
     def quarantined(self) -> frozenset[str]:
         """The actors whose cases are in quarantine."""
+        if not self._decided:
+            return frozenset()
         with self._changing:
             return frozenset(actor for actor, is_so in self._decided.items() if is_so)
 
@@ -151,6 +153,8 @@ class Standings:
 
     def convicts(self) -> list[str]:
         """Return the actors whose record is bad beyond doubt, and about whom nothing was decided yet."""
+        if not self._records.convicted:
+            return []
         with self._changing:
             convicted = self._records.convicted
             return sorted(actor for actor, one in self._numbers.items() if one in convicted and actor not in self._decided)
