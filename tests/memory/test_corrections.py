@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from decided import TASK, latest, shown
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, InvalidInput, UndoRefused, UnknownCase
-
-TASK = "cool some mug"
 
 
 @pytest.fixture
 def memory():
     with CascadeMemory(embedder="hashing", learn="inline") as opened:
         yield opened
-
-
-def latest(memory: CascadeMemory) -> str:
-    return next(memory.audit()).id
-
-
-def shown(memory: CascadeMemory) -> list[str]:
-    return [str(case.solution) for case in memory.search(TASK, k=8).cases]
 
 
 def answered(memory: CascadeMemory, solution: str = "oven") -> str:

@@ -7,27 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from decided import TASK, latest, shown
 from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.engine import mirror_projection
 from cascade_memory.errors import CascadeError, UndoRefused
 
-TASK = "cool some mug"
-
 
 @pytest.fixture
 def memory():
     with CascadeMemory(embedder="hashing", learn="inline") as opened:
         yield opened
-
-
-def latest(memory: CascadeMemory) -> str:
-    return next(memory.audit()).id
-
-
-def shown(memory: CascadeMemory) -> list[str]:
-    return [str(case.solution) for case in memory.search(TASK, k=8).cases]
 
 
 def healthy(memory: CascadeMemory) -> bool:
