@@ -22,7 +22,7 @@ from cascade_memory.domain.validation import (
     check_query,
     check_text,
 )
-from cascade_memory.errors import InvalidInput, RedactionFailed
+from cascade_memory.errors import InvalidInput, RedactionFailed, StoreError
 from cascade_memory.redaction.assignments import kind_of_value, may_name_secret
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.hints import may_hold_secret
@@ -140,6 +140,18 @@ class Incoming:
                 "or open the memory with redact=False"
             )
         return name
+
+    def namespace(self, name: str, look_up: Callable[[str], object]) -> str:
+        """Return the name of a namespace as it is. A secret in it is refused, unless the namespace exists already."""
+        try:
+            return self.name(name, "namespace")
+        except InvalidInput:
+            try:
+                if look_up(name):
+                    return name
+            except StoreError:  # whoever uses the namespace now says better what is wrong
+                return name
+            raise
 
     def _checked(self, text: str, limit: int, name: str) -> str:
         clean = self.text(text)

@@ -329,8 +329,7 @@ class Handle:
         """Return the namespace of something that is about to be stored; the name of a new one must not hold a secret."""
         if namespace is None:
             return self._namespace
-        name, engine = check_namespace(namespace), self._engine
-        return name if engine.namespace_id(name) else engine.parts.door.record().name(name, "namespace")
+        return self._engine.parts.door.record().namespace(check_namespace(namespace), self._engine.namespace_id)
 
     def _in(self, namespace: object) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)

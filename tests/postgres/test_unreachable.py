@@ -38,10 +38,12 @@ def test_a_server_that_is_away_stops_no_agent_and_loses_no_reward(server: Cluste
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             found = memory.recall("heat some bowl")
-        assert time.perf_counter() - began < 3
+            elsewhere = [memory.recall("heat some bowl", namespace=name) for name in ("new", f"sk-{'a1B2c3D4' * 6}")]
+        assert time.perf_counter() - began < 6
         assert not found.cases
         assert found.error is not None
         assert "the database" in found.error
+        assert all("the database" in str(one.error) for one in elsewhere)  # a namespace that is not loaded
         with pytest.raises(StoreError, match="the database"):
             memory.reward(waiting.episode_id, 1.0, solution="use the oven")
         health = memory.health()
