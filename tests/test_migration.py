@@ -113,7 +113,7 @@ def _set_back_to_6(file: Path) -> None:
             ledger.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
         for key, record in ledger.execute("SELECT key, record FROM expired").fetchall():
             rest = json.loads(record)
-            for name in ("actor", "channel", "trust", "probation"):
+            for name in ("actor", "channel", "trust"):
                 del rest[name]
             ledger.execute("UPDATE expired SET record = ? WHERE key = ?", (json.dumps(rest), key))
         ledger.execute("PRAGMA user_version = 6")
@@ -135,7 +135,7 @@ def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monke
     for place in (folder, tmp_path / "restored"):
         with CascadeMemory(place, embedder="hashing", learn="inline") as memory:
             assert {source: memory.get(case_id).trust for source, case_id in ids.items()} == sources
-            assert {(case.actor, case.channel, case.probation) for case in memory.cases()} == {(None, None, False)}
+            assert {(case.actor, case.channel) for case in memory.cases()} == {(None, None)}
             assert [(one.actor, one.trust, one.why) for one in memory.diff(0).went] == [(None, 2, "expired")]
             (back,) = memory.bring_back()
             assert (memory.get(back).trust, memory.get(back).actor) == (2, None)

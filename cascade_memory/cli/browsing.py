@@ -55,7 +55,6 @@ def show(options: argparse.Namespace) -> int:
         "source": case.source,
         "made by": by_whom(case.actor, case.channel),
         "trust": named(case.trust),
-        **({"probation": "nobody independent has spoken for it yet"} if case.probation else {}),
         "episode": case.episode_id or "none: it was added",
         "verified": f"{case.copies:,} times",
         "shown": f"{case.shown:,} times, total reward {number(case.succeeded)}",

@@ -56,7 +56,10 @@ def flag(options: argparse.Namespace) -> int:
     """Pin, unpin, hide or show again."""
     with existing(options, options.namespace) as memory:
         done = getattr(memory, options.command)(options.case, actor=actor(options), namespace=options.namespace)
-    _done(options, {options.command: options.case, "changed": done}, "done" if done else "nothing to do: it was so before")
+        stays = options.command == "unhide" and memory.get(options.case, namespace=options.namespace).hidden
+    said = "done" if done else "nothing to do: it was so before"
+    said += "; it is not shown: its actor is in quarantine (release, or pin it)" if stays else ""
+    _done(options, {options.command: options.case, "changed": done}, said)
     return 0
 
 

@@ -24,6 +24,7 @@ from cascade_memory.cli import (
     inspecting,
     serving,
     sources,
+    standing,
 )
 from cascade_memory.cli.numbers import share
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
@@ -138,6 +139,15 @@ def _deciding(verbs: _Verbs) -> None:
     for command in (correct, confirm, reject, *flags, undo):
         add_namespace(command)
         command.add_argument("--actor", metavar="NAME", help=_ACTOR)
+    about = {
+        "quarantine": "show no case of an actor any more, and unlearn what it reported",
+        "release": "show the cases of an actor again, whatever its record says",
+    }
+    for name in about:
+        command = _on_folder(verbs, name, standing.decide, about[name])
+        add_namespace(command)
+        standing.add_options(command)
+    add_namespace(_on_folder(verbs, "standings", standing.standings, "list what is known of actors, the worst first"))
     audit = _on_folder(verbs, "audit", deciding.audit, "list what people did, newest first, and what can be undone")
     add_namespace(audit)
     _add_length(audit)

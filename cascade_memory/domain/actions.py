@@ -20,6 +20,11 @@ OF_ACTORS = ("quarantine", "release")  # their subject is an actor, not a case
 UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS)
 # Others are written down, and nothing takes them back.
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
+# The names of what an entry counts.
+COUNTED = (
+    *("cases", "episodes", "recalls", "outcomes", "records", "verifications"),
+    *("cases brought back", "cases shown again", "cases deleted", "pinned ones", "hidden ones"),
+)
 _DONE: Mapping[str, str] = {
     **{"confirm": "confirmed", "reject": "rejected", "correct": "corrected", "pin": "pinned", "unpin": "unpinned"},
     **{"hide": "hidden", "unhide": "shown again", "undo": "taken back", "add": "added by hand", "forget": "forgotten"},

@@ -54,7 +54,6 @@ class Case:
     actor: str | None = None  # who made it first, as the host said
     channel: str | None = None  # the door through which it came first
     trust: int = 3  # the level of its source, or of the least trusted case that was shown when it was made (``domain.trust``)
-    probation: bool = False  # nobody independent has spoken for it yet
 
     @property
     def fingerprint(self) -> str:

@@ -95,7 +95,6 @@ class NewCase:
     novelty: float = 1.0  # 0 if all neighbours have the same solution; 1 if none has, or if this was not checked
     actor: str | None = None  # who made it
     channel: str | None = None
-    quarantined: bool = False  # whether the cases of this actor are in quarantine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,7 +148,6 @@ class Settlement:
     unkept: Unkept | None = None
     action: NewAction | None = None  # the person's action that records it, which takes precedence over ``overwrite``
     actor: str | None = None  # who reports it
-    quarantined: frozenset[str] = frozenset()  # actors whose cases are in quarantine
     channel: str | None = None
     ticket: Signed | None = None  # which it redeems
     cap: int | None = None  # the most outcomes of its actor from its source that teach within an hour

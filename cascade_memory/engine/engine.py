@@ -262,23 +262,23 @@ class Engine:
             self.note_failure("evict", error)
 
     def _quarantine(self, state: NamespaceState) -> None:
-        """Put the cases of actors into quarantine whose record has become bad beyond doubt; the audit log says so."""
+        """Put the cases of actors into quarantine whose record has become bad beyond doubt; the audit log says so.
+
+        What a person has decided meanwhile, in any process, stands.
+        """
         convicts = state.standings.convicts()
         for actor in convicts:
-            self.parts.ledger.actors.quarantine(state.namespace_id, actor, NewAction(kind="quarantine", note=RECORD))
+            action = NewAction(kind="quarantine", note=RECORD)
+            self.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
         if convicts:
             self.follow()
 
-    def quarantined(self, namespace: str) -> frozenset[str]:
-        """Return the actors whose cases are in quarantine, as far as this process knows."""
-        state = self._states.get(namespace)
-        return frozenset() if state is None else state.standings.quarantined
-
-    def suspects(self) -> tuple[str, ...]:
-        """Name the actors at whom a person should look, in the namespaces that are loaded."""
+    def suspects(self, namespace: str | None = None) -> tuple[str, ...]:
+        """Name the actors at whom a person should look, in a namespace or in all, as far as they are loaded."""
         return tuple(
             visible(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
             for state in list(self._states.values())
+            if namespace in (None, state.name)
             for one in state.standings.all()
             if one.alarming
         )

@@ -39,10 +39,6 @@ class Settles(Protocol):
         """Return a vector for each text."""
         ...
 
-    def quarantined(self, namespace: str) -> frozenset[str]:
-        """Return the actors whose cases are in quarantine, as far as this process knows."""
-        ...
-
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that no exception reports to the caller."""
         ...
@@ -109,7 +105,6 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         channel=judgement.channel,
         ticket=judgement.ticket,
         cap=judgement.cap,
-        quarantined=engine.quarantined(judgement.namespace),
     )
 
 

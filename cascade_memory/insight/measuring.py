@@ -25,6 +25,7 @@ def report_of(
     namespace: str | None,
     learned: Learned | None,
     costs: Costs | None = None,
+    alarms: tuple[str, ...] = (),
 ) -> Report:
     """Compute the report; ``opened`` counts the episodes that were assigned to each arm at random, judged or not."""
     rewards = [one.lesson.reward for one in judged]
@@ -45,6 +46,7 @@ def report_of(
         with_choice=sum(len(one.lesson.slate) > 0 for one in judged),
         learned=learned,
         costs=costs,
+        alarms=alarms,
         course=tuple((float(one.lesson.reward), one.showed) for one in judged),
     )
 

@@ -154,6 +154,7 @@ class Report:
     with_choice: int = 0  # episodes in which there was at least one candidate
     learned: Learned | None = None  # None for all namespaces together, and for rankers that cannot say
     costs: Costs | None = None  # of this process alone, and so not among the rows, which are the same in every process
+    alarms: tuple[str, ...] = ()  # about actors, in the namespaces that this process has used: a person should look at them
     course: tuple[tuple[float, bool], ...] = field(default=(), repr=False, compare=False)  # for the picture in a notebook
 
     def as_dict(self) -> dict[str, Any]:
@@ -204,6 +205,7 @@ class Report:
             found += zip(("learned", "", ""), self.learned.lines(), strict=False)
         if self.shadow is not None:
             found += zip(("shadow", "", ""), self.shadow.lines(), strict=False)
+        found += (("alarm", alarm) for alarm in self.alarms)
         return found
 
     def __repr__(self) -> str:

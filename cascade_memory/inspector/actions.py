@@ -21,6 +21,7 @@ DONE: Mapping[str, str] = {
     "unpin": "This case is no longer pinned.",
     "hide": "This case is never shown from now on.",
     "unhide": "This case may be shown again.",
+    "unhide-quarantined": "Nobody hides this case now, but its actor is in quarantine: release the actor, or pin the case.",
     "undo": "The action was taken back.",
 }
 _DOOR = "inspector"  # the channel of what people do here
@@ -75,7 +76,8 @@ def _flag(view: View, action: str) -> str:
     verbs = {"pin": memory.pin, "unpin": memory.unpin, "hide": memory.hide, "unhide": memory.unhide}
     case_id = _field(view, "id")
     verbs[action](case_id, actor=view.visitor, namespace=view.namespace)
-    return view.link("case", id=case_id, done=action)
+    stays = action == "unhide" and memory.get(case_id, namespace=view.namespace).hidden
+    return view.link("case", id=case_id, done="unhide-quarantined" if stays else action)
 
 
 def _forget(view: View, _: str) -> Rendered:

@@ -11,9 +11,9 @@ from cascade_memory.domain.actions import OF_ACTORS, OPPOSITE, UNDOABLE, AuditEn
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases
-from cascade_memory.ledger.actors import decided_about, move
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.quarantine import decided_about, follow, move
 from cascade_memory.ledger.rows import (
     fetched,
     metadata_if_readable,
@@ -135,7 +135,9 @@ def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bo
         return set_hidden(connection, namespace, case_id, hidden=kind == "hide")
     pinned = int(kind == "pin")
     query = "UPDATE cases SET pinned = ? WHERE key = ? AND pinned <> ?"
-    return connection.execute(query, (pinned, known[0], pinned)).rowcount > 0
+    changed = connection.execute(query, (pinned, known[0], pinned)).rowcount > 0
+    follow(connection, known[0])  # a person vouches for a pinned case
+    return changed
 
 
 def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:

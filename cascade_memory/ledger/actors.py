@@ -7,25 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.records import HIDDEN, UNHIDDEN, Column
-from cascade_memory.ledger import action_log, cases
+from cascade_memory.domain.records import Column
+from cascade_memory.ledger import action_log
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.database import Database
+from cascade_memory.ledger.quarantine import AUTHOR, decided_about, move
 from cascade_memory.ledger.rows import KEYS, fetched_for, unpack_floats, unpack_ints, usable
 from cascade_memory.ports.ledger_actors import Testimony
 
-QUARANTINED = 2  # of cases.hidden
-# A person's word needs nobody's record.
-AUTHOR = "CASE WHEN cases.source = 'human' OR cases.pinned = 1 THEN NULL ELSE cases.actor END"
 _REPORTER = "CASE WHEN outcome.source = 'human' THEN NULL ELSE coalesce(outcome.actor, episode.actor) END"
 _TESTIMONY = f"""SELECT outcome.key, recall.key, {_REPORTER},
     outcome.value, recall.candidates, recall.chosen, recall.numbers, recall.shown, recall.agreement
   FROM outcome JOIN episode ON episode.key = outcome.episode
     JOIN recall ON recall.episode = outcome.episode AND recall.kind = 'recall'
   WHERE outcome.learns = 1 AND outcome.withdrawn_at IS NULL AND"""
-_DECIDED = """SELECT action.subject, action.kind, EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)
-  FROM action WHERE action.namespace = ? AND action.kind IN ('quarantine', 'release') AND action.subject IS NOT NULL
-  ORDER BY action.key"""
 
 
 class SQLActors:
@@ -70,51 +65,29 @@ class SQLActors:
         with self._connections.read() as connection:
             return decided_about(connection, namespace)
 
-    def quarantine(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Put an actor's cases into quarantine, durably; return how many. None if the actor was there and had no other case."""
-        return self._decide(namespace, actor, action, quarantined=True)
+    def quarantine(self, namespace: int, actor: str, action: NewAction, *, unless_decided: bool = False) -> int | None:
+        """Put an actor's cases into quarantine, durably; return how many that hides.
+
+        None if the actor was there and had no other case, or with ``unless_decided`` if any decision about it stands.
+        """
+        return self._decide(namespace, actor, action, quarantined=True, unless_decided=unless_decided)
 
     def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Show an actor's cases again, durably; return how many. None if it was released before."""
+        """Show an actor's cases again, durably; return how many that shows. None if it was released before."""
         return self._decide(namespace, actor, action, quarantined=False)
 
-    def _decide(self, namespace: int, actor: str, action: NewAction, *, quarantined: bool) -> int | None:
+    def _decide(
+        self, namespace: int, actor: str, action: NewAction, *, quarantined: bool, unless_decided: bool = False
+    ) -> int | None:
         with self._connections.write(durable=True) as connection:
             before = decided_about(connection, namespace).get(actor)
+            if unless_decided and before is not None:  # a person may have been faster, in another process
+                return None
             moved = move(connection, namespace, actor, quarantined=quarantined, tells=before is not quarantined)
             if not moved and before is quarantined:
                 return None
             action_log.write(connection, namespace, action, subject=actor)
             return moved
-
-
-def move(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
-    """Move an actor's cases into quarantine or out of it; return how many. All processes read it in the log."""
-    before, after, kind = (0, QUARANTINED, HIDDEN) if quarantined else (QUARANTINED, 0, UNHIDDEN)
-    only = f"AND {AUTHOR} IS NOT NULL" if quarantined else ""  # a case may have been pinned meanwhile
-    moved = connection.execute(
-        f"UPDATE cases SET hidden = ? WHERE namespace = ? AND actor = ? AND hidden = ? {only} RETURNING key",
-        (after, namespace, actor, before),
-    ).fetchall()
-    for (key,) in sorted(moved):
-        cases.note(connection, namespace, kind, key)
-    if tells and not moved:  # so that other processes learn of the decision about later cases
-        cases.note(connection, namespace, kind, 0)
-    return len(moved)
-
-
-def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
-    """Return the last decision about each actor: True for quarantine.
-
-    To take a quarantine back is to release: a person overrules the record. A release that was taken back never was.
-    """
-    found: dict[str, bool] = {}
-    for actor, kind, undone in connection.execute(_DECIDED, (namespace,)).fetchall():
-        if kind == "quarantine":
-            found[str(actor)] = not undone
-        elif not undone:
-            found[str(actor)] = False
-    return found
 
 
 def _read(row: Sequence[Any]) -> Testimony:

@@ -23,7 +23,7 @@ Check: TypeAlias = Callable[[rules.Row], object]
 
 _ADDED = {
     **{"holdout": 0.0, "novelty": 1.0, "verified_at": 0.0, "verified_run": 0.0, "agents_words": 0, "pinned": 0, "hidden": 0},
-    **{"trust": 3, "probation": 0, "why": "expired"},
+    **{"trust": 3, "why": "expired"},
 }
 _NAMESPACES = 2**62  # greatest id: ids are only names, so large ones do no harm
 

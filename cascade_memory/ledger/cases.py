@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import action_log, room, running, set_aside
+from cascade_memory.ledger import action_log, quarantine, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -38,7 +38,7 @@ _SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UP
   solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name,
-  cases.pinned, cases.hidden, cases.actor, cases.channel, cases.trust, cases.probation"""
+  cases.pinned, cases.hidden, cases.actor, cases.channel, cases.trust"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
   JOIN namespace ON namespace.id = cases.namespace LEFT JOIN episode ON episode.key = cases.episode"""
 
@@ -76,8 +76,8 @@ def known_of(connection: Connection, case: NewCase) -> Known:
     pair = (case.namespace, case.pair_key)
     return Known(
         same=connection.execute(
-            """SELECT cases.key, id, case_text.solution FROM cases LEFT JOIN case_text ON case_text.key = cases.key
-               WHERE namespace = ? AND pair = ?""",
+            f"""SELECT cases.key, id, case_text.solution, hidden & {quarantine.QUARANTINED} FROM cases
+                LEFT JOIN case_text ON case_text.key = cases.key WHERE namespace = ? AND pair = ?""",
             pair,
         ).fetchall(),
         displaced=connection.execute(
@@ -115,15 +115,18 @@ def insert(
             (case.created_at or time.time(), run, run, *levels, *levels, same[0]),
         )
         _note_addition(connection, same[0], case, None if text == same[2] else text)
+        if same[3]:  # it is in quarantine, and a person may vouch for it now
+            quarantine.follow(connection, same[0])
         return int(same[0]), str(same[1]), False
     if known.displaced:
         set_aside.remove(connection, [key for (key,) in known.displaced])
-    known_solution = (case.namespace, case.solution_key)
+    known_solution, (actor, channel) = (case.namespace, case.solution_key), (case.actor, case.channel) if by is None else by
     connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
     (key,) = connection.execute(
         f"""INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
-             verified_run, actor, channel, trust)
-           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, {trust})
+             verified_run, actor, channel, trust, hidden)
+           VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, {trust},
+             {quarantine.OF_NEW})
            RETURNING key""",
         (
             case.id,
@@ -138,14 +141,13 @@ def insert(
             case.novelty,
             case.created_at,
             run,
-            *((case.actor, case.channel) if by is None else by),
+            *(actor, channel),
             *levels,
+            *(case.namespace, quarantine.author_of_new(actor, case.source)),
         ),
     ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
     _note_addition(connection, key, case, None)
-    if case.quarantined:
-        connection.execute("UPDATE cases SET hidden = 2 WHERE key = ?", (key,))
     note(connection, case.namespace, CASE_ADDED, key)
     return key, case.id, True
 
@@ -381,7 +383,6 @@ def _case(row: Sequence[Any]) -> Case:
         actor=row[15],
         channel=row[16],
         trust=row[17],
-        probation=bool(row[18]),
     )
 
 

@@ -133,7 +133,7 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
             rules.moment(row[name], name)
         except InvalidInput:
             fixed[name] = default
-    flags = (("pinned", 0, 1), ("hidden", 1, 2), ("trust", 0, GREATEST), ("probation", 1, 1))  # what nobody was to see stays so
+    flags = (("pinned", 0, 1), ("hidden", 1, 3), ("trust", 0, GREATEST))  # what nobody was to see stays so
     fixed.update({name: safe for name, safe, most in flags if not _is_valid(rules.whole, row[name], name, 0, most)})
     if not _is_valid(rules.by_whom, row):
         fixed.update(actor=None, channel=None)

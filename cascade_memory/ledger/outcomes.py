@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import SETTLED, Column, NewCase, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import caps, cases, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
@@ -114,7 +114,7 @@ class Settling:
                 by_hand = _is_by_hand(connection, new, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
-                case = _as_it_comes(new.case, metadata, quarantined=_stays_out(new, by[0], by_hand=by_hand))
+                case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
                 before = stored_anew.gone(case, current, taken)
                 case = stored_anew.under_its_id(connection, case, before)
                 packed_case = packed if case.solution is new.solution else None
@@ -140,17 +140,6 @@ class Settling:
                 capped=new.unkept == "capped",
                 within_a_minute=within_a_minute,
             )
-
-
-def _stays_out(new: Settlement, actor: str | None, *, by_hand: bool) -> bool:
-    """Tell whether a new case is of an actor in quarantine; a person's own word needs nobody's record."""
-    return actor in new.quarantined and not by_hand and new.source != "human"
-
-
-def _as_it_comes(case: NewCase, metadata: Mapping[str, Any], *, quarantined: bool) -> NewCase:
-    """Return a case with the metadata of its episode; of an actor in quarantine it is stored, and not shown."""
-    same = case.metadata == metadata and case.quarantined == quarantined
-    return case if same else dataclasses.replace(case, metadata=metadata, quarantined=quarantined)
 
 
 def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:
@@ -285,7 +274,7 @@ def _metadata(connection: Connection, new: Settlement, of_episode: str | None, w
 def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
         """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words, cases.pair,
-             cases.pinned, CASE WHEN cases.hidden = 1 THEN 1 ELSE 0 END
+             cases.pinned, coalesce(cases.hidden, 0) & 1
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()

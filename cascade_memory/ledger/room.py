@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import set_aside
+from cascade_memory.ledger import quarantine, set_aside
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
@@ -16,7 +16,7 @@ GRACE = 7 * 24 * 3600.0  # seconds of running time in which a case can be brough
 _TRIMMED_AT_ONCE = 1_000
 _REST = (
     *("head", "source", "episode", "created_at", "shown", "succeeded", "novelty", "verified_at", "verified_run"),
-    *("actor", "channel", "trust", "probation"),
+    *("actor", "channel", "trust"),
 )
 # What is kept of a case as JSON, and where it is read.
 _RECORD = {
@@ -145,7 +145,7 @@ def _inserted(connection: Connection, key: int, verified: tuple[float, float] | 
     kept = json.loads(record)
     still = connection.execute("SELECT key FROM episode WHERE key = ?", (kept["episode"],)).fetchone()
     # Cases that an older version has set aside lack these.
-    rest: dict[str, Any] = {"actor": None, "channel": None, "trust": LEVELS[str(kept["source"])], "probation": 0}
+    rest: dict[str, Any] = {"actor": None, "channel": None, "trust": LEVELS[str(kept["source"])]}
     rest |= {"verified_run": 0.0, **kept, "episode": None if still is None else still[0]}
     if verified is not None:
         rest["verified_at"], rest["verified_run"] = verified
@@ -153,11 +153,13 @@ def _inserted(connection: Connection, key: int, verified: tuple[float, float] | 
         "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", (known[1], str(rest["digest"]))
     )
     own, values = ("", ()) if again is None else ("key, ", (again,))
+    # What was decided about its author meanwhile holds for it as well.
+    author = quarantine.author_of_new(rest["actor"], rest["source"], rest["trust"])
     (new,) = connection.execute(
-        f"""INSERT INTO cases ({own}id, namespace, query, pair, copies, {", ".join(_REST)}, solution)
+        f"""INSERT INTO cases ({own}id, namespace, query, pair, copies, {", ".join(_REST)}, solution, hidden)
             VALUES ({"?, " * len(values)}?, ?, ?, ?, ?, {", ".join("?" * len(_REST))},
-              (SELECT id FROM solution WHERE namespace = ? AND digest = ?)) RETURNING key""",
-        (*values, *known, *(rest[name] for name in _REST), known[1], str(rest["digest"])),
+              (SELECT id FROM solution WHERE namespace = ? AND digest = ?), {quarantine.OF_NEW}) RETURNING key""",
+        (*values, *known, *(rest[name] for name in _REST), known[1], str(rest["digest"]), known[1], author),
     ).fetchone()
     new = int(new)
     connection.execute("INSERT INTO case_text VALUES (?, ?, ?, ?)", (new, rest["kind"], rest["text"], rest["metadata"]))

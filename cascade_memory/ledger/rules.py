@@ -199,10 +199,9 @@ def case(row: Row) -> None:
     moment(row["verified_at"], "verified_at")
     moment(row["verified_run"], "verified_run")
     whole(row["pinned"], "pinned", 0, 1)
-    whole(row["hidden"], "hidden", 0, 2)
+    whole(row["hidden"], "hidden", 0, 3)
     by_whom(row)
     whole(row["trust"], "trust", 0, trust.GREATEST)
-    whole(row["probation"], "probation", 0, 1)
 
 
 def counts(row: Row) -> None:

@@ -120,11 +120,11 @@ CREATE TABLE cases (
   verified_at REAL NOT NULL DEFAULT 0,  -- the last verification by the wall clock: decides whether recalls show it
   verified_run REAL NOT NULL DEFAULT 0,  -- the same by the folder's running time: decides whether it expires
   pinned INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants it to stay: it is neither evicted nor does it expire
-  hidden INTEGER NOT NULL DEFAULT 0,  -- 1 if a person wants that it is never shown (2: quarantine) and kept like a pinned one
+  hidden INTEGER NOT NULL DEFAULT 0,  -- two bits: a person has hidden it (1), its actor is in quarantine (2)
   actor TEXT,                         -- who made it first (the host says it)
   channel TEXT,                       -- the door through which it came first
   trust INTEGER NOT NULL DEFAULT 3,   -- the level of its source or of the least trusted case that was shown for it
-  probation INTEGER NOT NULL DEFAULT 0,  -- 1 while nobody independent has spoken for it
+  probation INTEGER NOT NULL DEFAULT 0,  -- unused: always 0, and nothing reads it
   UNIQUE (namespace, pair)
 );
 CREATE INDEX cases_namespace ON cases(namespace, key);

@@ -13,6 +13,7 @@ from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.records import HIDDEN, UNHIDDEN, NewCase
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.quarantine import BY_PERSON, DECIDED, QUARANTINED, follow
 
 
 class Gone(NamedTuple):
@@ -40,9 +41,10 @@ def under_its_id(connection: Connection, case: NewCase, before: Gone | None) -> 
 
 
 def decide_again(connection: Connection, namespace: int, case_id: str, before: Gone | None) -> None:
-    """Pin and hide a case as it was."""
+    """Pin and hide a case as a person had done."""
     if before is not None and before.pinned:
-        connection.execute("UPDATE cases SET pinned = 1 WHERE id = ? AND namespace = ?", (case_id, namespace))
+        pinned = "UPDATE cases SET pinned = 1 WHERE id = ? AND namespace = ? RETURNING key"
+        follow(connection, connection.execute(pinned, (case_id, namespace)).fetchone()[0])
     if before is not None and before.hidden:
         set_hidden(connection, namespace, case_id, hidden=True)
 
@@ -53,11 +55,15 @@ def is_there(connection: Connection, case_id: str) -> bool:
 
 
 def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
-    """Hide a case or show it again; return whether that changed anything. All processes read it in the log."""
+    """Hide a case for a person, or take that back; return whether it changed anything. All processes read it in the log.
+
+    A case whose author is in quarantine stays there either way; an older version may not have noted that of a hidden case.
+    """
     changed = connection.execute(
-        "UPDATE cases SET hidden = ? WHERE id = ? AND namespace = ? AND hidden <> ? RETURNING key",
+        f"""UPDATE cases SET hidden = (hidden & {QUARANTINED} | {DECIDED}) + ?
+            WHERE id = ? AND namespace = ? AND (hidden & {BY_PERSON}) <> ? RETURNING key, hidden""",
         (int(hidden), case_id, namespace, int(hidden)),
     ).fetchone()
-    if changed is not None:
+    if changed is not None and not changed[1] & QUARANTINED:
         cases.note(connection, namespace, HIDDEN if hidden else UNHIDDEN, changed[0])
     return changed is not None

@@ -23,20 +23,22 @@ from cascade_memory.ledger import action_log, rules, transfer_actions, transfer_
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
+from cascade_memory.ledger.quarantine import BY_PERSON, QUARANTINED
 from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.set_aside import displace
 from cascade_memory.ledger.transfer_additions import BY_WHOM
+from cascade_memory.ledger.transfer_decisions import Decisions
 
 _CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
-_FLAGS = ["pinned", "hidden", "trust", "probation", *BY_WHOM]
+_FLAGS = ["pinned", "hidden", "trust", *BY_WHOM]
 _EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata", *BY_WHOM]
 _RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
     **{"pinned": 0, "hidden": 0, "judged": False},
-    **{"actor": None, "channel": None, "trust": None, "probation": 0},
+    **{"actor": None, "channel": None, "trust": None},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
 }
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept", *BY_WHOM]
@@ -76,6 +78,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
         yield {
             "kind": "case",
             **{name: value for name, value in row.items() if name != "key"},
+            "hidden": BY_PERSON if row["hidden"] == BY_PERSON | QUARANTINED else row["hidden"],  # as older versions know it
             "solution": digests[row["solution"]],
             "namespace": names[row["namespace"]],
             "episode": episodes.get(row["episode"]),
@@ -139,12 +142,14 @@ def load(connection: Connection, records: Iterable[dict[str, Any]], dimension: i
             reason = f"the field {error} is missing" if isinstance(error, KeyError) else error
             raise InvalidInput(f"line {line} is not a valid record of an export: {reason}; nothing was imported") from error
     importer.check_complete()
+    importer.decisions.take_effect()
     return inserted
 
 
 class _Importer:
     def __init__(self, connection: Connection, dimension: int, key: Callable[[Solution], str]) -> None:
         self._connection, self._dimension, self._agreeing = connection, dimension, key
+        self.decisions = Decisions(connection)
         self._new_episodes: dict[str, tuple[int, int]] = {}  # id -> (key, namespace)
         self._settled: set[str] = set()  # new episodes with the status settled
         self._judged: set[str] = set()  # new episodes with an outcome that was not withdrawn
@@ -267,6 +272,7 @@ class _Importer:
         for one in additions:
             insert_addition(self._connection, namespace, key, **one)
         note(self._connection, namespace, CASE_ADDED, key)
+        self.decisions.note_author(namespace, record["actor"])
         return 1
 
     def _recall(self, record: dict[str, Any], namespace: int) -> int:
@@ -332,6 +338,7 @@ class _Importer:
     def _action(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("action", record["id"]):
             return 0
+        self.decisions.expect_action(namespace)
         undoes = self._key("action", record["undoes"], namespace)
         action_log.append(self._connection, transfer_actions.row_of(record, namespace, undoes))
         return 1

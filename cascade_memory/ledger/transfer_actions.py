@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cascade_memory.domain.actions import COUNTED
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
 
@@ -32,4 +33,6 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
     row = {name: record[name] for name in _COLUMNS}
     row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=undoes)
     rules.action({**row, "outcome": None, "replaced": None, "digest": None})
+    for name in record["counts"]:  # any other name would be somebody's text
+        rules.one_of(name, COUNTED, "the name of a count")
     return row

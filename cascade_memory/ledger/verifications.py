@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from cascade_memory.domain.records import RETOLD, UNHIDDEN
+from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import cases, room
-from cascade_memory.ledger.actors import QUARANTINED, decided_about
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
+from cascade_memory.ledger.quarantine import follow
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.rows import pack_metadata, solution_of
 
@@ -65,6 +65,7 @@ def reconsider(connection: Connection, key: int) -> int:
     by_hand = first.episode is None and case[0] is None and (first.at, first.metadata) == (case[1], json.loads(case[2]))
     if not (by_episode or by_hand):
         _show_as(connection, key, first)
+    follow(connection, key)  # it may be somebody else's now, or no person vouches for it any more
     return 0
 
 
@@ -130,8 +131,8 @@ def metadata_of_outcome(connection: Connection, outcome: int) -> dict[str, Any]:
 
 def _show_as(connection: Connection, key: int, first: _First) -> None:
     """Give a case the source, wording and metadata of this verification; nothing of the previous one stays."""
-    namespace, case_id, kind, text, hidden = connection.execute(
-        "SELECT namespace, id, solution_kind, case_text.solution, hidden FROM cases JOIN case_text USING (key) WHERE key = ?",
+    namespace, case_id, kind, text = connection.execute(
+        "SELECT namespace, id, solution_kind, case_text.solution FROM cases JOIN case_text USING (key) WHERE key = ?",
         (key,),
     ).fetchone()
     if first.solution is not None and first.solution != text:
@@ -150,7 +151,4 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
     connection.execute("UPDATE case_text SET solution = ?, metadata = ? WHERE key = ?", (text, metadata, key))
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
     keep_fields(connection, CASES, namespace, key, first.metadata)
-    if hidden == QUARANTINED and (first.source == "human" or not decided_about(connection, namespace).get(str(first.actor))):
-        connection.execute("UPDATE cases SET hidden = 0 WHERE key = ?", (key,))  # it is somebody else's now
-        cases.note(connection, namespace, UNHIDDEN, key)
     cases.note(connection, namespace, RETOLD, key, case_id)

@@ -254,7 +254,10 @@ class ActionVerbs(Viewing):
         return self._flag("hide", case_id, actor, namespace)
 
     def unhide(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
-        """Show a hidden case again; return whether it was hidden."""
+        """Show a case again that a person has hidden; return whether one had.
+
+        A case of an actor in quarantine stays out: ``release`` the actor, or ``pin`` the case.
+        """
         return self._flag("unhide", case_id, actor, namespace)
 
     def _flag(self, kind: str, case_id: str, actor: str | None, namespace: str | None) -> bool:
@@ -281,11 +284,11 @@ class ActionVerbs(Viewing):
         return through_pages(read)
 
     def undo(self, entry_id: str, *, actor: str | None = None, namespace: str | None = None) -> None:
-        """Take an action back: ``hide``, ``unhide``, ``pin``, ``unpin``, ``confirm``, ``reject`` or ``correct``.
+        """Take an action back: a verdict, ``pin``, ``unpin``, ``hide``, ``unhide``, ``quarantine`` or ``release``.
 
-        After a verdict the older outcome comes back and is learned from again, or the episode waits again. The undo is an entry
-        of its own. ``UndoRefused`` says why an action cannot be taken back: it was before, something later was built on it, or
-        its rows are gone.
+        After a verdict (``confirm``, ``reject``, ``correct``) the older outcome comes back and is learned from again, or the
+        episode waits again. To take a quarantine back is to release the actor. The undo is an entry of its own. ``UndoRefused``
+        says why an action cannot be taken back: it was before, something later was built on it, or its rows are gone.
         """
         engine, name = self._open(), self._in(namespace)
         ledger, namespace_id = engine.parts.ledger, self._namespace_id(name)

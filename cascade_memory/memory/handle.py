@@ -199,7 +199,7 @@ class Handle:
         """Measure the memory's worth on its own stream, and say what it has learned.
 
         That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved. Its ``costs``
-        add up what the recalls of this process cost.
+        add up what the recalls of this process cost, and its ``alarms`` name actors at whom a person should look.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -211,11 +211,12 @@ class Handle:
         insight, name = engine.parts.ledger.insight, self._in(namespace)
         if everywhere:
             costs = Costs.of(list(engine.totals.values()))
-            return report_of(list(insight.judged(None)), insight.arms(None), None, None, costs)
+            return report_of(list(insight.judged(None)), insight.arms(None), None, None, costs, engine.suspects())
         namespace_id = engine.namespace_id(name)
         learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
         costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
-        return report_of(list(insight.judged(namespace_id)), insight.arms(namespace_id), name, learned, costs)
+        judged, arms = list(insight.judged(namespace_id)), insight.arms(namespace_id)
+        return report_of(judged, arms, name, learned, costs, engine.suspects(name))
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Plot:
         """Plot success and regret over the episodes; a notebook shows the picture. Each mean is of ``window`` episodes.

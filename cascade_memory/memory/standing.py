@@ -30,8 +30,8 @@ class StandingVerbs(ActionVerbs):
         """Show no case of an actor any more, and learn from no outcome that it reports; return how many cases that hides.
 
         What its outcomes have taught is unlearned. The cases are kept, and so are later ones. ``release`` shows them again.
-        Pinned cases stay, and so do those that were added with the source "human" (the default of ``add``): for these a
-        person has vouched; ``forget(actor=...)`` removes them as well.
+        Pinned cases stay, and so do those that were added with the source "human" (the default of ``add``), or that a person
+        has corrected to: for these a person has vouched; ``forget(actor=...)`` removes them as well.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -46,7 +46,7 @@ class StandingVerbs(ActionVerbs):
         return self._decide("quarantine", actor, by, note, namespace)
 
     def release(self, actor: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> int:
-        """Show the cases of an actor again, like those of a person; return how many come back.
+        """Show the cases of an actor again, like those of a person, except what a person has hidden; return how many come back.
 
         From then on no record decides about this actor, until somebody calls ``quarantine``.
         """

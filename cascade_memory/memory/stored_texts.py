@@ -18,9 +18,7 @@ from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.embedding import NothingToEmbedWith
 from cascade_memory.redaction.finding import find
 
-_NUMBERS = frozenset(
-    ("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context", "counts")
-)
+_NUMBERS = frozenset(("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"))
 _METADATA = frozenset(("metadata", "fields"))
 _TEXTS = frozenset(("query", "head", "note"))  # "text" and "solution" are texts or trajectories; all else is names and numbers
 _WHAT = {"query": "task", "text": "solution", "solution": "solution", "fields": "metadata", "note": "note", "id": "id"}
@@ -62,6 +60,8 @@ def secrets_in(records: Iterable[Mapping[str, Any]]) -> Iterator[StoredSecret]:
             found: Counter[str] = Counter()
             if _is_name(record, name):
                 found.update(one.kind for one in find(value) if isinstance(value, str))
+            elif name == "counts" and isinstance(value, Mapping):
+                found.update(one.kind for counted in cast("Mapping[str, int]", value) for one in find(counted))
             elif name != "head":  # the beginning of the solution
                 incoming = door.record()
                 _clean(record, name, value, incoming)
@@ -98,6 +98,8 @@ def _clean(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming)
     if name == "additions" and isinstance(value, list):
         kind = record.get("solution_kind")
         return [_addition(one, kind, incoming) for one in cast("list[Any]", value)]
+    if name == "counts" and isinstance(value, Mapping):
+        return {incoming.name(one, "the name of a count"): count for one, count in cast("Mapping[str, Any]", value).items()}
     if _is_name(record, name):
         return incoming.name(value, f"the field {name!r}")
     return incoming.plain(name, value)

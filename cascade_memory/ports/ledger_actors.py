@@ -34,7 +34,8 @@ class Testimony:
 class Actors(Protocol):
     """Reads what is known of actors, and puts the cases of one into quarantine.
 
-    The cases that a person added or pinned have no author here: they need nobody's record.
+    The cases that a person added, corrected to or pinned have no author here: they need nobody's record. What a person has
+    hidden stays hidden whatever is decided about its actor.
     """
 
     def any(self, namespace: int) -> bool:
@@ -57,10 +58,13 @@ class Actors(Protocol):
         """Return the actors about whom it was decided: True if they are in quarantine, False if they were released."""
         ...
 
-    def quarantine(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Put an actor's cases into quarantine, durably; return how many. None if the actor was there and had no other case."""
+    def quarantine(self, namespace: int, actor: str, action: NewAction, *, unless_decided: bool = False) -> int | None:
+        """Put an actor's cases into quarantine, durably, and later ones as well; return how many that hides.
+
+        None if the actor was there and had no other case, or with ``unless_decided`` if any decision about it stands.
+        """
         ...
 
     def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Show an actor's cases again, durably; return how many. None if it was released before."""
+        """Show an actor's cases again, durably; return how many that shows. None if it was released before."""
         ...

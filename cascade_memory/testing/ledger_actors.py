@@ -106,11 +106,71 @@ class LedgerActorsContract(LedgerMaterial):
         assert dict(ledger.actors.decided(1)) == {"bob": False}
 
     def test_a_new_case_of_who_is_in_quarantine_is_kept_and_not_shown(self) -> None:
-        """It comes back with the others."""
+        """It comes back with the others. That of a person is shown, even if it names an actor."""
         ledger = self._ledger()
         ledger.record(self._recall("e", actor="bob"))
-        case = self._case(query="a", episode_id="e")
-        ledger.settle(self._settlement("e", 1.0, case, actor="bob", quarantined=frozenset({"bob"})))
+        self._decide(ledger, "quarantine", "bob")
+        ledger.settle(self._settlement("e", 1.0, self._case(query="a", episode_id="e"), actor="joe"))
+        ledger.cases.add([self._case(query="b", actor="bob"), self._case(query="c", actor="bob", source="human")])
+        ledger.cases.add([self._case(query="d", actor="joe")])
+        found = ledger.cases.by_key(self._keys(ledger))
+        assert {case.query for case in found.values()} == {"c", "d"}
+        assert self._decide(ledger, "release", "bob") == 2
+        assert len(self._keys(ledger)) == 4
+
+    def test_a_case_that_comes_back_follows_what_was_decided_meanwhile(self) -> None:
+        """Whether it had expired or made room, and whoever was put into quarantine or released while it was away."""
+        ledger = self._ledger()
+        ids = ledger.cases.add([self._case(query=query, actor="bob") for query in "ab"])
+        ledger.cases.evict(self._keys(ledger)[:1], aside=5)
+        self.wait(self.TTL * 1.1)
+        assert ledger.expiry.expire(1, self.TTL).expired == 1
+        self._decide(ledger, "quarantine", "bob")
+        assert ledger.expiry.revive(1, ids) == ids
         assert self._keys(ledger) == []
-        assert self._decide(ledger, "release", "bob") == 1
-        assert len(self._keys(ledger)) == 1
+        assert self._decide(ledger, "release", "bob") == 2
+        back = self._keys(ledger)
+        self._decide(ledger, "quarantine", "bob")
+        ledger.cases.evict(back, aside=5)
+        self._decide(ledger, "release", "bob")
+        ledger.expiry.revive(1, ids)
+        assert len(self._keys(ledger)) == 2
+
+    def test_a_record_decides_nothing_about_which_anybody_has_decided(self) -> None:
+        """Whatever the process knew that follows the records."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query="a", actor="bob"), self._case(query="b", actor="joe")])
+        bob, joe = self._keys(ledger)
+        self._decide(ledger, "release", "bob")
+        by_record = NewAction(kind="quarantine", note="its record")
+        assert ledger.actors.quarantine(1, "bob", by_record, unless_decided=True) is None
+        assert ledger.actors.quarantine(1, "joe", by_record, unless_decided=True) == 1
+        assert self._keys(ledger) == [bob]
+        self._decide(ledger, "release", "joe")
+        assert ledger.actors.quarantine(1, "joe", by_record, unless_decided=True) is None
+        assert self._keys(ledger) == [bob, joe]
+        assert dict(ledger.actors.decided(1)) == {"bob": False, "joe": False}
+
+    def test_a_person_and_a_quarantine_hide_a_case_each_for_itself(self) -> None:
+        """It is shown again when both are over, whichever ends first; the log has a line only when it comes or goes."""
+        for hides_first in (True, False):
+            for shows_first in (True, False):
+                ledger = self._ledger()
+                (case_id,) = ledger.cases.add([self._case(query="a", actor="bob")])
+                (key,) = self._keys(ledger)
+                before = ledger.head()
+                self._both(ledger, case_id, ("hide", "quarantine"), person_first=hides_first)
+                assert ledger.cases.by_key([key])[key].hidden
+                self._both(ledger, case_id, ("unhide", "release"), person_first=shows_first)
+                assert self._keys(ledger) == [key]
+                lines = [change for change in ledger.tail(before) if change.ref == key]
+                assert [change.hides_case for change in lines] == [True, False]
+
+    def _both(self, ledger: Ledger, case_id: str, kinds: tuple[str, str], *, person_first: bool) -> None:
+        for of_case in (person_first, not person_first):
+            if of_case:
+                assert ledger.actions.flag(1, case_id, NewAction(kind=kinds[0], actor="ann"))
+            else:
+                assert self._decide(ledger, kinds[1], "bob") is not None
+            if of_case == person_first:
+                assert self._keys(ledger) == []

@@ -115,6 +115,15 @@ def test_a_case_is_pinned_and_hidden_and_let_go_again(editing: Door, memory: Cas
     assert [entry.action for entry in memory.audit()][:4] == ["unhide", "unpin", "hide", "pin"]
 
 
+def test_a_case_of_an_actor_in_quarantine_says_why_it_is_not_shown_again(editing: Door, memory: CascadeMemory):
+    case_id = memory.add("boil some water", "use the oven", source="env", actor="eve")
+    memory.quarantine("eve")
+    browser = editing.browser()
+    done = submit(browser, opened(browser, case_id, "case"), "unhide")
+    assert "its actor is in quarantine" in text_of(browser.get(done.headers["location"]))
+    assert memory.get(case_id).hidden
+
+
 def test_a_hidden_case_is_found_but_not_recalled(editing: Door, memory: CascadeMemory):
     browser, case_id = editing.browser(), memory.recall("cool some mug").cases[0].id
     submit(browser, opened(browser, case_id, "case"), "hide")

@@ -9,6 +9,7 @@ import pytest
 from inside import engine_of
 
 from cascade_memory import CascadeMemory
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.vigilance import OFF, Vigilance
 from cascade_memory.errors import InvalidInput, UndoRefused
@@ -205,6 +206,38 @@ def test_a_pinned_case_is_shown_whoever_made_it(memory: Memory):
     assert [case.id for case in memory.recall("cool the mug").cases] == [case_id]
 
 
+def test_what_a_person_decides_at_that_moment_in_another_process_stands(memory: Memory, monkeypatch: pytest.MonkeyPatch):
+    memory.recall("cool the mug")
+    engine, standings = engine_of(memory), engine_of(memory).namespace_state("default").standings
+    convicts, released = standings.convicts, list[str]()
+
+    def while_ann_decides() -> list[str]:
+        found = convicts()
+        for actor in found:
+            engine.parts.ledger.actors.release(1, actor, NewAction(kind="release", actor="ann"))
+        released.extend(found)
+        return found
+
+    monkeypatch.setattr(standings, "convicts", while_ann_decides)
+    live(memory)
+    assert released == ["liar 0"]
+    assert standing(memory, "liar 0") == "released"
+    assert [entry.action for entry in memory.audit()] == ["release"]
+
+
+def test_the_report_names_who_is_in_quarantine(memory: Memory):
+    lie(memory, "cool the mug number 1", "eve")
+    assert memory.report().alarms == ()
+    memory.quarantine("eve", by="ann")
+    memory.add("cool the mug", "use the fridge", namespace="other")
+    for report in (memory.report(), memory.report(everywhere=True)):
+        assert report.alarms == ("'eve' in namespace 'default': its cases are in quarantine",)
+        assert ("alarm", report.alarms[0]) in report.rows()
+        assert report.alarms[0] in str(report)
+        assert report.as_dict()["alarms"] == report.alarms
+    assert memory.report(namespace="other").alarms == ()
+
+
 def test_an_actor_must_be_named(memory: Memory):
     with pytest.raises(InvalidInput, match="need the actor"):
         memory.quarantine(None)  # type: ignore[arg-type]
@@ -253,13 +286,29 @@ def test_a_decision_before_any_case_has_an_author_survives_and_costs_no_learning
         assert "made up" not in [case.solution for case in memory.search("cool a mug").cases]
 
 
-def test_a_case_that_was_pinned_in_quarantine_is_released_as_well(ram: CascadeMemory):
+def test_a_case_that_is_pinned_in_quarantine_is_shown_as_long_as_it_is_pinned(ram: CascadeMemory):
     case = ram.reward(ram.recall("cool a mug", actor="eve").episode_id, 1.0, solution="fridge", actor="eve")
     assert case is not None
     assert ram.quarantine("eve") == 1
-    ram.pin(case)
-    assert ram.release("eve") == 1
+    for shows, decide in ((True, ram.pin), (False, ram.unpin), (True, ram.pin)):
+        decide(case)
+        assert bool(ram.search("cool a mug").cases) == bool(ram.recall("cool a mug").cases) == shows
+    assert ram.release("eve") == 0
+    ram.unpin(case)
     assert ram.search("cool a mug").cases
+
+
+def test_a_process_that_has_not_loaded_the_namespace_stores_no_case_of_who_is_there_to_be_shown(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing") as memory:
+        waiting = memory.recall("cool a mug", actor="eve").episode_id
+        memory.quarantine("eve", by="ann")
+    with CascadeMemory(tmp_path, embedder="hashing", learn="off") as memory:
+        rewarded = memory.reward(waiting, 1.0, solution="made up")
+        added = memory.add("cool a mug", "another lie", source="env", actor="eve")
+        assert [memory.get(str(case_id)).hidden for case_id in (rewarded, added)] == [True, True]
+        assert memory.search("cool a mug", k=5).cases == ()
+        assert memory.release("eve", by="ann") == 2
+        assert len(memory.search("cool a mug", k=5).cases) == 2
 
 
 def test_to_take_a_release_back_puts_nobody_into_quarantine_who_was_not_there(ram: CascadeMemory):

@@ -136,9 +136,7 @@ def test_it_survives_closing_a_backup_and_an_export(tmp_path: Path):
             assert one.sources().as_dicts() == before
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("actor", "a" * 300), ("channel", 7), ("trust", 9), ("trust", "human"), ("probation", 2)]
-)
+@pytest.mark.parametrize(("field", "value"), [("actor", "a" * 300), ("channel", 7), ("trust", 9), ("trust", "human")])
 def test_an_export_that_says_nonsense_is_refused(memory: CascadeMemory, field: str, value: object):
     memory.add(TASK, "fridge")
     memory.export(file := io.StringIO(), progress=False)
@@ -157,7 +155,7 @@ def test_an_export_of_an_older_version_is_trusted_like_its_sources(memory: Casca
     memory.export(file := io.StringIO(), progress=False)
     lines = [json.loads(line) for line in file.getvalue().splitlines()]
     for line in lines:
-        for name in ("actor", "channel", "trust", "probation"):
+        for name in ("actor", "channel", "trust"):
             line.pop(name, None)
             for addition in line.get("additions", ()):
                 addition.pop(name, None)

@@ -80,7 +80,7 @@ def test_ten_starters_upgrade_a_database_once(new_database: Callable[[], str]):
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
         trust = {source: memory.get(case_id).trust for source, case_id in ids.items()}
         assert trust == {"agent": 0, "judge": 2, "host": 3, "human": 4}
-        assert {(case.actor, case.channel, case.probation) for case in memory.cases()} == {(None, None, False)}
+        assert {(case.actor, case.channel) for case in memory.cases()} == {(None, None)}
         assert [one.actor for one in memory.sources()] == [None]
         memory.add("another task", "s", actor="ann")
         assert [case.query for case in memory.cases(actor="ann")] == ["another task"]

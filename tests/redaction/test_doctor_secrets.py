@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import sqlite3
 import time
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.cli import main
+from cascade_memory.domain.actions import COUNTED
+from cascade_memory.errors import InvalidInput
 
 TOKEN, WORD = "gh" + "p_" + Invented(31).of(36), Invented(32).of(14)
 
@@ -98,6 +103,50 @@ def test_forgetting_what_it_names_makes_it_content(tmp_path: Path, capsys: pytes
     assert main(["doctor", str(tmp_path), "--secrets"]) == 0
     assert "no secrets found" in capsys.readouterr().out
     assert not any(TOKEN.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_the_names_of_counts_are_looked_at_and_none_of_somebody_else_comes_in(tmp_path: Path):
+    with opened(tmp_path) as memory:
+        memory.correct(memory.add("other", "wrong"), "right")
+        memory.export(file := io.StringIO(), progress=False)
+        records = [json.loads(line) for line in file.getvalue().splitlines()]
+        for name in (TOKEN, "a text of somebody"):
+            for record in records:
+                if record.get("kind") == "action":
+                    record.update(id=f"new {record['id'][:8]}", counts={name: 1})
+            with pytest.raises(InvalidInput, match="name of a count") as refused:
+                memory.import_([json.dumps(record) for record in records], progress=False)
+            assert TOKEN not in str(refused.value)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as ledger, ledger:
+        ledger.execute("UPDATE action SET counts = ? WHERE kind = 'correct'", (json.dumps({TOKEN: 1}),))
+    with opened(tmp_path) as memory:
+        entry = next(entry for entry in memory.audit() if entry.action == "correct")
+        assert [(one.kind, one.where, one.id) for one in memory.find_secrets()] == [("github-token", "action counts", entry.id)]
+
+
+def test_every_name_of_a_count_that_is_written_may_be_imported():
+    with opened(None, max_cases=6) as memory:
+        for number in range(8):
+            memory.reward(memory.recall(f"task {number}", actor="ann").episode_id, 1.0, solution=f"solution {number}")
+        memory.bring_back(memory.expired(why="evicted")[-1].id)
+        first, second = memory.add([("a", "wrong"), ("a", "right")], progress=False)
+        memory.hide(second)
+        memory.correct(first, "right")
+        episode = memory.recall("task 9").episode_id
+        case_id = str(memory.reward(episode, 1.0, solution="wrong"))
+        memory.pin(case_id)
+        memory.hide(case_id)
+        memory.correct(episode, "right")
+        memory.forget(actor="ann")
+        memory.export(file := io.StringIO(), progress=False)
+        written = {name for entry in memory.audit() for name in entry.counts}
+    with opened(None) as other:
+        other.import_(file.getvalue().splitlines(), progress=False)
+        written |= {name for entry in other.audit() for name in entry.counts}
+        other.export(file := io.StringIO(), progress=False)
+    with opened(None) as third:
+        third.import_(file.getvalue().splitlines(), progress=False)
+        assert written <= {name for entry in third.audit() for name in entry.counts} <= set(COUNTED)
 
 
 def test_placeholders_are_no_secrets(tmp_path: Path):

@@ -12,17 +12,22 @@ import psycopg
 from psycopg import sql
 
 from cascade_memory.domain.patience import patience_ends
+from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.postgres.batch import CLOCK, Batch
 from cascade_memory.ledger.postgres.explained import Unmet
 from cascade_memory.ledger.postgres.migration import migrate
 from cascade_memory.ledger.postgres.pool import BUSY, Pool
+from cascade_memory.ledger.postgres.turns import Turns
 from cascade_memory.ledger.running import NOTED
 
 # All writers of a ledger take turns, as in SQLite: so the lines of its log are numbered in the order of their commits, and a
 # reader that goes on from a line misses none. The lock belongs to the transaction, and ends with it whatever happens.
 TURN = f"SELECT pg_advisory_xact_lock({0x43415343})"
 _NOT_OURS = "dead rows that nothing may write over yet: this role does not own the tables, so let their owner run VACUUM"
+# Threads of one process that write at once: one has its turn, and the next one waits for it at the server. The others wait
+# here: they would take all connections of the process, and its recalls, which only read, would have to wait for all writers.
+_WRITERS = 2
 _DURABLE = "SET LOCAL synchronous_commit = on"
 # Whatever the database's default is: who has waited for the turn must see what was written meanwhile.
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -55,6 +60,7 @@ class PostgresConnections:
         self.belonging = Belonging(None, self.place)
         self.trips = 0  # round trips to the server so far
         self._held = threading.local()
+        self._writing = Turns(_WRITERS)
         try:
             with self.pool.connection() as connection:
                 migrate(connection)
@@ -90,12 +96,9 @@ class PostgresConnections:
         millisecond.
         """
         del durable
-        until = patience_ends()
-        wait = BUSY if until is None else min(BUSY, max(0.01, until - time.monotonic()))
-        limit = f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}"
         fence: Fence | None = getattr(self._held, "fence", None)
         try:
-            with self._transaction(_BEGIN, limit, _DURABLE, _AWAKE, TURN) as batch:
+            with self._among_writers() as limit, self._transaction(_BEGIN, limit, _DURABLE, _AWAKE, TURN) as batch:
                 if fence is not None:
                     batch.require(*fence.condition)
                 self.belonging.require_facts(batch, claims=brings_vectors)
@@ -109,6 +112,21 @@ class PostgresConnections:
             if fence is not None:
                 fence.lost()
             raise
+
+    @contextlib.contextmanager
+    def _among_writers(self) -> Generator[str, None, None]:
+        """Wait until this thread may write; yield the statement that says how long it still waits for other processes."""
+        self.pool.check()
+        until, now = patience_ends(), time.monotonic()
+        ends = now + BUSY if until is None else min(now + BUSY, until)
+        with self._writing.entered(ends - now) as came_in:
+            if not came_in:
+                raise StoreBusy(
+                    f"other threads of this process write to {self.place}, and have not finished in time; "
+                    f"{self._writing.waiting} wait"
+                )
+            wait = max(0.01, ends - time.monotonic())
+            yield f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}"
 
     @contextlib.contextmanager
     def _transaction(self, *opening: str) -> Generator[Batch, None, None]:

@@ -21,9 +21,11 @@ from cascade_memory.ledger.postgres.batch import Latest
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.fields import encoded
 from cascade_memory.ledger.postgres.schema import SCHEMA
+from cascade_memory.ledger.postgres.turns import Turns
 
 _MOST = 8  # connections per process
 BUSY = 30.0  # seconds that a write waits for others
+_AT_LEAST = 0.2  # seconds that everybody waits for a connection: on a slow machine, patience may end before anything is wrong
 _TRUSTED = 20.0  # seconds without use after which a connection is tried before it is used again
 _RESTS = 60.0  # seconds without use after which it is closed
 _LIVES = 1800.0  # seconds after which it is closed in any case, since something on the way may forget it
@@ -77,28 +79,34 @@ class Pool:
         said = conninfo_to_dict(url)
         self._how = HOW | {name: value for name, value in _VANISHED.items() if name not in said}
         self._closed = False
-        self._room = threading.BoundedSemaphore(_MOST)
+        self._room = Turns(_MOST)
         self._lock = threading.Lock()
         self._idle: list[_Resting] = []  # the one used last is at the end
 
     @contextlib.contextmanager
     def connection(self) -> Generator[psycopg.Connection[Any], None, None]:
         """Lend a connection; turn errors of the database into sentences."""
+        self.check()
+        until = patience_ends()
+        with self._room.entered(BUSY if until is None else max(_AT_LEAST, until - time.monotonic())) as came_in:
+            if not came_in:
+                raise StoreBusy(
+                    f"all {_MOST} connections of this process to {self.place} were in use for too long, and "
+                    f"{self._room.waiting} other threads wait for one; is it stuck?"
+                )
+            try:
+                taken = self._take()
+                try:
+                    yield taken.connection
+                finally:
+                    self._put_back(taken)
+            except psycopg.Error as error:
+                explain(error, self.place)
+
+    def check(self) -> None:
+        """Raise in a child of the process that opened it: they would talk to the server at once over one connection."""
         if os.getpid() != self._pid:
             raise MemoryForked("this memory was opened before fork() and cannot be used in the child; open it again there")
-        until = patience_ends()
-        if not self._room.acquire(timeout=BUSY if until is None else max(0.0, until - time.monotonic())):
-            raise StoreBusy(f"all {_MOST} connections of this process to {self.place} were in use for too long; is it stuck?")
-        try:
-            taken = self._take()
-            try:
-                yield taken.connection
-            finally:
-                self._put_back(taken)
-        except psycopg.Error as error:
-            explain(error, self.place)
-        finally:
-            self._room.release()
 
     def _take(self) -> _Resting:
         while True:

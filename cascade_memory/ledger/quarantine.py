@@ -1,0 +1,76 @@
+"""Which cases are in quarantine: those of the actors whom the audit log says to be there, unless a person vouches for them.
+
+``cases.hidden`` holds two facts, each as a bit: a person has hidden the case, and its author is in quarantine. A case is shown
+if neither holds, so they can come and go in any order. The first is what people say of a case. The second follows from the
+audit log, and is made anew whenever the case or the decision changes.
+"""
+
+from __future__ import annotations
+
+from cascade_memory.domain.records import HIDDEN, UNHIDDEN
+from cascade_memory.domain.trust import LEVELS
+from cascade_memory.ledger.database import Connection
+
+BY_PERSON, QUARANTINED = 1, 2  # the bits of cases.hidden
+# A person's word needs nobody's record: a case that a person has added, corrected to, or pinned has no author here.
+AUTHOR = f"""CASE WHEN cases.source = 'human' OR cases.pinned = 1 OR cases.trust = {LEVELS["human"]} THEN NULL
+  ELSE cases.actor END"""
+_UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
+# To take a quarantine back is to release: a person overrules the record. A release that was taken back never was.
+_DECISIONS = f"action.kind IN ('quarantine', 'release') AND NOT (action.kind = 'release' AND {_UNDONE})"
+_DECIDED = f"""SELECT action.subject, action.kind = 'quarantine' AND NOT {_UNDONE} FROM action
+  WHERE action.namespace = ? AND action.subject IS NOT NULL AND {_DECISIONS} ORDER BY action.key"""
+
+
+def _bit(namespace: str, author: str) -> str:
+    """Return the SQL of the bit that follows from the last decision about an author."""
+    return f"""coalesce((SELECT CASE WHEN action.kind = 'quarantine' AND NOT {_UNDONE} THEN {QUARANTINED} ELSE 0 END
+      FROM action WHERE action.namespace = {namespace} AND action.subject = {author} AND {_DECISIONS}
+      ORDER BY action.key DESC LIMIT 1), 0)"""
+
+
+OF_NEW = _bit("?", "?")  # of a case that is about to be stored: the parameters are its namespace and its author
+DECIDED = _bit("cases.namespace", AUTHOR)  # of a row of cases
+_NOTE = "INSERT INTO change (namespace, kind, ref) VALUES (?, ?, ?)"
+
+
+def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
+    """Return the last decision about each actor: True for quarantine."""
+    return {str(actor): bool(bad) for actor, bad in connection.execute(_DECIDED, (namespace,)).fetchall()}
+
+
+def author_of_new(actor: str | None, source: str, trust: int = 0) -> str | None:
+    """Return the author of a case that is about to be stored, which nobody has pinned yet."""
+    return None if source == "human" or trust == LEVELS["human"] else actor
+
+
+def follow(connection: Connection, key: int) -> None:
+    """Let a case follow the decision about its author, after either has changed. All processes read it in the log."""
+    bits = f"hidden & {BY_PERSON}, hidden & {QUARANTINED}, {DECIDED}"
+    row = connection.execute(f"SELECT namespace, {bits} FROM cases WHERE key = ?", (key,)).fetchone()
+    if row is None or row[2] == row[3]:
+        return
+    namespace, by_person, _, decided = row
+    connection.execute("UPDATE cases SET hidden = ? WHERE key = ?", (by_person | decided, key))
+    if not by_person:
+        connection.execute(_NOTE, (namespace, HIDDEN if decided else UNHIDDEN, key))
+
+
+def move(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
+    """Move an actor's cases into quarantine or out of it; return how many that hides or shows.
+
+    All processes read it in the log; with ``tells`` even if no case was moved, since later cases follow the decision as well.
+    """
+    author = f"AND {AUTHOR} IS NOT NULL" if quarantined else ""
+    change, before, kind = (f"| {QUARANTINED}", 0, HIDDEN) if quarantined else (f"& {BY_PERSON}", QUARANTINED, UNHIDDEN)
+    moved = connection.execute(
+        f"""UPDATE cases SET hidden = hidden {change}
+            WHERE namespace = ? AND actor = ? AND (hidden & {QUARANTINED}) = ? {author} RETURNING key, hidden""",
+        (namespace, actor, before),
+    ).fetchall()
+    seen = sorted(key for key, hidden in moved if not hidden & BY_PERSON)
+    for key in seen:
+        connection.execute(_NOTE, (namespace, kind, key))
+    if tells and not seen:
+        connection.execute(_NOTE, (namespace, kind, 0))
+    return len(seen)

@@ -1,0 +1,82 @@
+"""What an import brings about actors takes effect at once, also in a memory that is open."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from decided import TASK, shown
+
+from cascade_memory import CascadeMemory
+
+
+def exported(memory: CascadeMemory) -> list[str]:
+    memory.export(file := io.StringIO(), progress=False)
+    return file.getvalue().splitlines()
+
+
+def of_eve(memory: CascadeMemory, task: str = TASK, solution: str = "oven") -> str:
+    return str(memory.reward(memory.recall(task, actor="eve").episode_id, 1.0, solution=solution, actor="eve"))
+
+
+def standing(memory: CascadeMemory) -> str:
+    return next(one.standing for one in memory.standings() if one.actor == "eve")
+
+
+def test_an_imported_quarantine_or_release_takes_effect_in_a_memory_that_is_open(ram: CascadeMemory):
+    of_eve(ram)
+    with CascadeMemory(embedder="hashing", learn="inline") as other:
+        other.import_(exported(ram), progress=False)
+        assert shown(other) == ["oven"]
+        of_eve(other, "heat some egg", "roof")
+        ram.quarantine("eve", by="ann")
+        other.import_(exported(ram), progress=False)
+        assert shown(other) == []
+        assert standing(other) == "quarantined"
+        assert other.stats().cases == 2
+        ram.release("eve", by="ann")
+        other.import_(exported(ram), progress=False)
+        assert sorted(shown(other)) == ["oven", "roof"]
+        assert standing(other) == "released"
+        ram.quarantine("eve", by="ann")
+        ram.undo(next(entry.id for entry in ram.audit()), actor="ann")
+        other.import_(exported(ram), progress=False)
+        assert len(shown(other)) == 2
+        assert all(check.ok for check in other.examine())
+
+
+def test_an_imported_decision_is_known_before_the_actor_has_any_case_here(ram: CascadeMemory):
+    of_eve(ram)
+    ram.quarantine("eve", by="ann")
+    decisions = [line for line in exported(ram) if json.loads(line).get("kind") in (None, "action")]
+    with CascadeMemory(embedder="hashing", learn="inline") as other:
+        other.recall(TASK)
+        other.import_(decisions, progress=False)
+        assert standing(other) == "quarantined"
+        of_eve(other)
+        assert shown(other) == []
+
+
+def test_imported_cases_follow_what_was_decided_here(ram: CascadeMemory):
+    of_eve(ram)
+    with CascadeMemory(embedder="hashing", learn="inline") as other:
+        other.recall(TASK)
+        other.quarantine("eve", by="bob")
+        other.import_(exported(ram), progress=False)
+        assert shown(other) == []
+        assert other.release("eve", by="bob") == 1
+        assert shown(other) == ["oven"]
+
+
+def test_what_a_person_hid_in_quarantine_is_hidden_by_both_after_a_move(ram: CascadeMemory):
+    ram.hide(case_id := of_eve(ram), actor="ann")
+    ram.quarantine("eve", by="ann")
+    lines = exported(ram)
+    (case,) = [one for line in lines if (one := json.loads(line)).get("kind") == "case"]
+    assert case["hidden"] == 1  # as older versions know it
+    with CascadeMemory(embedder="hashing", learn="inline") as other:
+        other.import_(lines, progress=False)
+        other.unhide(case_id)
+        assert shown(other) == []
+        other.release("eve")
+        assert shown(other) == ["oven"]

@@ -1,0 +1,192 @@
+"""A case is shown if neither a person has hidden it nor its actor is in quarantine, in whatever order that was decided."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from decided import TASK, latest, shown
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import CascadeError
+
+
+def orders(*steps: str) -> list[tuple[str, ...]]:
+    """Every order of steps in which each comes before what takes it back, which follows it in the list."""
+    pairs = list(zip(steps[::2], steps[1::2], strict=True))
+    every = itertools.permutations(steps)
+    return [order for order in every if all(order.index(one) < order.index(other) for one, other in pairs)]
+
+
+def of_eve(memory: CascadeMemory, solution: str = "oven") -> str:
+    return str(memory.reward(memory.recall(TASK, actor="eve").episode_id, 1.0, solution=solution, actor="eve"))
+
+
+def recalled(memory: CascadeMemory) -> list[str]:
+    """What a recall of somebody else may choose from."""
+    return [str(memory.get(one.id).solution) for one in memory.recall(TASK, actor="bob").explain().candidates]
+
+
+@pytest.mark.parametrize("order", orders("quarantine", "release", "hide", "unhide"))
+def test_what_a_person_has_hidden_and_who_is_in_quarantine_are_told_apart(ram: CascadeMemory, order: Sequence[str]):
+    case_id, reasons = of_eve(ram), set[str]()
+    for step in order:
+        if step in ("hide", "unhide"):
+            assert getattr(ram, step)(case_id, actor="ann")
+        else:
+            getattr(ram, step)("eve", by="ann")
+        reasons ^= {"person"} if step in ("hide", "unhide") else {"quarantine"}
+        assert ram.get(case_id).hidden == bool(reasons)
+        assert shown(ram) == recalled(ram) == ([] if reasons else ["oven"])
+    assert all(check.ok for check in ram.examine())
+
+
+@pytest.mark.parametrize("of_episode", [False, True])
+@pytest.mark.parametrize("order", orders("quarantine", "release", "correct", "undo"))
+def test_a_case_that_a_correction_hides_stays_so_until_the_correction_is_undone(
+    ram: CascadeMemory, order: Sequence[str], of_episode: bool
+):
+    wrong = ram.add(TASK, "oven", source="env", actor="eve")
+    if of_episode:
+        episode_id = ram.recall(TASK, actor="eve").episode_id
+        assert ram.reward(episode_id, 1.0, solution="oven", actor="eve") == wrong
+    reasons, corrected = set[str](), ""
+    for step in order:
+        if step == "correct":
+            ram.correct(episode_id if of_episode else wrong, "fridge", actor="ann")
+            corrected = latest(ram)
+        elif step == "undo":
+            ram.undo(corrected, actor="ann")
+        else:
+            getattr(ram, step)("eve", by="ann")
+        reasons ^= {"correction"} if step in ("correct", "undo") else {"quarantine"}
+        assert ram.get(wrong).hidden == bool(reasons)
+        assert sorted(shown(ram)) == ([] if reasons else ["oven"]) + ["fridge"] * ("correction" in reasons)
+    assert all(check.ok for check in ram.examine())
+
+
+@pytest.mark.parametrize("of_episode", [False, True])
+@pytest.mark.parametrize("order", orders("quarantine", "release", "correct", "undo"))
+def test_the_case_that_a_person_corrects_to_is_shown_whoever_made_it(
+    ram: CascadeMemory, order: Sequence[str], of_episode: bool
+):
+    right, reasons, corrected = of_eve(ram, "fridge"), set[str](), ""
+    wrong = ram.add(TASK, "oven")
+    if of_episode:
+        wrong = ram.recall(TASK).episode_id
+        ram.finish(wrong, solution="oven")
+    for step in order:
+        if step == "correct":
+            assert ram.correct(wrong, "fridge", actor="ann") == right
+            corrected = latest(ram)
+        elif step == "undo":
+            ram.undo(corrected, actor="ann")
+        else:
+            getattr(ram, step)("eve", by="ann")
+        reasons ^= {"correction"} if step in ("correct", "undo") else {"quarantine"}
+        shows = "correction" in reasons or "quarantine" not in reasons
+        assert ram.get(right).hidden != shows
+        assert ("fridge" in shown(ram)) == shows
+        assert not shows or "fridge" in recalled(ram)
+    assert all(check.ok for check in ram.examine())
+
+
+def test_what_a_person_hid_stays_so_when_it_is_stored_anew_in_quarantine(ram: CascadeMemory):
+    recall = ram.recall(TASK, actor="eve")
+    case_id = str(ram.reward(recall.episode_id, 1.0, solution="oven", actor="eve"))
+    ram.hide(case_id)
+    ram.quarantine("eve")
+    ram.reward(recall.episode_id, 1.0, solution="oven", actor="eve", overwrite=True, metadata={"tries": 2})
+    assert [(case.id, dict(case.metadata)) for case in ram.cases()] == [(case_id, {"tries": 2})]
+    assert ram.release("eve") == 0
+    assert shown(ram) == []
+    ram.unhide(case_id)
+    assert shown(ram) == ["oven"]
+
+
+def test_a_case_that_an_older_version_marked_as_hidden_by_a_person_alone_stays_out_when_it_is_unhidden(
+    on_disk: Callable[..., CascadeMemory], tmp_path: Path
+):
+    memory = on_disk()
+    case_id = of_eve(memory)
+    memory.quarantine("eve")
+    memory.hide(case_id)
+    memory.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "memory" / "ledger.sqlite3")) as ledger, ledger:
+        ledger.execute("UPDATE cases SET hidden = 1")
+    memory = on_disk()
+    assert memory.unhide(case_id)
+    assert shown(memory) == []
+    assert memory.release("eve") == 1
+    assert shown(memory) == ["oven"]
+
+
+def test_unhide_says_that_nobody_had_hidden_what_is_in_quarantine(ram: CascadeMemory):
+    case_id = of_eve(ram)
+    ram.quarantine("eve")
+    assert not ram.unhide(case_id)
+    assert shown(ram) == []
+    assert ram.hide(case_id)
+    assert ram.unhide(case_id)
+    assert shown(ram) == []
+
+
+def test_a_case_that_becomes_the_word_of_who_is_in_quarantine_goes_there(ram: CascadeMemory):
+    """Ann found it first and eve as well; then what came from ann is forgotten."""
+    for actor in ("ann", "eve"):
+        ram.reward(ram.recall(TASK, actor=actor).episode_id, 1.0, solution="oven", actor=actor)
+    assert ram.quarantine("eve") == 0
+    assert shown(ram) == ["oven"]
+    ram.forget(actor="ann")
+    assert [case.actor for case in ram.cases()] == ["eve"]
+    assert shown(ram) == []
+    assert ram.release("eve") == 1
+
+
+def _some(memory: CascadeMemory, rng: random.Random) -> Callable[[], object]:
+    case = rng.choice(list(memory.cases()))
+    episode = rng.choice(list(memory.episodes()))
+    actor = rng.choice(["eve", "bob"])
+    return rng.choice(
+        [
+            lambda: memory.quarantine(actor),
+            lambda: memory.release(actor),
+            lambda: memory.hide(case.id),
+            lambda: memory.unhide(case.id),
+            lambda: memory.pin(case.id),
+            lambda: memory.unpin(case.id),
+            lambda: memory.correct(case.id, rng.choice(["oven", "fridge", "shelf"])),
+            lambda: memory.correct(episode.id, rng.choice(["oven", "fridge", "pan"])),
+            lambda: memory.undo(rng.choice([one.id for one in memory.audit()] or ["none"])),
+            lambda: memory.reward(episode.id, 1.0, solution=rng.choice(["oven", "pan"]), overwrite=True),
+            lambda: memory.add(TASK, rng.choice(["oven", "fridge"]), source=rng.choice(["env", "human"]), actor=actor),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_whatever_people_do_nobody_is_shown_a_case_of_an_actor_in_quarantine(ram: CascadeMemory, seed: int):
+    rng = random.Random(seed)
+    for actor, solution in (("eve", "oven"), ("bob", "fridge"), ("eve", "shelf"), ("bob", "oven"), ("eve", "pan")):
+        ram.reward(ram.recall(TASK, actor=actor).episode_id, 1.0, solution=solution, actor=actor)
+    for _ in range(40):
+        try:
+            _some(ram, rng)()
+        except CascadeError:
+            continue
+        bad = {one.actor for one in ram.standings() if one.standing == "quarantined"}
+        for case in ram.cases():
+            vouched = case.source == "human" or case.pinned or case.trust == 4
+            assert case.hidden or vouched or case.actor not in bad
+            assert (case.solution in shown(ram)) != case.hidden
+    for actor in ("eve", "bob"):
+        ram.release(actor)
+    for case in list(ram.cases()):
+        assert ram.unhide(case.id) == case.hidden  # a person has hidden what is hidden now
+    assert len(shown(ram)) == len(ram)
+    assert all(check.ok for check in ram.examine())
