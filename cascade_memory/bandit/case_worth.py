@@ -20,7 +20,8 @@ def votes(similarity: Floats) -> Floats:
     >>> votes(np.array([0.9, 0.9])).tolist()
     [0.5, 0.5]
     """
-    weights = np.exp(_SHARPNESS * (np.asarray(similarity, np.float64) - np.max(similarity, initial=-1.0)))
+    cosines = np.asarray(similarity, np.float64)
+    weights = np.exp(_SHARPNESS * (cosines - cosines.max(initial=-1.0)))
     return weights / max(float(weights.sum()), 1e-12)
 
 
@@ -30,7 +31,9 @@ def novelty(similarity: Floats, agreement: Floats) -> float:
     >>> round(novelty(np.array([0.9, 0.9]), np.array([1.0, 0.0])), 6)
     0.5
     """
-    return float(1.0 - (votes(similarity) * np.nan_to_num(np.asarray(agreement, np.float64))).sum())
+    agrees = np.array(agreement, np.float64)
+    agrees[np.isnan(agrees)] = 0.0  # unknown
+    return float(1.0 - (votes(similarity) * agrees).sum())
 
 
 def worth(

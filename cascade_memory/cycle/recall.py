@@ -50,9 +50,11 @@ def recall(
         fresh = [i for i, key in enumerate(keys) if int(key) in rows][:size]
         keys, similarity = keys[fresh], similarity[fresh]
     # A case may just have been forgotten by another process, or have expired: the ledger decides.
-    stored = np.array([int(key) in rows for key in keys], bool)
+    of_keys = [rows.get(key) for key in keys.tolist()]
+    stored = np.array([row is not None for row in of_keys], bool)
     keys, similarity = keys[stored], similarity[stored]
-    found = [rows[int(key)] for key in keys]
+    found = [row for row in of_keys if row is not None]
+    authors = [row[4] for row in found]
     return Recalled(
         candidates=Candidates(
             keys=keys,
@@ -63,7 +65,7 @@ def recall(
         ),
         similarity=similarity,
         ids=tuple(row[3] for row in found),
-        authors=tuple(row[4] for row in found) if any(row[4] is not None for row in found) else (),
+        authors=tuple(authors) if authors.count(None) < len(authors) else (),
     )
 
 

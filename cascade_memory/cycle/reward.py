@@ -21,17 +21,18 @@ def hindsight(
     With hindsight, a success gives K labels instead of one. The agreement of a forgotten solution is unknown (nan).
     ``solution_key`` is the key of the verified solution, as cases store it.
     """
-    groups = sorted({int(group) for recall in episode.groups.values() for group in recall})
+    groups: dict[int, list[int]] = {recall: of_recall.tolist() for recall, of_recall in episode.groups.items()}
+    distinct = sorted({group for of_recall in groups.values() for group in of_recall})
     by_key = getattr(matcher, "by_key", None)
     if by_key is None:
-        stored = ledger.cases.solutions(groups)
+        stored = ledger.cases.solutions(distinct)
         judged = matcher.agreement(verified, list(stored.values()))
         agreement: Mapping[int, float] = dict(zip(stored, judged, strict=True))
     else:  # the stored keys are enough to compare; reading the texts could take long
-        known = ledger.cases.told_apart(groups) if episode.kinds is None else episode.kinds
+        known = ledger.cases.told_apart(distinct) if episode.kinds is None else episode.kinds
         agreement = {group: by_key(verified, kind, equal=one == solution_key) for group, (one, kind) in known.items()}
     return {
-        recall: np.array([agreement.get(int(group), np.nan) for group in of_recall], np.float32)
-        for recall, of_recall in episode.groups.items()
-        if len(of_recall)
+        recall: np.array([agreement.get(group, np.nan) for group in of_recall], np.float32)
+        for recall, of_recall in groups.items()
+        if of_recall
     }

@@ -124,8 +124,16 @@ class Incoming:
         return self._named(name, value) if self._on else value
 
     def case_text(self, case_text: CaseText) -> CaseText:
-        """Return the user's function for the text of a case, as one whose result may be stored."""
-        return lambda query, solution: self.query(case_text(query, solution))
+        """Return the user's function for the text of a case, as one whose result may be stored.
+
+        The task itself was checked as it came in. An older version, or ``redact=False``, may have let a secret in with it.
+        """
+
+        def clean(query: str, solution: Solution) -> str:
+            text = case_text(query, solution)
+            return self._checked(text, MAX_QUERY_CHARS, "query") if text is query else self.query(text)
+
+        return clean
 
     def note(self, note: object) -> str | None:
         """Return the note on an action."""

@@ -160,8 +160,9 @@ class NamespaceState:
         removed = [change.ref for change in mine if change.takes_case]
         if removed:
             self.index.remove(removed)
-        self._show_or_hide(mine)
-        if any(change.hides_case or change.shows_case_again for change in mine):
+        moved = [change for change in mine if change.hides_case or change.shows_case_again]
+        if moved:
+            self._show_or_hide(moved)
             self.standings.look_up()
         with self._noting:
             self._todo += [change for change in mine if not change.adds_case]
@@ -169,7 +170,7 @@ class NamespaceState:
 
     def _show_or_hide(self, changes: Sequence[Change]) -> None:
         """Take hidden cases out of the index, and put back those that may be shown again."""
-        last = {change.ref: change.hides_case for change in changes if change.hides_case or change.shows_case_again}
+        last = {change.ref: change.hides_case for change in changes}
         if hidden := [key for key, hides in last.items() if hides]:
             self.index.remove(hidden)
         for key in (key for key, hides in last.items() if not hides):

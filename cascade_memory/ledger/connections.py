@@ -170,8 +170,13 @@ class Connections:
         """Yield a connection that sees one consistent state per statement."""
         self._enter()
         if self.path is None:
-            with self._alone(patience_ends()), explained(self.path):
+            self._wait_alone(patience_ends())
+            try:
                 yield self._quick
+            except FAILURES as error:
+                explain(error, None)
+            finally:
+                self._lock.release()
             return
         if self._unchanged is not None and self._unchanged != state_of(self.path):
             self._look_again(self.path)
@@ -250,12 +255,15 @@ class Connections:
     @contextlib.contextmanager
     def _alone(self, until: float | None) -> Generator[None, None, None]:
         """Wait for this process's other writers, for no longer than the caller may wait."""
-        if not self._lock.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
-            raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
+        self._wait_alone(until)
         try:
             yield
         finally:
             self._lock.release()
+
+    def _wait_alone(self, until: float | None) -> None:
+        if not self._lock.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
+            raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
 
     def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
         # Setting the timeout costs a statement, so it is set only if it changes.

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.actions import Taken
+from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
+from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import caps, cases, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
@@ -89,11 +90,11 @@ class Settling:
                 (new.episode_id,),
             ).fetchall()
             episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
-            if not _redeems(connection, new, episode):
+            if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
                 return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
             taken = _takes_back(new)
             _check_confirmed(connection, new)
-            new, within_a_minute = caps.applied(connection, new)
+            new, within_a_minute = (new, 0) if new.cap is None else caps.applied(connection, new)
             current = _current_outcome(connection, episode) if status == "settled" else None
             if current is None and status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
@@ -111,7 +112,7 @@ class Settling:
             packed = pack_solution(new.solution)
             keys = count_use(connection, shown, new.value, sign=1, unkept=new.unkept)
             if new.case is not None:
-                by_hand = _is_by_hand(connection, new, episode)
+                by_hand = new.action is not None and _is_by_hand(connection, new.action, episode)
                 by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
                 seen = () if by_hand else keys
                 case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
@@ -151,13 +152,11 @@ def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | No
     return found[0], found[1], found[2], (found[3], found[4])
 
 
-def _redeems(connection: Connection, new: Settlement, episode: int) -> bool:
-    """Redeem the ticket of a reward, if it has one; return False if it was redeemed for this value before."""
-    if new.ticket is None:
-        return True
+def _redeems(connection: Connection, new: Settlement, ticket: Signed, episode: int) -> bool:
+    """Redeem the ticket of a reward; return False if it was redeemed for this value before."""
     named = f"the ticket of episode {new.episode_id!r}"
     value = repr(new.value + 0.0)  # -0.0 is the same reward as 0.0
-    if redeeming.redeem(connection, new.ticket, value, named=named, wall=time.time()):
+    if redeeming.redeem(connection, ticket, value, named=named, wall=time.time()):
         return True
     before = connection.execute("SELECT 1 FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
     if before is not None and _adds_to(_current_outcome(connection, episode), new):
@@ -189,12 +188,10 @@ def _takes_back(new: Settlement) -> Taken | None:
     return None if new.action is None else new.action.takes_back
 
 
-def _is_by_hand(connection: Connection, new: Settlement, episode: int) -> bool:
+def _is_by_hand(connection: Connection, action: NewAction, episode: int) -> bool:
     """Tell whether a person wrote the solution: no case that was shown has led to it."""
-    taken = _takes_back(new)
-    if taken is not None:
-        return is_correction(connection, episode, taken.replaced)
-    return new.action is not None and new.action.corrects
+    taken = action.takes_back
+    return action.corrects if taken is None else is_correction(connection, episode, taken.replaced)
 
 
 def _written(

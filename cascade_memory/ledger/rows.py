@@ -96,7 +96,7 @@ def pack_metadata(metadata: Mapping[str, Any]) -> str:
     >>> pack_metadata({"user": "Zoë"})
     '{"user": "Zoë"}'
     """
-    return json.dumps(dict(metadata), ensure_ascii=False)
+    return json.dumps(dict(metadata), ensure_ascii=False) if metadata else "{}"  # mostly there are none
 
 
 def unpack_solution(kind: str | None, text: str | None) -> Solution | None:

@@ -14,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from cascade_memory.ledger.database import Connection, HasClock
+from cascade_memory.ledger.database import Connection, has_clock
 from cascade_memory.ledger.rows import SET_FACT
 
 _NOTE = "running"
@@ -71,7 +71,7 @@ def is_noted(connection: Connection) -> bool:
 
 def _moment(connection: Connection) -> tuple[float, str]:
     """Return the time on the clock that everybody who has this ledger open shares, and which clock that is."""
-    return connection.clock() if isinstance(connection, HasClock) else (clock(), boot())
+    return connection.clock() if has_clock(connection) else (clock(), boot())
 
 
 def _noted(connection: Connection) -> tuple[float, float, str]:

@@ -283,11 +283,11 @@ class Handle:
     ) -> RecallRequest:
         """Check what the user asks for in an open memory; the defaults of this handle fill the rest."""
         record, unclean = self._open().parts.door.record(), None
-        namespace, fields = self._new_in(namespace), dict[str, MetadataValue]()
+        namespace = self._new_in(namespace)
         try:
             query, fields = record.query(query), record.metadata(metadata)
         except RedactionFailed as error:
-            query, unclean = WITHHELD, error
+            query, fields, unclean = WITHHELD, dict[str, MetadataValue](), error
         return RecallRequest(
             query=query,
             k=self._k if k is None else check_k(k),
@@ -324,6 +324,8 @@ class Handle:
         return ByWhom(self._who(actor), self._door(channel))
 
     def _door(self, channel: object) -> str:
+        if channel is None:
+            return CHANNELS[0]
         return str(channel) if channel in CHANNELS else check_channel(channel)
 
     def _new_in(self, namespace: object) -> str:

@@ -59,10 +59,12 @@ class TicketVerbs(Browsing):
 
     def _admitted(self, ticket: object, *, source: str, channel: str | None, episode_id: str, namespace: str) -> Signed | None:
         """Return the ticket that a reward redeems, None if it needs none; raise if it may not come in."""
-        if self._tickets is None and ticket is not None:
-            raise InvalidInput(f"{_NONE_HERE}, or pass no ticket")
+        if self._tickets is None:
+            if ticket is not None:
+                raise InvalidInput(f"{_NONE_HERE}, or pass no ticket")
+            return None
         if ticket is None:
-            if self.needs_ticket(source, channel=channel):
+            if self._tickets.needed(source, channel):
                 raise TicketRefused(
                     f"a reward from {source!r} needs the ticket of its recall here: pass ticket=recall.ticket (over MCP, the "
                     "ticket that recall_cases returned)"
