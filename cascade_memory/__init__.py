@@ -15,24 +15,29 @@ if TYPE_CHECKING:
     from cascade_memory.domain.case import Case
     from cascade_memory.domain.case_text import with_tool_calls
     from cascade_memory.domain.episode import Episode
+    from cascade_memory.domain.failure_warning import Advice, FailureWarning
     from cascade_memory.domain.recall import Recall, RecalledCase
     from cascade_memory.domain.tickets import Tickets
     from cascade_memory.domain.trajectory import Step, Trajectory
     from cascade_memory.domain.validation import clean_text
+    from cascade_memory.domain.warning_options import WarningOptions
     from cascade_memory.learning.ranker import Ranker
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Advice",
     "CascadeMemory",
     "Case",
     "Episode",
+    "FailureWarning",
     "Ranker",
     "Recall",
     "RecalledCase",
     "Step",
     "Tickets",
     "Trajectory",
+    "WarningOptions",
     "clean_text",
     "restore",
     "with_tool_calls",
@@ -40,15 +45,18 @@ __all__ = [
 
 # Modules are imported at first use (PEP 562), so that importing the package alone is fast.
 _HOMES = {
+    "Advice": "domain.failure_warning",
     "CascadeMemory": "assembly.cascade",
     "Case": "domain.case",
     "Episode": "domain.episode",
+    "FailureWarning": "domain.failure_warning",
     "Ranker": "learning.ranker",
     "Recall": "domain.recall",
     "RecalledCase": "domain.recall",
     "Step": "domain.trajectory",
     "Tickets": "domain.tickets",
     "Trajectory": "domain.trajectory",
+    "WarningOptions": "domain.warning_options",
     "clean_text": "domain.validation",
     "restore": "assembly.restore",
     "with_tool_calls": "domain.case_text",

@@ -6,6 +6,7 @@
     │   └── RedactionFailed              the function redact= raised, or returned no text; nothing was changed
     ├── UnknownEpisode (LookupError)     no episode with this id in this namespace
     ├── UnknownCase (LookupError)        no case with this id in this namespace
+    ├── UnknownWarning (LookupError)     no warning with this id in this namespace
     ├── EpisodeClosed                    the episode was settled, discarded or has expired
     │   └── AlreadyRewarded              settled before, with another value
     ├── ContentChanged                   the content to be confirmed has changed
@@ -59,6 +60,10 @@ class UnknownEpisode(CascadeError, LookupError):
 
 class UnknownCase(CascadeError, LookupError):
     """There is no case with this id in this namespace."""
+
+
+class UnknownWarning(CascadeError, LookupError):
+    """There is no warning with this id in this namespace: none was given, or all of its failures are gone."""
 
 
 class EpisodeClosed(CascadeError):

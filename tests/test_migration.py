@@ -9,21 +9,27 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from failed_once import blame, settlement
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, restore
+from cascade_memory.domain.failure_warning import Check, Tally
 from cascade_memory.errors import SchemaTooNew
 from cascade_memory.ledger import running
 from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
 
-_VERSION_1 = Path(__file__).parent / "fixtures" / "ledger-v1.sqlite3.gz"
+_FIXTURES = Path(__file__).parent / "fixtures"
+_VERSION_1, _VERSION_7 = _FIXTURES / "ledger-v1.sqlite3.gz", _FIXTURES / "ledger-v7.sqlite3.gz"
 
 
 @pytest.fixture
 def old_folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "memory"
+    return _unpacked(_VERSION_1, tmp_path / "memory")
+
+
+def _unpacked(written: Path, folder: Path) -> Path:
     folder.mkdir()
-    (folder / "ledger.sqlite3").write_bytes(gzip.decompress(_VERSION_1.read_bytes()))
+    (folder / "ledger.sqlite3").write_bytes(gzip.decompress(written.read_bytes()))
     return folder
 
 
@@ -103,6 +109,8 @@ def test_a_ledger_of_a_newer_version_is_refused_untouched(old_folder: Path):
 def _set_back_to_6(file: Path) -> None:
     """Make of a ledger what version 6 wrote."""
     with contextlib.closing(sqlite3.connect(file)) as ledger, ledger:
+        for table in ("failure", "checked", "warning_decision"):
+            ledger.execute(f"DROP TABLE {table}")
         ledger.execute("DROP INDEX outcome_counted")
         for table in ("episode", "outcome", "addition", "cases"):
             ledger.execute(f"DROP INDEX {table}_actor")
@@ -140,6 +148,28 @@ def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monke
             (back,) = memory.bring_back()
             assert (memory.get(back).trust, memory.get(back).actor) == (2, None)
             assert memory.audit()
+            assert all(check.ok for check in memory.examine())
+        with contextlib.closing(sqlite3.connect(":memory:")) as new:
+            new.executescript(TABLES)
+            with contextlib.closing(sqlite3.connect(place / "ledger.sqlite3")) as upgraded:
+                assert _schema(upgraded) == _schema(new)
+
+
+def test_a_folder_of_version_7_learns_from_failures_from_now_on(tmp_path: Path):
+    folder = _unpacked(_VERSION_7, tmp_path / "memory")
+    assert restore(folder, tmp_path / "restored")["cases"] == 12  # each row of a backup is checked, as its version wrote it
+    for place in (folder, tmp_path / "restored"):
+        with CascadeMemory(place, learn="inline") as memory:
+            stats = memory.stats(everywhere=True)
+            assert (stats.cases, stats.episodes, stats.rewards, stats.open) == (12, 11, 10, 1)
+            assert len(list(memory.audit())) == 14
+            ledger = engine_of(memory).parts.ledger
+            assert (ledger.warnings.failures(1), ledger.warnings.tallies(1), ledger.warnings.decisions(1)) == ([], {}, {})
+            (waits,) = memory.episodes(status="open")
+            ledger.warnings.note_check(Check(episode_id=waits.id, warning="w", warned=True, propensity=0.5, at=1.0))
+            ledger.settle(settlement(waits.id, 0.0, blame=blame(), repeats={"w": True}))
+            assert [one.query for one in ledger.warnings.failures(1)] == ["an open task"]
+            assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_repeated=1)}
             assert all(check.ok for check in memory.examine())
         with contextlib.closing(sqlite3.connect(":memory:")) as new:
             new.executescript(TABLES)

@@ -77,6 +77,7 @@ def _parts(ledger: Ledger, settings: Settings) -> Parts:
         matcher=_matcher(settings.matcher),
         hindsight=hindsight,
         vigilance=Vigilance() if settings.vigilance is None else settings.vigilance,
+        warnings=settings.warnings,
         direct=_is_direct(embedder, settings),
         door=Door(settings.redact),
         index=lambda dimension, _: TieredIndex(dimension),

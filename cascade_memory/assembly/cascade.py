@@ -19,6 +19,7 @@ from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.tickets import Tickets
 from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.warning_options import WarningOptions, check_warnings
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
@@ -71,6 +72,7 @@ class CascadeMemory(Memory):
         tickets: bool | Tickets = False,
         reward_caps: Mapping[str, int] | None = None,
         vigilance: Vigilance | None = None,
+        warnings: bool | WarningOptions = True,
     ) -> None:
         """Open a memory in a folder or a database, which is created if it does not exist, or in RAM if there is no path.
 
@@ -131,6 +133,8 @@ class CascadeMemory(Memory):
                 beyond is stored and teaches nothing. Rewards without an actor have no cap.
             vigilance: Which measures protect against actors who lie; by default all. They concern only the cases and outcomes
                 whose ``actor`` the host names, and cost nothing otherwise.
+            warnings: Whether failed runs are kept as warnings, which ``check`` gives to an agent that is about to repeat a
+                mistake; a ``WarningOptions`` says how many, and more.
         """
         exposure = Exposure(abstain=abstain, holdout=holdout, explore=explore)
         settings = Settings(
@@ -147,6 +151,7 @@ class CascadeMemory(Memory):
             ranker_options=copy.copy(ranker_options),
             redact=redact,
             vigilance=vigilance,
+            warnings=check_warnings(warnings),
         )
         engine = opened.acquire(path, settings, self)
         try:

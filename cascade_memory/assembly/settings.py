@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.validation import check_k
 from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.door import Redact, check_redact
 from cascade_memory.engine.engine import Learning
 from cascade_memory.errors import InvalidInput
@@ -37,6 +38,7 @@ class Settings:
     ranker_options: Mapping[str, Any] | None = None
     redact: Redact = True
     vigilance: Vigilance | None = None
+    warnings: WarningOptions | None = field(default_factory=WarningOptions)
 
 
 def check(settings: Settings) -> None:
@@ -61,12 +63,13 @@ def same(first: Settings, settings: Settings) -> bool:
 
 
 def check_same(first: Settings, settings: Settings, place: str) -> None:
-    """Refuse settings that differ from those with which the place is open; "auto" and None ask for nothing."""
-    for name in (field.name for field in fields(Settings)):
+    """Refuse settings that differ from those with which the place is open; "auto", None and the defaults ask for nothing."""
+    for name in (one.name for one in fields(Settings)):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)
         optional = ("limits", "shadow", "vigilance", *(("ranker_options",) if settings.ranker == "auto" else ()))
-        if not alike and now != "auto" and not (name in optional and now is None):
+        asks_nothing = (name in optional and now is None) or (name == "warnings" and now == WarningOptions())
+        if not alike and now != "auto" and not asks_nothing:
             raise InvalidInput(
                 f"{place} is open in this process with {name}={before!r}; open it with the same, or close it there first"
             )

@@ -84,7 +84,7 @@ def forget(options: argparse.Namespace) -> int:
 
 
 def _preview(options: argparse.Namespace, would: Receipt) -> int:
-    held = _counts(would)
+    held = would.counts
     if options.json:
         ids = {"would_bring_back": would.brought_back, "made_after": would.made_after}
         of_source = any(getattr(options, name) is not None for name in _SOURCE)
@@ -107,10 +107,6 @@ def _print_copies(receipt: Receipt) -> None:
         print("  --json lists all")
 
 
-def _counts(receipt: Receipt) -> dict[str, int]:
-    return {"cases": receipt.cases, "episodes": receipt.episodes, "recalls": receipt.recalls, "outcomes": receipt.outcomes}
-
-
 def _in_words(held: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in held.items())
 
@@ -120,7 +116,7 @@ def _ask(options: argparse.Namespace, would: Receipt, what: str) -> None:
         raise InvalidInput("this asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts")
     where = visible(f"namespace {options.namespace!r} of {place(options)}")
     try:
-        answer = input(f"forget {what} in {where} ({_in_words(_counts(would))})? It cannot be undone. Type yes: ")
+        answer = input(f"forget {what} in {where} ({_in_words(would.counts)})? It cannot be undone. Type yes: ")
     except EOFError:
         answer = ""
     if answer.strip().lower() != "yes":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from cascade_memory.domain.fencing import fence_mark
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory, solution_text
 from cascade_memory.visible import fitting
@@ -30,7 +30,7 @@ def render(
     if not cases:
         return ""
     texts = [body(case, max_case_chars) for case in cases]
-    mark = _mark(cases, texts)
+    mark = fence_mark([f"{case.query}\x00{solution_text(case.solution)}" for case in cases], texts)
     failures = any(is_failure(case) for case in cases)
     kind = "Cases (of failed attempts as well)" if failures else "Solved cases"
     parts = [_INTRODUCTION.format(cases=kind, mark=mark)]
@@ -43,17 +43,6 @@ def render(
         used += len(text)
         parts.append(f"--- {mark} case {number}\n{text}")
     return "\n".join([*parts, f"--- {mark} end", ""])
-
-
-def _mark(cases: Sequence[RecalledCase], shown: Sequence[str]) -> str:
-    """Return a word that occurs in no case, neither as stored nor as shown; always the same for the same cases, for caching."""
-    text = "\x00".join(f"{case.query}\x00{solution_text(case.solution)}" for case in cases)
-    salt = 0
-    while True:
-        mark = "memory-" + hashlib.blake2b(f"{salt}\x00{text}".encode(), digest_size=5).hexdigest()
-        if mark not in text and not any(mark in one for one in shown):
-            return mark
-        salt += 1
 
 
 def body(case: RecalledCase, limit: int = MAX_CASE_CHARS) -> str:

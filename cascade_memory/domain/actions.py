@@ -14,10 +14,11 @@ from cascade_memory.redaction.finding import find
 from cascade_memory.visible import shown_visibly
 
 VERDICTS = ("confirm", "reject", "correct")
-_PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"))
+_PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"), ("retire", "restore"))
 OPPOSITE: Mapping[str, str] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 OF_ACTORS = ("quarantine", "release")  # their subject is an actor, not a case
-UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS)
+OF_WARNINGS = ("retire", "restore", "advise")  # their subject is a warning
+UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS, *OF_WARNINGS)
 # Others are written down, and nothing takes them back.
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
 # The names of what an entry counts.
@@ -29,6 +30,7 @@ _DONE: Mapping[str, str] = {
     **{"confirm": "confirmed", "reject": "rejected", "correct": "corrected", "pin": "pinned", "unpin": "unpinned"},
     **{"hide": "hidden", "unhide": "shown again", "undo": "taken back", "add": "added by hand", "forget": "forgotten"},
     **{"quarantine": "in quarantine", "release": "released"},
+    **{"retire": "warning retired", "restore": "warning restored", "advise": "advice given"},
     **{"purge": "purged", "bring_back": "brought back", "import": "imported", "reward": "rewarded anew by a human"},
 }
 _WHY_NOT: Mapping[str, str] = {
@@ -87,7 +89,7 @@ def group_of(kind: str) -> tuple[str, ...]:
     >>> group_of("unpin")
     ('pin', 'unpin')
     """
-    return next((pair for pair in _PAIRS if kind in pair), (*VERDICTS, "reward"))
+    return next((group for group in (*_PAIRS, ("advise",)) if kind in group), (*VERDICTS, "reward"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +156,9 @@ class Before:
 class AuditEntry:
     """One entry of the audit log: who did what to which case or episode, and whether it can be taken back.
 
-    ``subject`` is the id of the case or the episode; None if there are several. ``made`` and ``hid`` are the ids of the
-    case that the action stored (or showed again) and of the case that it took from view. ``counts`` says what was changed.
+    ``subject`` is the id of the case, the episode or the warning, or the actor; None if there are several. ``made`` and
+    ``hid`` are the ids of the case that the action stored (or showed again) and of the case that it took from view. ``counts``
+    says what was changed.
     """
 
     id: str

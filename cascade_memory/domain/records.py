@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
@@ -124,6 +125,7 @@ class Unsettled:
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
     similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
     agents_words: bool = False  # only the agent itself says that this solution is right
+    checked: bool = False  # whether any of its actions was checked for known mistakes
     kinds: dict[int, tuple[str, str]] | None = None  # of the groups, see ``Cases.told_apart``; None if nobody asked for them
 
 
@@ -151,6 +153,8 @@ class Settlement:
     channel: str | None = None
     ticket: Signed | None = None  # which it redeems
     cap: int | None = None  # the most outcomes of its actor from its source that teach within an hour
+    blame: Blame | None = None  # the step of the run that failed; it is stored only if somebody trusted judged the episode
+    repeats: Mapping[str, bool] = field(default_factory=dict[str, bool])  # by warning that was checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -245,6 +249,11 @@ class Change:
         return self.forgets or self.kind in (HIDDEN, UNHIDDEN)
 
     @property
+    def decides(self) -> bool:
+        """Whether something was decided about warnings, or old failures were dropped."""
+        return self.kind == DECIDED
+
+    @property
     def purges(self) -> bool:
         """Whether a purge happened: no copy may keep a byte of what was removed before it."""
         return self.kind == PURGED
@@ -284,8 +293,9 @@ CHANGES = (
     "purged",
     "hidden",
     "unhidden",
+    "decided",
 )
 CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED = CHANGES[:6]
-WITHDRAWN, CLOSED, FORGOTTEN, PURGED, HIDDEN, UNHIDDEN = CHANGES[6:]
+WITHDRAWN, CLOSED, FORGOTTEN, PURGED, HIDDEN, UNHIDDEN, DECIDED = CHANGES[6:]
 TOOK_BACK = (CASE_REMOVED, WITHDRAWN, FORGOTTEN)
 GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case was removed, for any reason

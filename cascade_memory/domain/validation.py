@@ -19,6 +19,7 @@ MAX_QUERY_CHARS = 100_000
 MAX_SOLUTION_CHARS = 1_000_000
 MAX_NAMESPACE_CHARS = 256
 MAX_ID_CHARS = 256
+ADVICE_CHARS = 4_000
 RESERVED_PREFIX = "cascade_"  # the prefix of our own metadata keys in Chroma, beside the user's keys
 _INT64 = 2**63
 

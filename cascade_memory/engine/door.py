@@ -14,6 +14,7 @@ from cascade_memory.domain.actions import NOTE_CHARS, check_note
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory, check_solution
 from cascade_memory.domain.validation import (
+    ADVICE_CHARS,
     MAX_ID_CHARS,
     MAX_QUERY_CHARS,
     MAX_SOLUTION_CHARS,
@@ -139,6 +140,10 @@ class Incoming:
         """Return the note on an action."""
         given = check_note(note)
         return None if given is None else check_note(self.text(given)[:NOTE_CHARS])
+
+    def advice(self, advice: object) -> str:
+        """Return what to do instead of a mistake, as a person or a model wrote it."""
+        return self._checked(check_text(advice, "advice", ADVICE_CHARS), ADVICE_CHARS, "advice")
 
     def name(self, name: T, what: str) -> T:
         """Return an id or a name as it is: with a placeholder, two of them could become one. A secret in it is refused."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.errors import EmbedderFailed, InvalidInput, MissingExtra, StoreCorrupt, StoreError
+from cascade_memory.errors import EmbedderFailed, EncoderMismatch, InvalidInput, MissingExtra, StoreCorrupt, StoreError
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 
@@ -53,6 +53,19 @@ def embed_with(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
 def named(embedder: Embedder) -> str:
     """Describe an embedder as text, as the folder stores it."""
     return json.dumps([embedder.identity, embedder.dimension])
+
+
+def check_embedder(ledger: Ledger, embedder: Embedder, place: str) -> None:
+    """Declare the embedder of a ledger; raise if it was written with another one."""
+    ledger.bind(named(embedder))  # before reading: another process may reindex in between
+    stored = stored_embedder(ledger)
+    if stored is not None and stored != (embedder.identity, embedder.dimension):
+        raise EncoderMismatch(
+            f"{place} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
+            f"not with {embedder.identity!r} ({embedder.dimension}): their vectors cannot be compared. "
+            "Open it with the former, or embed everything again with: "
+            f"cascade-memory reindex {place} --embedder ..."
+        )
 
 
 def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:

@@ -23,7 +23,7 @@ from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.alarms import Alarms
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
-from cascade_memory.engine.embedding import embed_with, named, stored_embedder
+from cascade_memory.engine.embedding import check_embedder, embed_with
 from cascade_memory.engine.engine_thread import EngineThread
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.loaded_states import LoadedStates
@@ -35,7 +35,8 @@ from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.settling import settlement
 from cascade_memory.engine.signing import Signing
-from cascade_memory.errors import EncoderMismatch, MemoryClosed, MemoryForked
+from cascade_memory.engine.warning_desk import WarningDesk
+from cascade_memory.errors import MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
@@ -71,8 +72,11 @@ class Engine:
         self._prepared = not isinstance(parts.embedder, LoadsModel)
         self._closed = False
         self._last_used = 0.0
-        self._check_embedder()
+        check_embedder(parts.ledger, parts.embedder, parts.place)
         self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
+        self.warnings = WarningDesk(self)
+        if parts.warnings is not None:
+            self._follower.join_whole(self.warnings)
         self._loader = LoadedStates(self._loaded, self._follower, self.note_failure)
         self._states = self._loader.states
         self._shared_head: SharedHead | None = None
@@ -88,18 +92,6 @@ class Engine:
     def _idle(self) -> float:
         """Return the number of seconds since the last recall or reward."""
         return time.monotonic() - self._last_used
-
-    def _check_embedder(self) -> None:
-        embedder = self.parts.embedder
-        self.parts.ledger.bind(named(embedder))  # before reading: another process may reindex in between
-        stored = stored_embedder(self.parts.ledger)
-        if stored is not None and stored != (embedder.identity, embedder.dimension):
-            raise EncoderMismatch(
-                f"{self.parts.place} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
-                f"not with {embedder.identity!r} ({embedder.dimension}): their vectors cannot be compared. "
-                "Open it with the former, or embed everything again with: "
-                f"cascade-memory reindex {self.parts.place} --embedder ..."
-            )
 
     @property
     def closed(self) -> bool:
@@ -168,6 +160,15 @@ class Engine:
         """Apply what any process has written to the ledger since the last call; return whether there was anything."""
         return self._follower.follow()
 
+    def hear(self) -> None:
+        """Apply what other processes have written, unless that was done just now; learn from it later."""
+        if time.monotonic() >= self._follower.due and self.follow() and self._learner is not None:
+            self._learner.wake()
+
+    def oldest(self) -> float:
+        """Return the time before which nothing is shown any more."""
+        return 0.0 if self._limits is None or self._limits.ttl is None else time.time() - self._limits.ttl
+
     def behind(self) -> int:
         """Return how many lines of the log this process has not read yet."""
         return max(0, self.parts.ledger.head() - self._follower.seq)
@@ -181,6 +182,7 @@ class Engine:
                     self.parts.snapshots.drop(namespace_id)
                 else:
                     state.rebuild()
+            self.warnings.rebuild()
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -218,6 +220,7 @@ class Engine:
         busy = list(self._states.values())
         while busy:  # in turns: a namespace with a long training must not hold up the others
             busy = [state for state in busy if self._learn_some(state) and not self._closed]
+        self.warnings.learn()
 
     def _learn_some(self, state: NamespaceState) -> bool:
         """Evict cases from a namespace if necessary, and learn there; return whether more is left to learn."""

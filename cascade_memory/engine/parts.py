@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.door import Door
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.case_index import CaseIndex
@@ -50,6 +51,7 @@ class Parts:
     matcher: SolutionMatcher
     hindsight: bool
     vigilance: Vigilance = field(default_factory=Vigilance)
+    warnings: WarningOptions | None = None  # None: no action is checked, and no failure is kept
     direct: bool = False  # embedder and ranker are our own and cannot hang, so no thread is needed
     door: Door = field(default_factory=Door)  # through which all texts come in
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)

@@ -9,21 +9,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.cycle.blame import FAILED_BELOW
 from cascade_memory.cycle.retain import case_from
 from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import NewCase, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.blaming import Blames, blame_of, repeats_of
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, InvalidInput
 
 
-class Settles(Protocol):
+class Settles(Blames, Protocol):
     """What is needed of an engine."""
 
-    parts: Parts
     matcher: CarefulMatcher
 
     @property
@@ -37,10 +37,6 @@ class Settles(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a vector for each text."""
-        ...
-
-    def note_failure(self, step: str, error: Exception) -> None:
-        """Count a failure that no exception reports to the caller."""
         ...
 
 
@@ -84,6 +80,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
             embed=engine.embed,
             failed=engine.note_failure,
         )
+    learns = judgement.source in TRUSTED_SOURCES and engine.learning != "off"
     return Settlement(
         episode_id=judgement.episode_id,
         namespace=episode.namespace,
@@ -91,7 +88,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         source=judgement.source,
         at=time.time() if before is None else before.at,
         solution=solution,
-        learns=judgement.source in TRUSTED_SOURCES and engine.learning != "off",
+        learns=learns,
         case=case,
         agreement=agreement,
         overwrite=judgement.overwrite,
@@ -105,6 +102,10 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         channel=judgement.channel,
         ticket=judgement.ticket,
         cap=judgement.cap,
+        blame=blame_of(engine, judgement, episode, solution, unseen=unseen)
+        if learns and judgement.value < FAILED_BELOW
+        else None,
+        repeats=repeats_of(engine, judgement, episode, solution) if episode.checked else {},
     )
 
 

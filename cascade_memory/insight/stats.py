@@ -138,7 +138,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What ``forget`` deleted.
+    """What ``forget`` deleted. ``warnings`` counts the failures from which warnings are made.
 
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
     hold some of it, and says what to do about them. After a source was undone, ``brought_back`` are the ids of cases that had
@@ -153,10 +153,17 @@ class Receipt:
     stale: tuple[str, ...] = ()
     brought_back: tuple[str, ...] = ()
     made_after: tuple[str, ...] = ()
+    warnings: int = field(default=0, repr=False)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much was deleted, by name; warnings only if there were any."""
+        names = ("cases", "episodes", "recalls", "outcomes", *(("warnings",) if self.warnings else ()))
+        return {name: getattr(self, name) for name in names}
 
     def summary(self) -> str:
         """Describe the counts in words."""
-        gone = f"{self.cases:,} cases, {self.episodes:,} episodes, {self.recalls:,} recalls, {self.outcomes:,} outcomes"
+        gone = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
         return "; ".join([gone, *([f"{len(self.brought_back):,} cases brought back"] if self.brought_back else [])])
 
     def _repr_html_(self) -> str:
@@ -171,4 +178,4 @@ class Receipt:
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "warnings" or value}

@@ -55,8 +55,11 @@ class Closing:
         for episode_id, namespace in root.adopted:
             if waits:
                 self._interrupt(episode_id, namespace)
-            else:  # the middleware should have ended it; if not, the outcome is unknown
-                self._end(episode_id, "cancelled" if status == "ok" else status, None, namespace)
+            elif status == "ok":  # the middleware should have ended it; if not, the outcome is unknown
+                self._end(episode_id, "cancelled", None, namespace)
+            else:  # what was done so far may say why it failed
+                done = self._solution(root, None) if episode_id == root.main else None
+                self._end(episode_id, status, done, namespace)
         if root.block is not None or not root.opened:
             return
         if waits:

@@ -16,6 +16,7 @@ from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.redaction.marking import cut_short
 
 RECALLED = "cascade_recall"  # marks a tool message that shows recalled cases
+WARNED = "cascade_warning"  # marks a tool message that is a warning, with its id: the tool has not run
 _OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")
 
 
@@ -79,20 +80,22 @@ def _is_observation(messages: Sequence[BaseMessage], place: int) -> bool:
 def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outputs: object = None) -> Solution | None:
     """Return the solution: a trajectory if there were steps, otherwise the answer; None if there was neither.
 
-    Recalled cases are left out, since they are not new: tool messages that are marked as recalled cases or contain the
-    memory's rendering of them, and the calls whose ids are in ``own``. If there is no answer as text, the structured answer in
-    ``outputs`` is used, or else the result of the last tool.
+    Recalled cases are left out, since they are not new, and so are calls that were answered with a warning, since they were
+    not done: tool messages that are marked so or contain the memory's rendering of a case or a warning, and the calls whose ids
+    are in ``own``. If there is no answer as text, the structured answer in ``outputs`` is used, or else the result of the last
+    tool.
     """
     replies = [message for message in messages if isinstance(message, AIMessage)]
     if not any(message.tool_calls for message in replies) and any(is_react(text_of(message)) for message in replies):
         return _react(messages)
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     steps: list[Step] = []
     answer = ""
-    for message in replies:
+    for place, message in enumerate(messages):
+        if not isinstance(message, AIMessage):
+            continue
         text = text_of(message)
         if message.tool_calls:
-            steps += _calls(message, text, results, own)
+            steps += _calls(message, text, _results(message, messages[place + 1 :]), own)
             answer = ""
         elif text:
             if answer:
@@ -106,14 +109,26 @@ def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:
     if structured is not None:
         return as_json(structured)
     last = messages[-1] if messages else None
-    return text_of(last) if isinstance(last, ToolMessage) and not shows_cases(last) else ""
+    return text_of(last) if isinstance(last, ToolMessage) and not is_of_memory(last) else ""
+
+
+def _results(message: AIMessage, after: Sequence[BaseMessage]) -> dict[str, ToolMessage]:
+    """Return the results of a message's calls by their ids, which some models use again in later turns."""
+    asked = {call["id"] for call in message.tool_calls}
+    found: dict[str, ToolMessage] = {}
+    for one in after:
+        if isinstance(one, ToolMessage) and one.tool_call_id in asked:
+            found.setdefault(one.tool_call_id, one)
+            if len(found) == len(asked):
+                break
+    return found
 
 
 def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], own: Collection[str]) -> list[Step]:
     steps: list[Step] = []
     for call in message.tool_calls:
         result = results.get(call["id"] or "")
-        if call["name"] == recall_tool.NAME or call["id"] in own or (result is not None and shows_cases(result)):
+        if call["name"] == recall_tool.NAME or call["id"] in own or (result is not None and is_of_memory(result)):
             continue
         steps.append(
             tool_step(
@@ -128,9 +143,9 @@ def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], ow
     return steps
 
 
-def shows_cases(message: ToolMessage) -> bool:
-    """Say whether a tool message shows recalled cases, which must not be stored again."""
-    if message.additional_kwargs.get(RECALLED) or is_rendered(text_of(message)):
+def is_of_memory(message: ToolMessage) -> bool:
+    """Say whether a tool message shows recalled cases or a warning, which must not be stored again."""
+    if any(message.additional_kwargs.get(mark) for mark in (RECALLED, WARNED)) or is_rendered(text_of(message)):
         return True
     artifact = message.artifact
     found = [read(one, "metadata") for one in cast("Sequence[Any]", artifact)] if isinstance(artifact, (list, tuple)) else []

@@ -18,6 +18,7 @@ from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import abandon
+from cascade_memory.langchain.guarding import awarning_before, warning_before
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.record import Record
@@ -50,7 +51,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     An episode lasts from a user's message to the final answer, across interrupts and resumes, even in another process. The
     recalled cases are shown to the model in every call of the episode and never enter the history. The episode's id is in the
-    result (``result["cascade_episode_id"]``) and in the last message's ``response_metadata``.
+    result (``result["cascade_episode_id"]``) and in the last message's ``response_metadata``. If the agent is about to repeat a
+    known mistake, it is warned in place of the tool's answer; if it calls again, the tool runs.
     """
 
     state_schema = CascadeState
@@ -133,7 +135,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             "query": task,
             "context": recall.render(),
             "anchor": anchor,
-            "namespace": namespace,
+            "namespace": recall.namespace if in_session else namespace,
             "in_session": in_session,
         }
         return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
@@ -183,10 +185,13 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Let recalls inside a tool join the episode, and record the tool's answer."""
+        """Warn of a known mistake before the tool runs; let recalls inside the tool join the episode, and record its answer."""
         episode = self._around(request.state)
         if episode is None:
             return handler(request)
+        warning = warning_before(self._memory, request, episode.episode_id, episode.namespace)
+        if warning is not None:
+            return self._noted(episode, warning)
         with within(episode):
             result = handler(request)
         return self._noted(episode, result)
@@ -197,6 +202,9 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         episode = self._around(request.state)
         if episode is None:
             return await handler(request)
+        warning = await awarning_before(self._memory, request, episode.episode_id, episode.namespace)
+        if warning is not None:
+            return self._noted(episode, warning)
         with within(episode):
             result = await handler(request)
         return self._noted(episode, result)

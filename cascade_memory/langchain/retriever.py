@@ -11,9 +11,8 @@ from uuid import UUID
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import Unpack
@@ -27,9 +26,8 @@ from cascade_memory.langchain.attach import Attached, Attachment
 from cascade_memory.langchain.block import Block
 from cascade_memory.langchain.documents import documents
 from cascade_memory.langchain.embeddings import LangChainEmbedder
+from cascade_memory.langchain.graphs import GraphHooks
 from cascade_memory.langchain.handler import CascadeCallbackHandler
-from cascade_memory.langchain.injection import before_task
-from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
 from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
 from cascade_memory.memory.threads import in_reward_thread, in_thread
@@ -48,12 +46,13 @@ class LangChainOptions(SharedOptions, total=False):
     embedder: str | Embedder | Embeddings
 
 
-class CascadeMemory(Adapter, BaseRetriever):
+class CascadeMemory(Adapter, GraphHooks, BaseRetriever):
     """A retriever over past cases that learns from outcomes which cases help.
 
     Use ``memory.middleware()`` for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
-    ``memory.recall_node()`` and ``memory.learn_node()`` for hand-written graphs, and ``memory.tool()`` for agents that decide
-    themselves when to recall. ``memory.engine`` is the framework-free memory behind it, with all its verbs.
+    ``memory.recall_node()``, ``memory.learn_node()`` and ``memory.tool_guard()`` for hand-written graphs, and ``memory.tool()``
+    for agents that decide themselves when to recall. ``memory.engine`` is the framework-free memory behind it, with all its
+    verbs.
 
     >>> memory = CascadeMemory(embedder="hashing")
     >>> case_id = memory.add("heat some cup", "take cup, microwave it")
@@ -220,31 +219,6 @@ class CascadeMemory(Adapter, BaseRetriever):
     def tool(self, name: str | None = None, description: str | None = None) -> BaseTool:
         """Build a tool with which an agent can recall cases itself. Most agents seldom use it: prefer the middleware."""
         return recall_tool(self._recall, name, description)
-
-    def recall_node(self, *, query: Text = None, key: str = "cascade") -> Runnable[Any, Any]:
-        """Build a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
-
-        Args:
-            query: The task: a key of the state or a function of the state; by default the last human message.
-            key: Where to put the episode; the graph's state must declare this key.
-        """
-        return recall_node(self._engine, self._handler, query=query, key=key, k=self.k)
-
-    def learn_node(self, *, solution: Text = None, reward: Score = None, key: str = "cascade") -> Runnable[Any, Any]:
-        """Build a LangGraph node that ends the episode in ``state[key]``.
-
-        Args:
-            solution: The answer: a key of the state or a function of the state; by default it is read from the messages.
-            reward: A function of the state; by default the memory's ``reward_fn`` is asked.
-            key: Where ``recall_node`` put the episode.
-        """
-        return learn_node(self._engine, solution=solution, reward=reward, key=key)
-
-    @staticmethod
-    def inject(messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None) -> list[BaseMessage]:
-        """Put the episode's cases before the task, in a copy of the messages; those in the state do not change."""
-        fields = episode or {}
-        return before_task(messages, fields.get("context", ""), fields.get("anchor"))
 
     def episode(
         self,

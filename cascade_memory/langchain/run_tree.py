@@ -55,6 +55,7 @@ class Root:
     claimed: bool = False  # True once ``claim`` has returned the id, for an episode that the middleware ends
     interrupted: bool = False
     adopted: list[tuple[str, str | None]] = field(default_factory=list["tuple[str, str | None]"])  # the middleware's episodes
+    main: str | None = None  # the one of them whose steps are the calls below: it was opened outside of any tool
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
     thought: str = ""
     runs: list[UUID] = field(default_factory=list["UUID"])
@@ -148,6 +149,8 @@ class RunTree:
         found = self.find(run_id, metadata)
         if found is not None:
             found.root.adopted.append((episode_id, namespace))
+            if found.tool is None and found.root.main is None:
+                found.root.main = episode_id
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
         """Return a recorded run, or a new one below the only root that its metadata can mean."""

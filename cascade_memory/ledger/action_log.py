@@ -27,17 +27,19 @@ def write(
     replaced: int | None = None,
     made: str | None = None,
     hid: str | None = None,
-) -> None:
-    """Append an entry, if there is an action; one with counts that are all 0 changed nothing."""
+) -> str | None:
+    """Append an entry, if there is an action, and return its id; one with counts that are all 0 changed nothing."""
     if action is None or (counts is not None and not any(counts.values())):
-        return
+        return None
+    entry_id = str(uuid.uuid4())
     row = {
-        **{"id": str(uuid.uuid4()), "at": time.time(), "namespace": namespace, "kind": action.kind, "actor": action.actor},
+        **{"id": entry_id, "at": time.time(), "namespace": namespace, "kind": action.kind, "actor": action.actor},
         **{"subject": subject, "counts": json.dumps({name: count for name, count in (counts or {}).items() if count})},
         **{"note": action.note, "undoes": None if action.takes_back is None else action.takes_back.key},
         **{"outcome": None if outcome is None else int(outcome), "replaced": replaced, "made": made, "hid": hid},
     }
     append(connection, row)
+    return entry_id
 
 
 def append(connection: Connection, row: Mapping[str, Any]) -> None:

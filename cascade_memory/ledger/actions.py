@@ -7,10 +7,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cascade_memory.domain.actions import OF_ACTORS, OPPOSITE, UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
+from cascade_memory.domain.actions import (
+    OF_ACTORS,
+    OF_WARNINGS,
+    OPPOSITE,
+    UNDOABLE,
+    AuditEntry,
+    Before,
+    NewAction,
+    Taken,
+    group_of,
+)
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
-from cascade_memory.ledger import action_log, cases
+from cascade_memory.ledger import action_log, cases, warning_decisions
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.quarantine import decided_about, follow, move
@@ -37,7 +47,9 @@ _GROUPS = sorted({group_of(kind) for kind in UNDOABLE})
 _SAME_GROUP = " OR ".join(f"(action.kind IN {_among(one)} AND later.kind IN {_among(one)})" for one in _GROUPS)
 _UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
 # Whether what an action did is as it left it.
-_STANDS = """CASE WHEN action.outcome IS NOT NULL
+_STANDS = f"""CASE WHEN action.kind IN {_among(OF_WARNINGS)}
+    THEN EXISTS (SELECT 1 FROM warning_decision WHERE warning_decision.action = action.id)
+  WHEN action.outcome IS NOT NULL
     THEN EXISTS (SELECT 1 FROM outcome WHERE outcome.key = action.outcome AND outcome.withdrawn_at IS NULL)
   WHEN action.made IS NOT NULL
     THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made
@@ -108,6 +120,9 @@ class SQLActions:
             taken = _taken(connection, namespace, action.takes_back.id)  # again: somebody else may have been faster
             if taken.is_verdict:
                 reopen(connection, namespace, action, taken)
+                return
+            if taken.kind in OF_WARNINGS:
+                warning_decisions.take_back(connection, namespace, action, taken)
                 return
             if taken.kind == "correct":
                 _give_up(connection, namespace, taken)

@@ -15,7 +15,7 @@ from cascade_memory.domain.case import WHY
 from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace, check_query
 from cascade_memory.errors import InvalidInput
-from cascade_memory.ledger import rules
+from cascade_memory.ledger import failure_rules, rules
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.schema import TABLES
 
@@ -104,6 +104,11 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
     def field(row: rules.Row) -> None:
         rules.field(row if isinstance(connection, sqlite3.Connection) else {**row, "value": ""})  # others encode the value
 
+    def failure(row: rules.Row) -> None:
+        _numbered(row)
+        failure_rules.failure(row)
+        rules.unit_vector(row["vector"], dimension)
+
     return {
         "meta": ("key", _meta),
         "sqlite_sequence": ("name", lambda row: rules.whole(row["seq"], "seq")),
@@ -129,6 +134,9 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
         "change": ("seq", _change),
         "event": ("key", _event),
         "action": ("key", rules.action),
+        "failure": ("key", failure),
+        "checked": ("key", _checked),
+        "warning_decision": ("key", _decision),
     }
 
 
@@ -300,6 +308,18 @@ def _expired(row: rules.Row) -> None:
     rules.solution(rest.get("kind"), rest.get("text"), needed=True)
     rules.metadata_of(rest.get("metadata"))
     rules.hex_of(rest.get("digest"), "digest")
+
+
+def _checked(row: rules.Row) -> None:
+    _numbered(row)
+    failure_rules.check(row)
+
+
+def _decision(row: rules.Row) -> None:
+    _numbered(row)
+    check_id(row["action"], "action")
+    check_id(row["warning"], "warning")
+    failure_rules.decision(row)
 
 
 def _change(row: rules.Row) -> None:

@@ -23,5 +23,5 @@ def applied(connection: Connection, new: Settlement) -> tuple[Settlement, int]:
     values = (new.at - MINUTE, new.namespace, new.actor, new.source, new.at - HOUR)
     of_hour, of_minute = connection.execute(COUNTED, values).fetchone()
     if of_hour >= new.cap:
-        new = dataclasses.replace(new, learns=False, case=None, agreement={}, unkept="capped")
+        new = dataclasses.replace(new, learns=False, case=None, agreement={}, unkept="capped", blame=None)
     return new, of_minute + 1

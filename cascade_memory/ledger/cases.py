@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import action_log, quarantine, room, running, set_aside
+from cascade_memory.ledger import action_log, failures, quarantine, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -197,12 +197,14 @@ def insert_addition(
 
 def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
     """Delete a case, its text, its vector and its fields. ``kind`` is what the log says about the deletion."""
+    failures.forget_cases(connection, [key])
     room.take_away(connection, [key], kind)
 
 
 def delete_expired(connection: Connection, key: int) -> int:
     """Delete a case if it has expired; return how many were deleted. It is logged, since statistics may still include it."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
+    failures.forget_cases(connection, [key])  # even if the case was deleted long ago
     gone = set_aside.remove(connection, [key])
     for _, case_id in gone:
         note(connection, row[0], CASE_REMOVED, key, case_id)

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Undone
-from cascade_memory.ledger import action_log, cases, set_aside
+from cascade_memory.ledger import action_log, cases, failures, set_aside
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
@@ -54,7 +54,9 @@ def forget(connection: Connection, named: Named) -> dict[str, int]:
     for episode in sorted(named.episodes):
         forget_episode(connection, episode, gone)
     if named.outcomes:
-        gone["outcomes"] += forget_outcomes(connection, named.outcomes)
+        outcomes, failed = forget_outcomes(connection, named.outcomes)
+        gone["outcomes"] += outcomes
+        _count_warnings(gone, failed)
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
@@ -77,6 +79,7 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
         shown = count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
         set_aside.uncount(connection, () if current[1] == "capped" else shown, current[0])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
+    _count_warnings(gone, failures.forget_episode(connection, episode))
     connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
     gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
     for table, column in _OF_EPISODE:
@@ -84,6 +87,12 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
     gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
     gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
     cases.note(connection, namespace, FORGOTTEN, episode)
+
+
+def _count_warnings(gone: dict[str, int], failed: int) -> None:
+    """Count the failures that warnings were made of, if there were any."""
+    if failed:
+        gone["warnings"] = gone.get("warnings", 0) + failed
 
 
 class _OnlyPreviewed(Exception):
@@ -144,6 +153,7 @@ class SQLForgetting:
         """Delete everything in a namespace except its name, which a recall may be using right now."""
         with self._writing(preview=preview) as connection:
             gone: dict[str, int] = {}
+            failed = failures.forget_namespace(connection, namespace)
             for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
                 connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
             connection.execute(
@@ -159,6 +169,7 @@ class SQLForgetting:
             for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
                 gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
             gone["cases"] += expired
+            _count_warnings(gone, failed)
             connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
             cases.note(connection, namespace, FORGOTTEN, 0)
             connection.execute("UPDATE action SET note = NULL WHERE namespace = ?", (namespace,))

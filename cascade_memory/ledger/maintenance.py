@@ -30,6 +30,7 @@ _TIMES = (
     ("addition", "at"),
     ("expired", "expired_at"),
     ("action", "at"),
+    ("checked", "at"),
 )
 _ORPHANS = {
     "case_text": "key NOT IN (SELECT key FROM cases)",
@@ -44,6 +45,10 @@ _ORPHANS = {
     "episode_field": "episode NOT IN (SELECT key FROM episode)",
     "outcome": "episode NOT IN (SELECT key FROM episode)",
     "recall": "episode IS NOT NULL AND episode NOT IN (SELECT key FROM episode)",
+    "failure": "key NOT IN (SELECT key FROM outcome WHERE withdrawn_at IS NULL)",
+    "checked": "episode NOT IN (SELECT key FROM episode)",
+    "warning_decision": """NOT EXISTS (SELECT 1 FROM failure
+      WHERE failure.namespace = warning_decision.namespace AND failure.warning = warning_decision.warning)""",
     "expired_vector": "key NOT IN (SELECT key FROM expired)",
     "expired_field": "expired NOT IN (SELECT key FROM expired)",
     "expired": "key NOT IN (SELECT key FROM expired_vector)",
@@ -54,9 +59,14 @@ _WHOLE = ("cases", "expired")  # first: removing them orphans other rows
 _AT_ONCE = 1_000  # faulty rows that are collected before any of them is repaired
 _ROUNDS = 100  # rounds are repeated, since removing rows may orphan others
 
-# Table of the texts, table of their vectors.
-_PLACES = (("cases", "case_vector"), ("episode", "episode_vector"), ("expired", "expired_vector"))
-_TEXTS = " UNION ".join(f"SELECT query FROM {table} JOIN {target} USING (key)" for table, target in _PLACES)
+# The tables of vectors, with those that have their texts.
+_PLACES = {
+    "case_vector": "cases JOIN case_vector USING (key)",
+    "episode_vector": "episode JOIN episode_vector USING (key)",
+    "expired_vector": "expired JOIN expired_vector USING (key)",
+    "failure": "failure JOIN outcome USING (key) JOIN episode ON episode.key = outcome.episode",
+}
+_TEXTS = " UNION ".join(f"SELECT query FROM {tables}" for tables in _PLACES.values())
 
 
 class SQLMaintenance:
@@ -138,7 +148,7 @@ class SQLMaintenance:
     def odd_vectors(self, dimension: int) -> int:
         """Return how many vectors do not have the embedder's dimension."""
         with self._connections.read() as connection:
-            lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for _, target in _PLACES)
+            lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for target in _PLACES)
             return sum(int(connection.execute(query, (4 * dimension,)).fetchone()[0]) for query in lengths)
 
     def query_texts(self) -> list[str]:
@@ -155,8 +165,8 @@ class SQLMaintenance:
         with self._connections.write(durable=True) as connection:
             take_long(connection)
             vectors = embed([row[0] for row in connection.execute(_TEXTS)])
-            for table, target in _PLACES:
-                for key, query in connection.execute(f"SELECT key, query FROM {table} JOIN {target} USING (key)").fetchall():
+            for target, tables in _PLACES.items():
+                for key, query in connection.execute(f"SELECT {target}.key, query FROM {tables}").fetchall():
                     connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
             connection.execute(SET_FACT, (EMBEDDER, embedder))
             connection.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")

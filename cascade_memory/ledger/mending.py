@@ -17,7 +17,7 @@ from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import GREATEST
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, rules, sequences, set_aside
+from cascade_memory.ledger import cases, failure_rules, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, keep_fields
@@ -41,6 +41,8 @@ _PLAIN = {
     "expired_vector": "key",
     "expired_field": "expired",
     "outcome_field": "outcome",
+    "checked": "key",
+    "warning_decision": "key",
 }  # rows of these tables are deleted
 
 
@@ -191,6 +193,8 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
     if row.get("reported") is not None and not _is_whole(row["reported"]):
         connection.execute("UPDATE episode SET reported = NULL WHERE key = ?", (key,))
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
+    if not outcomes:
+        connection.execute("UPDATE checked SET reward = NULL WHERE episode = ?", (key,))
     status = "settled" if outcomes else "censored"
     connection.execute("UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?", (status, key))
     for table in ("attempt", "judged_attempt"):
@@ -217,8 +221,27 @@ def _is_valid(rule: Callable[..., object], *values: Any) -> bool:
 def _outcome(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
     connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
+    connection.execute("DELETE FROM failure WHERE key IS ?", (key,))
     connection.execute("DELETE FROM outcome WHERE key IS ?", (key,))
     return "outcomes removed"
+
+
+def _failure(connection: Connection, key: Any, embed: Embed) -> str:
+    """Give a failure the vector of its query again; remove it if anything else is wrong with it."""
+    query = "SELECT query FROM outcome JOIN episode ON episode.key = outcome.episode WHERE outcome.key = ?"
+    try:
+        with as_stored(connection):
+            row = _row(connection, "SELECT * FROM failure WHERE key IS ?", key)
+            asked = _row(connection, query, key)["query"]
+        if any(type(value) is Undecodable for value in row.values()):
+            raise InvalidInput("a text of the failure is lost")
+        failure_rules.failure(row)
+        good = pack_floats(_vector(connection, None, asked, embed))
+        connection.execute("UPDATE failure SET vector = ? WHERE key = ?", (good, key))
+    except (CascadeError, LookupError, TypeError, ValueError):
+        connection.execute("DELETE FROM failure WHERE key IS ?", (key,))
+        return "failures removed"
+    return "failures mended"
 
 
 def _expired(connection: Connection, key: Any, embed: Embed) -> str:
@@ -291,5 +314,6 @@ _CURES: dict[str, Callable[[Connection, Any, Embed], str]] = {
     "case_vector": _case,
     "field": _field,
     "outcome": _outcome,
+    "failure": _failure,
     "expired": _expired,
 }

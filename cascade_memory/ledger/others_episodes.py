@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from cascade_memory.ledger import set_aside
+from cascade_memory.ledger import failures, set_aside
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
 from cascade_memory.ledger.reports import withdraw
@@ -15,21 +15,27 @@ from cascade_memory.ledger.verifications import reconsider
 _ATTEMPT = "episode, status, solution_kind, solution, at"
 
 
-def forget_outcomes(connection: Connection, outcomes: Iterable[int]) -> int:
-    """Delete outcomes with what they counted; return their number. The cases that they verified are not touched."""
+def forget_outcomes(connection: Connection, outcomes: Iterable[int]) -> tuple[int, int]:
+    """Delete outcomes with what they counted; return their number, and that of their failures.
+
+    The cases that they verified are not touched.
+    """
     query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at, unkept FROM outcome WHERE key IN ({KEYS})"
     rows = fetched_for(connection, query, sorted(outcomes))
     rows = sorted(rows, key=lambda row: row[:2])  # first those that do not count any more
+    failed = 0
     for current, key, episode, namespace, value, at, unkept in rows:
         if current:
             connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
-            withdraw(connection, namespace, time.time(), key)
+            lost = withdraw(connection, namespace, time.time(), key)
+            failures.settle_up(connection, lost, forgotten=True)
+            failed += len(lost)
             set_aside.uncount(connection, () if unkept == "capped" else shown_cases(connection, episode), value)
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (key,))
         connection.execute("DELETE FROM outcome WHERE key = ?", (key,))
         if current and not _as_replaced(connection, episode, at):
             _reopen(connection, episode)
-    return len(rows)
+    return len(rows), failed
 
 
 def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
@@ -46,6 +52,8 @@ def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
     still = None if case is None else connection.execute(there, (case, case)).fetchone()
     kept = None if still is None else still[0]
     connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (kept, key))
+    reward = "(SELECT value FROM outcome WHERE key = ? AND learns = 1)"
+    connection.execute(f"UPDATE checked SET reward = {reward} WHERE episode = ?", (key, episode))
     connection.execute("UPDATE episode SET source = ?, reported = NULL WHERE key = ?", (source, episode))
     count_use(connection, shown_to(connection, episode), value, sign=1, unkept=unkept)
     if kept is not None:

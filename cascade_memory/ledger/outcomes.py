@@ -15,7 +15,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
-from cascade_memory.ledger import caps, cases, redeeming, stored_anew, verdicts
+from cascade_memory.ledger import blaming, caps, cases, failures, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -53,7 +53,8 @@ class Settling:
             row = connection.execute(
                 """SELECT episode.key, episode.namespace, query, episode_vector.vector,
                      coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
-                     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1
+                     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1,
+                     EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key)
                    FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
                    LEFT JOIN attempt ON attempt.episode = episode.key
                    LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
@@ -70,6 +71,7 @@ class Settling:
                 vector=unpack_floats(row[3] or b""),
                 solution=solution_if_readable(row[4], row[5]),
                 agents_words=bool(row[6]),
+                checked=bool(row[7]),
                 groups={key: unpack_ints(groups) for key, groups, _ in recalls},
                 similarity={key: _similarity(numbers) for key, _, numbers in recalls},
                 kinds=None if kinds is None else {group: (digest, kind) for group, digest, kind in kinds},
@@ -104,12 +106,10 @@ class Settling:
                 verdicts.prepare(connection, new.namespace, new.action, current, episode, new.episode_id)
             reported = _reported(connection, new, episode)
             metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
+            lost: failures.Lost = ()
             if current is not None:
-                keep = verdicts.is_verdict(new.action) and taken is None
-                withdraw(connection, new.namespace, new.at if taken is None else time.time(), current["key"], keep=keep)
-                same = None  # it may have gone with the outcome
-            case_key, case_id = None, None
-            packed = pack_solution(new.solution)
+                lost, same = _replaced(connection, new, current), None  # the same case may have gone with the outcome
+            case_key, case_id, packed = None, None, pack_solution(new.solution)
             keys = count_use(connection, shown, new.value, sign=1, unkept=new.unkept)
             if new.case is not None:
                 by_hand = new.action is not None and _is_by_hand(connection, new.action, episode)
@@ -123,6 +123,7 @@ class Settling:
                 stored_anew.decide_again(connection, new.namespace, case_id, before if is_new else None)
             by_agent = new.source not in TRUSTED_SOURCES
             outcome = _written(connection, new, episode, case_key, metadata, packed)
+            blaming.settle(connection, new, episode, outcome, keys, lost)
             _label(connection, new)
             connection.execute(
                 "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
@@ -141,6 +142,13 @@ class Settling:
                 capped=new.unkept == "capped",
                 within_a_minute=within_a_minute,
             )
+
+
+def _replaced(connection: Connection, new: Settlement, current: Mapping[str, Any]) -> failures.Lost:
+    """Withdraw the outcome that a new one replaces; return the failure that went with it."""
+    taken = _takes_back(new)
+    keep = verdicts.is_verdict(new.action) and taken is None
+    return withdraw(connection, new.namespace, new.at if taken is None else time.time(), current["key"], keep=keep)
 
 
 def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:

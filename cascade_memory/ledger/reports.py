@@ -5,7 +5,7 @@ from __future__ import annotations
 from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
 from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
-from cascade_memory.ledger import cases
+from cascade_memory.ledger import cases, failures
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_to
 from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
@@ -24,8 +24,11 @@ def check_room(connection: Connection, namespace: int, more: int, size: int) -> 
         )
 
 
-def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *, keep: bool = False) -> None:
-    """Undo what the current outcome did: its case, its labels, its counts. With ``keep``, its content stays, for an undo."""
+def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *, keep: bool = False) -> failures.Lost:
+    """Undo what the current outcome did: its case, its labels, its counts. With ``keep``, its content stays, for an undo.
+
+    Return the failure that went with it: the caller says ``failures.settle_up``.
+    """
     episode, value, case_key, unkept = connection.execute(
         "SELECT episode, value, cases_key, unkept FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
@@ -37,9 +40,11 @@ def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *,
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     count_use(connection, shown_to(connection, episode), value, sign=-1, unkept=unkept)
+    lost = failures.withdraw(connection, outcome, episode)
     if case_key is not None:
         reconsider(connection, case_key)
     cases.note(connection, namespace, WITHDRAWN, outcome)
+    return lost
 
 
 def take_back_report(connection: Connection, episode_id: str, at: float) -> None:
@@ -53,5 +58,5 @@ def take_back_report(connection: Connection, episode_id: str, at: float) -> None
         return
     episode, namespace, outcome = row
     keep_metadata(connection, namespace, episode, metadata_of_outcome(connection, outcome))
-    withdraw(connection, namespace, at, outcome)
+    failures.settle_up(connection, withdraw(connection, namespace, at, outcome))
     connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))

@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import quarantine, set_aside
+from cascade_memory.ledger import failures, quarantine, set_aside
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
@@ -72,6 +72,7 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None) -> 
             AND NOT EXISTS (SELECT 1 FROM cases WHERE cases.solution = solution.id)""",
         sorted({row[2] for row in rows}),
     )
+    failures.lose_cases(connection, gone)
     if kind is not None:
         connection.executemany(
             _NOTE,
@@ -114,7 +115,7 @@ def bring_back(connection: Connection, key: int, verified: tuple[float, float]) 
     """
     (namespace,) = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     new = _inserted(connection, key, verified)
-    for table in ("outcome", "addition"):
+    for table in ("outcome", "addition", "failure"):
         connection.execute(f"UPDATE {table} SET cases_key = ? WHERE cases_key = ?", (new, key))
     set_aside.remove(connection, [key])
     connection.execute(_NOTE, (namespace, CASE_ADDED, new, None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: it distinguishes a ledger from any other SQLite file
 
 # Texts and vectors have separate tables, so that the rows that every recall reads stay small and close together.
@@ -191,6 +191,54 @@ CREATE INDEX addition_field_addition ON addition_field(addition);
 CREATE TABLE episode_field (namespace INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL, episode INTEGER NOT NULL,
   PRIMARY KEY (namespace, name, value, episode)) WITHOUT ROWID;
 CREATE INDEX episode_field_episode ON episode_field(episode);
+
+-- The step that a failed run is blamed for, if its outcome stands. All of a namespace with the same warning are one mistake.
+-- Rows go with what they refer to even if a process of an older version deletes it.
+CREATE TABLE failure (
+  key INTEGER PRIMARY KEY REFERENCES outcome(key) ON DELETE CASCADE,  -- the key of its outcome
+  namespace INTEGER NOT NULL,
+  warning TEXT NOT NULL,              -- a digest, equal for steps that are the same mistake
+  why TEXT NOT NULL,                  -- failed, refused, left
+  tool TEXT,                          -- NULL if the action is free text
+  action TEXT NOT NULL,
+  happened TEXT NOT NULL,             -- what was observed after it
+  words TEXT NOT NULL,                -- JSON: what an action must have to count as the same mistake
+  instead TEXT NOT NULL,              -- what worked, or nothing
+  cases_key INTEGER,                  -- the case that says so
+  trust INTEGER NOT NULL,             -- the level of its source or of the least trusted case that was shown
+  vector BLOB NOT NULL                -- of the query of its episode, whose own vector goes when it is compacted
+);
+CREATE INDEX failure_namespace ON failure(namespace, key);
+CREATE INDEX failure_warning ON failure(namespace, warning);
+CREATE INDEX failure_case ON failure(cases_key) WHERE cases_key IS NOT NULL;
+
+-- Whether chance let an agent be warned, once for each episode and warning, and what came of it.
+CREATE TABLE checked (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  episode INTEGER NOT NULL REFERENCES episode(key) ON DELETE CASCADE,
+  namespace INTEGER NOT NULL,
+  warning TEXT NOT NULL,
+  warned INTEGER NOT NULL,            -- 0 if it kept silent
+  propensity REAL NOT NULL,           -- the probability with which it warned
+  at REAL NOT NULL,
+  call TEXT,                          -- the id of the tool call
+  repeated INTEGER,                   -- 1 if the mistake came again in this episode, NULL until that is known
+  reward REAL,                        -- of the outcome that stands, if it teaches (else NULL)
+  UNIQUE (episode, warning)
+);
+CREATE INDEX checked_warning ON checked(namespace, warning);
+
+-- What was decided about warnings: the last row about a matter counts, and goes if its action is taken back.
+CREATE TABLE warning_decision (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL,
+  warning TEXT NOT NULL,
+  action TEXT NOT NULL UNIQUE,        -- the id of the entry in the audit log
+  retired INTEGER,                    -- 1 if it is never shown, 0 if it is shown whatever its record says, NULL: about advice
+  advice TEXT,                        -- what is shown instead of what worked, or NULL for nothing
+  by_model INTEGER NOT NULL DEFAULT 0  -- 1 if a model wrote the advice, which goes with any failure of the warning
+);
+CREATE INDEX warning_decision_warning ON warning_decision(namespace, warning);
 
 -- What people did to the memory. No row holds the text of a case, and none is changed but for its note.
 CREATE TABLE action (

@@ -13,6 +13,7 @@ from cascade_memory.ledger import rules
 KEYS = {
     **{"change": "seq", "solution": "id"},
     **dict.fromkeys(("episode", "recall", "outcome", "cases", "addition", "event", "action"), "key"),
+    **dict.fromkeys(("checked", "warning_decision"), "key"),
 }
 _LAST = 2**62  # keys beyond this are too close to SQLite's greatest key
 

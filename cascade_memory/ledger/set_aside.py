@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from cascade_memory.ledger import failures
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, usable
 
@@ -18,6 +19,7 @@ def remove(connection: Connection, keys: Sequence[int]) -> list[tuple[int, str]]
         there = [key for key, _ in gone]
         drop_additions(connection, there)
         remove_rows(connection, there)
+        failures.lose_cases(connection, there)
     return gone
 
 

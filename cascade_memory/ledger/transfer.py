@@ -19,7 +19,7 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import action_log, rules, transfer_actions, transfer_additions
+from cascade_memory.ledger import action_log, rules, transfer_actions, transfer_additions, transfer_warnings
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
@@ -37,9 +37,9 @@ _RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version
 _BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
 _DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
-    **{"pinned": 0, "hidden": 0, "judged": False},
-    **{"actor": None, "channel": None, "trust": None},
+    **{"pinned": 0, "hidden": 0, "judged": False, "actor": None, "channel": None, "trust": None},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
+    **{"failure": None, "checks": (), "decision": None},
 }
 _OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept", *BY_WHOM]
 _ATTEMPT = ["status", "solution_kind", "solution", "at"]
@@ -52,13 +52,15 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
-    for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", [*_EPISODE, "vector", "namespace"]):
+    warnings = transfer_warnings.Dumped(connection, cases)
+    for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", ["key", *_EPISODE, "vector", "namespace"]):
         yield {
             "kind": "episode",
             **{name: row[name] for name in _EPISODE if name != "metadata"},
             "vector": _text(row["vector"]),
             "namespace": names[row["namespace"]],
             "fields": _metadata(row["metadata"]),
+            "checks": warnings.checks(row["key"]),
         }
     for table in ("attempt", "judged_attempt"):
         for row in _rows(connection, table, [*_ATTEMPT, "episode"], key="episode"):
@@ -105,6 +107,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "namespace": names[row["namespace"]],
             "case": cases.get(row["cases_key"]),
             "fields": _metadata(row["metadata"]) or kept_fields(connection, OUTCOMES, row["key"]),
+            "failure": warnings.failure(row["key"]),
         }
     yield from transfer_actions.dump(connection, names)
 
@@ -224,6 +227,7 @@ class _Importer:
             self._settled.add(record["id"])
         if vector is not None:  # a compacted episode has none
             self._insert("episode_vector", {"key": key, "vector": vector})
+        transfer_warnings.insert_checks(self._connection, record["checks"], key, namespace)
         return 1
 
     def _attempt(self, record: dict[str, Any], namespace: int) -> int:
@@ -326,6 +330,8 @@ class _Importer:
             },
         )
         keep_fields(self._connection, OUTCOMES, namespace, key, fields)
+        if record["failure"] is not None:
+            self._failure(record, key, namespace)
         # An unconfirmed report of an agent waits for confirmation here as well.
         if record["source"] == "agent" and record["withdrawn_at"] is None:
             self._connection.execute(
@@ -335,12 +341,20 @@ class _Importer:
         note(self._connection, namespace, SETTLED, key)
         return 1
 
+    def _failure(self, record: dict[str, Any], outcome: int, namespace: int) -> None:
+        given = transfer_warnings.failure_of(record)
+        case = None if given["case"] is None else self._case_here(given["case"], namespace)
+        vector = self._vector(given["vector"])
+        transfer_warnings.insert_failure(self._connection, record, outcome, namespace, vector, case)
+
     def _action(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("action", record["id"]):
             return 0
         self.decisions.expect_action(namespace)
         undoes = self._key("action", record["undoes"], namespace)
         action_log.append(self._connection, transfer_actions.row_of(record, namespace, undoes))
+        if record["decision"] is not None:
+            transfer_warnings.insert_decision(self._connection, record, namespace)
         return 1
 
     def _case_here(self, identity: object, namespace: int) -> int | None:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cascade_memory.domain.actions import COUNTED
+from cascade_memory.domain.actions import COUNTED, OF_WARNINGS
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.transfer_warnings import decision_of
 
 _COLUMNS = ["id", "at", "actor", "subject", "note", "made", "hid"]
 _AT_ONCE = 500
@@ -23,8 +24,11 @@ def dump(connection: Connection, names: Mapping[int, str]) -> Iterator[dict[str,
     while rows := connection.execute(query, (after, _AT_ONCE)).fetchall():
         for _, namespace, kind, counts, undoes, *values in rows:
             if namespace in names:  # else it is about this ledger as a whole
-                about = {"kind": "action", "action": kind, "namespace": names[namespace], "undoes": undoes}
-                yield {**about, "counts": json.loads(counts), **dict(zip(_COLUMNS, values, strict=True))}
+                about: dict[str, Any] = {"kind": "action", "action": kind, "namespace": names[namespace], "undoes": undoes}
+                entry: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+                if kind in OF_WARNINGS:
+                    about["decision"] = decision_of(connection, entry["id"])
+                yield {**about, "counts": json.loads(counts), **entry}
         after = rows[-1][0]
 
 

@@ -10,7 +10,7 @@ from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, UndoRefused
-from cascade_memory.ledger import action_log, cases
+from cascade_memory.ledger import action_log, cases, failures
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.reports import withdraw
 from cascade_memory.ledger.stored_anew import is_there, set_hidden
@@ -121,7 +121,7 @@ def reopen(connection: Connection, namespace: int, action: NewAction, taken: Tak
     ).fetchone()
     if row is None or taken.outcome is None:
         raise UndoRefused(f"episode {taken.subject!r} was judged again or forgotten since: nothing was changed")
-    withdraw(connection, namespace, time.time(), taken.outcome)
+    failures.settle_up(connection, withdraw(connection, namespace, time.time(), taken.outcome))
     connection.execute(
         "UPDATE episode SET status = 'open', source = NULL, closed_at = NULL, reported = NULL WHERE key = ?", (row[0],)
     )

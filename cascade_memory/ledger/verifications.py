@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import cases, room
+from cascade_memory.ledger import cases, failures, room
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.quarantine import follow
@@ -139,6 +139,7 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
         # An addition without its own wording used the present one, which is about to be replaced.
         connection.execute("UPDATE addition SET solution = ? WHERE cases_key = ? AND solution IS NULL", (text, key))
         text = first.solution
+        failures.forget_cases(connection, [key])
     connection.execute(
         "UPDATE cases SET source = ?, episode = ?, created_at = ?, actor = ?, channel = ?, head = ? WHERE key = ?",
         (

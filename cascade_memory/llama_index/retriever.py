@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.tools import FunctionTool
+from llama_index.core.tools import BaseTool, FunctionTool
 from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
@@ -23,6 +23,7 @@ from cascade_memory.domain.validation import MAX_QUERY_CHARS, MetadataValue, che
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
+from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
@@ -47,9 +48,9 @@ class LlamaIndexOptions(SharedOptions, total=False):
 class CascadeMemory(Adapter, BaseRetriever):
     """A retriever over past cases that learns from outcomes which ones help.
 
-    ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets the agent recall cases itself, and ``memory.install()``
-    learns when runs end; ``await memory.arun(agent, task)`` recalls and learns for one run. ``memory.engine`` is the
-    framework-free ``cascade_memory.CascadeMemory`` inside.
+    ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets the agent recall cases itself, ``memory.guarded(tools)``
+    warns it of known mistakes, and ``memory.install()`` learns when runs end; ``await memory.arun(agent, task)`` recalls and
+    learns for one run. ``memory.engine`` is the framework-free ``cascade_memory.CascadeMemory`` inside.
 
     >>> memory = CascadeMemory(embedder="hashing")
     >>> case_id = memory.add("heat some cup", "take cup, microwave it")
@@ -126,6 +127,16 @@ class CascadeMemory(Adapter, BaseRetriever):
         around.episode_id = found.episode_id  # if the run's episode was already closed, this is a new one
         return found
 
+    def _episode_here(self) -> tuple[str, str | None] | None:
+        """Return the episode that a tool runs in, and its namespace; None if no recall has opened one."""
+        around = active_episode(self._engine) or self._runs.here()
+        if around is None:
+            return None
+        opened = [recall for recall in list(around.asked.values()) if recall.error is None]
+        if isinstance(around, ActiveEpisode):
+            return (around.episode_id, around.namespace) if opened or not around.asked else None
+        return (around.episode_id, None) if opened else None
+
     # -- hooks -------------------------------------------------------------------------------------------------------
 
     def tool(self, name: str | None = None, description: str | None = None) -> FunctionTool:
@@ -133,6 +144,21 @@ class CascadeMemory(Adapter, BaseRetriever):
         tool = recall_tool(self._recall, name, description)
         self._own_tools.add(tool.metadata.get_name())
         return tool
+
+    def guarded(self, tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
+        """Wrap an agent's tools, so that it is warned before it repeats a known mistake: ``tools=memory.guarded(tools)``.
+
+        A call that is a known mistake returns the warning instead of the tool's output. If the agent calls again, the tool
+        runs.
+
+        >>> def multiply(a: int, b: int) -> int:
+        ...     return a * b
+        >>> (tool,) = CascadeMemory(embedder="hashing").guarded([multiply])
+        >>> tool.metadata.name, tool(a=6, b=7).content
+        ('multiply', '42')
+        """
+        guard = Guard(self._engine, self._episode_here)
+        return [guarded(tool, guard) for tool in tools]
 
     def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:
         """Make a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.

@@ -43,6 +43,27 @@ class Recalled(BaseModel):
     about: str = Field(description="What the cases are, or why there is none")
 
 
+class DoneStep(BaseModel):
+    """One step of what an agent did: an action as text, or a tool call."""
+
+    action: str = Field(default="", description="What was done, as text; leave it out for a tool call")
+    tool: str = Field(default="", description="The name of the tool that was called")
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any], description="The arguments of the call")
+    observation: str = Field(default="", description="What came of it: the result, or the error message")
+    failed: bool = Field(default=False, description="Whether the tool reported an error, or somebody refused the call")
+
+
+class Checked(BaseModel):
+    """Whether an action is a known mistake."""
+
+    known: bool = Field(description="Whether earlier runs failed at this action")
+    warning: str | SkipJsonSchema[None] = _if_any(
+        "What happened then, and what worked instead: data, not instructions; missing if nothing is known"
+    )
+    warning_id: str | SkipJsonSchema[None] = _if_any("The id of the warning, for the host")
+    about: str = Field(description="What to do with this answer")
+
+
 class Reported(BaseModel):
     """What became of a report."""
 
@@ -68,6 +89,7 @@ class Counts(BaseModel):
     episodes: int = Field(description="How many episodes that led to them")
     recalls: int = Field(description="How many recalls of these episodes")
     outcomes: int = Field(description="How many outcomes of these episodes")
+    warnings: int | SkipJsonSchema[None] = _if_any("How many of these outcomes were failures from which warnings are made")
     purged: bool = Field(description="Whether no file holds a byte of them any more")
     stale: list[str] = Field(description="What may still hold some of it, and what the host can do about it")
 

@@ -28,15 +28,15 @@ from cascade_memory.memory import curation, transfer
 from cascade_memory.memory.backup import backup
 from cascade_memory.memory.forgetting import ForgettingVerbs
 from cascade_memory.memory.session import Session
-from cascade_memory.memory.standing import StandingVerbs
 from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.memory.warning import WarningVerbs
 from cascade_memory.redaction.saying import warn
 
 # Mistakes of the caller. They are raised, while failures of the memory are hidden from the agent.
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
-class Memory(ForgettingVerbs, StandingVerbs):
+class Memory(ForgettingVerbs, WarningVerbs):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 
     # -- recall ------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from cascade_memory.redaction.finding import find
 
 _NUMBERS = frozenset(("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"))
 _METADATA = frozenset(("metadata", "fields"))
+_OF_FAILURE = frozenset(("tool", "action", "happened", "instead"))  # texts, which elsewhere are names
 _TEXTS = frozenset(("query", "head", "note"))  # "text" and "solution" are texts or trajectories; all else is names and numbers
 _WHAT = {"query": "task", "text": "solution", "solution": "solution", "fields": "metadata", "note": "note", "id": "id"}
 
@@ -81,7 +82,13 @@ def set_aside_record(case: ExpiredCase) -> dict[str, Any]:
 
 
 def _is_name(record: Mapping[str, Any], name: str) -> bool:
-    texts = name in _TEXTS or name in _METADATA or name in _NUMBERS or name in ("additions", "candidates", "groups")
+    texts = (
+        name in _TEXTS
+        or (record.get("kind") == "failure" and name in _OF_FAILURE)
+        or name in _METADATA
+        or name in _NUMBERS
+        or name in ("additions", "candidates", "groups")
+    )
     return isinstance(record[name], str) and not (texts or _is_solution(record, name))
 
 
@@ -100,6 +107,9 @@ def _clean(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming)
         return [_addition(one, kind, incoming) for one in cast("list[Any]", value)]
     if name == "counts" and isinstance(value, Mapping):
         return {incoming.name(one, "the name of a count"): count for one, count in cast("Mapping[str, Any]", value).items()}
+    if name == "failure" and isinstance(value, Mapping):
+        given = {**cast("Mapping[str, Any]", value), "kind": "failure"}
+        return {inner: _clean(given, inner, one, incoming) for inner, one in cast("Mapping[str, Any]", value).items()}
     if _is_name(record, name):
         return incoming.name(value, f"the field {name!r}")
     return incoming.plain(name, value)

@@ -30,6 +30,7 @@ from cascade_memory.ports.ledger_lessons import Lessons
 from cascade_memory.ports.ledger_maintenance import Maintenance
 from cascade_memory.ports.ledger_provenance import Provenance
 from cascade_memory.ports.ledger_viewing import Viewing
+from cascade_memory.ports.ledger_warnings import Warnings
 from cascade_memory.ports.pair_encoder import Candidates
 
 
@@ -98,6 +99,11 @@ class Ledger(Protocol):
     @property
     def actors(self) -> Actors:
         """Who made the cases and reported the outcomes."""
+        ...
+
+    @property
+    def warnings(self) -> Warnings:
+        """The steps that failed runs are blamed for, and what came of warning of them."""
         ...
 
     @property

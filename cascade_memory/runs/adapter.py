@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.errors import InvalidInput
-from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
+from cascade_memory.runs.delegating import after_runs, awaited, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -83,6 +83,14 @@ class Adapter:
     standings = after_runs(Engine.standings)
     quarantine = after_runs(Engine.quarantine)
     release = after_runs(Engine.release)
+
+    check = of_engine(Engine.check)
+    acheck = awaited(Engine.acheck)
+    warnings = after_runs(Engine.warnings)
+    retire = after_runs(Engine.retire)
+    restore_warning = after_runs(Engine.restore_warning)
+    advise = after_runs(Engine.advise)
+
     to_pandas = after_runs(Engine.to_pandas)
     namespaces = of_engine(Engine.namespaces)
     forget = after_runs(Engine.forget)

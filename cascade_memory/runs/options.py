@@ -11,6 +11,7 @@ from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.tickets import Tickets
 from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.verdict import RewardFn
 
@@ -49,3 +50,4 @@ class SharedOptions(TypedDict, total=False):
     vigilance: Vigilance | None
     tickets: bool | Tickets
     reward_caps: Mapping[str, int] | None
+    warnings: bool | WarningOptions

@@ -14,6 +14,7 @@ from cascade_memory.testing.ledger_provenance import LedgerProvenanceContract
 from cascade_memory.testing.ledger_tokens import LedgerTokensContract
 from cascade_memory.testing.ledger_undo import LedgerEvictionContract, LedgerUndoContract
 from cascade_memory.testing.ledger_viewing import LedgerViewingContract
+from cascade_memory.testing.ledger_warnings import LedgerWarningsContract, LedgerWarningsTravelContract
 
 
 def ledger_in_ram() -> SQLiteLedger:
@@ -39,6 +40,8 @@ class LedgerContract(
     LedgerEvictionContract,
     LedgerUndoContract,
     LedgerActorsContract,
+    LedgerWarningsContract,
+    LedgerWarningsTravelContract,
 ):
     """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
 

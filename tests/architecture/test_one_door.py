@@ -31,6 +31,9 @@ WRITES = {
     "archive.copy_to": {"memory/backup.py": "a copy"},
     "episodes.finish": {"memory/episodes.py": "finish"},
     "episodes.close": {"memory/episodes.py": "no text"},
+    "warnings.decide": {"memory/warning.py": "advise", "engine/warning_desk.py": "what distil wrote"},
+    "warnings.note_check": {"engine/warning_desk.py": "no text"},
+    "warnings.keep_newest": {"engine/warning_desk.py": "no text"},
 }
 _OF_TEXTS = {"check_query", "check_solution", "check_metadata", "check_note"}
 _MAY_CHECK = {
@@ -89,7 +92,7 @@ def test_no_part_of_the_ledger_has_a_new_way_to_store_texts():
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_") and _takes_texts(method)
     }
-    assert stores <= {"cases.add", "actions.replace", "archive.load", "episodes.finish"}, stores
+    assert stores <= {"cases.add", "actions.replace", "archive.load", "episodes.finish", "warnings.decide"}, stores
     assert {name for name, method in inspect.getmembers(Ledger, inspect.isfunction) if _takes_texts(method)} <= {
         "record",
         "settle",
@@ -103,9 +106,8 @@ def get_type_hints_of_parts() -> dict[str, type]:
 
 def _takes_texts(method: object) -> bool:
     hints = {name: str(hint) for name, hint in inspect.get_annotations(method).items() if name != "return"}  # type: ignore[arg-type]
-    return any(
-        word in hint for hint in hints.values() for word in ("NewCase", "RecallRecord", "Settlement", "Solution |", "dict[")
-    )
+    words = ("NewCase", "RecallRecord", "Settlement", "Solution |", "dict[", "WarningDecision")
+    return any(word in hint for hint in hints.values() for word in words)
 
 
 def test_what_carries_texts_inwards_is_made_in_few_places():

@@ -12,9 +12,11 @@ pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
     "a recall through the LangChain retriever": (48, 88),  # two files are the door, and the quick look that most texts need
-    "a reward through the handler": (57, 133),  # the door, tickets and caps, and the records of actors
-    # What was learned is learned again: a forgotten case may have been a candidate. What is set aside is searched, too.
-    "forget(purge=True)": (65, 362),
+    # The door, tickets and caps, the records of actors, the step to blame, and what follows the log for warnings.
+    "a reward through the handler": (59, 136),
+    # What was learned is learned again: a forgotten case may have been a candidate. What is set aside is searched, too, and
+    # what warnings say of it.
+    "forget(purge=True)": (67, 371),
 }
 
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 from in_databases import named
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -47,13 +48,33 @@ async def http(url: str) -> AsyncIterator[ClientSession]:
         yield session
 
 
-async def call(session: ClientSession, tool: str, **arguments: Any) -> Any:
+async def call(session: ClientSession, tool: str, /, **arguments: Any) -> Any:
     """Call a tool; return its JSON, or raise what it refused."""
     answer = await session.call_tool(tool, arguments)
     text = answer.content[0].text
     if getattr(answer, "isError", None) or getattr(answer, "is_error", None):
         raise RuntimeError(text)
     return json.loads(text)
+
+
+def plain(model: Any) -> dict[str, Any]:
+    """What goes over the wire, whichever version of the SDK names the fields."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def asked(session: Any, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    """Call a tool; the text and the structured answer must say the same, in the way that its schema says."""
+    answer = plain(await session.call_tool(tool, arguments))
+    (block,) = answer["content"]
+    assert not answer.get("isError"), block
+    data = answer["structuredContent"]
+    assert json.loads(block["text"]) == data
+    assert block["text"] == json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    (schema,) = [plain(one)["outputSchema"] for one in (await session.list_tools()).tools if one.name == tool]
+    jsonschema.validate(data, schema)
+    undescribed = [name for name in data if name not in schema["properties"]]
+    assert undescribed == []
+    return data
 
 
 def free_port() -> int:

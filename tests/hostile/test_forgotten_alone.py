@@ -243,7 +243,7 @@ def _set_back(path: Path) -> None:
     with sqlite3.connect(path) as ledger:
         for table in (
             *("addition", "addition_field", "episode_field", "expired_field", "expired_vector", "expired"),
-            *("action", "judged_attempt"),
+            *("action", "judged_attempt", "failure", "checked", "warning_decision"),
         ):
             ledger.execute(f"DROP TABLE {table}")
         for index in ("episode_reported", "episode_actor", "outcome_actor", "outcome_counted", "cases_actor"):

@@ -38,6 +38,18 @@ def test_the_llama_index_agent_learns(tmp_path: Path):
     assert last >= first + 10
 
 
+def test_the_warned_agent_stops_making_its_mistake(tmp_path: Path):
+    pytest.importorskip("langchain")
+    printed = run("warned_agent.py", cwd=tmp_path)
+    failed = {
+        name: [int(one) for one in numbers.split()]
+        for name, numbers in re.findall(r"^  (\w+ warnings) +([\d ]+)$", printed, re.M)
+    }
+    assert min(failed["no warnings"]) >= 10
+    assert max(failed["with warnings"][1:]) <= 6
+    assert "there is no build 'latest'" in printed.split("The last warning")[1]
+
+
 @pytest.mark.long
 def test_the_deep_search_agent_answers_more_with_a_memory_and_searches_more(data: Path, tmp_path: Path):
     pytest.importorskip("langchain_mcp_adapters")
@@ -100,6 +112,7 @@ _LONG = pytest.mark.long
     [
         ("worlds", "--rounds 60 --seeds 1 --out rows.jsonl"),
         ("posterior", "--updates 100 --dimension 64"),
+        ("checking", "--failures 60 --times 20"),
         pytest.param("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl", marks=pytest.mark.long),
         pytest.param(
             "scale", "--parts sizes episodes --sizes 60 --episodes 60 --out rows.jsonl --work .", marks=pytest.mark.long

@@ -29,6 +29,7 @@ ELSEWHERE = {
         "RunnableSequence create_retriever_tool ainvoke invoke with_config callbacks document"
     ),
     "LangChain: what other retrievers have that becomes ours": "vectorstore as_retriever search_kwargs",
+    "LangChain's human in the loop": "HumanInTheLoopMiddleware interrupt_mode per_call",
     "LangGraph and LangMem": "interrupt_before interrupt_after user_id create_search_memory_tool memories",
     "langchain-experimental's PickBest": (
         "PickBest update_with_delayed_score ToSelectFrom SelectionScorer AutoSelectionScorer"
@@ -36,7 +37,7 @@ ELSEWHERE = {
     "mem0's memory, as its documentation calls it": "m",
     "LlamaIndex: classes, their arguments, and what our retriever inherits": (
         "ReActAgent AgentWorkflow RetrieverQueryEngine ContextChatEngine RetrieverTool from_args from_defaults ctx "
-        "max_iterations wait_for_event aretrieve"
+        "max_iterations wait_for_event aretrieve CodeActAgent"
     ),
     "MCP's clients": "get_tools langchain-mcp-adapters claude_desktop_config.json .cursor/mcp.json .vscode/mcp.json",
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",

@@ -15,6 +15,7 @@ import numpy as np
 import psycopg
 import pytest
 from cluster import Cluster
+from failed_once import check_once, fail_once
 from inside import engine_of
 from learned_folder import sql
 
@@ -72,6 +73,8 @@ def lived_in(folder: Path) -> None:
         gone = memory.recall("to be forgotten").episode_id
         memory.reward(gone, 1.0, solution="forgotten as well")
         memory.forget(episode_id=gone)
+        fail_once(memory)
+        check_once(memory)
         memory.add("in another namespace", "too", namespace="tenants/42: Zoë")
         memory.recall("also there", namespace="tenants/42: Zoë")
         memory.add([("the newest", "is forgotten", {"user": "nobody"})])

@@ -9,7 +9,8 @@ import psycopg
 from cascade_memory import CascadeMemory
 from cascade_memory.ledger.postgres import shape, steps
 
-_BACK = """DROP TABLE cascade_memory.action; DROP TABLE cascade_memory.judged_attempt;
+_BACK = """DROP TABLE cascade_memory.failure, cascade_memory.checked, cascade_memory.warning_decision;
+  DROP TABLE cascade_memory.action; DROP TABLE cascade_memory.judged_attempt;
   ALTER TABLE cascade_memory.cases DROP COLUMN pinned; ALTER TABLE cascade_memory.cases DROP COLUMN hidden;
   ALTER TABLE cascade_memory.cases DROP COLUMN trust; ALTER TABLE cascade_memory.cases DROP COLUMN probation;
   ALTER TABLE cascade_memory.expired DROP COLUMN why; ALTER TABLE cascade_memory.expired DROP COLUMN actor;

@@ -24,6 +24,7 @@ _BACK = "; ".join(
             )
             for name in names
         ),
+        "DROP TABLE cascade_memory.failure, cascade_memory.checked, cascade_memory.warning_decision",
         "UPDATE cascade_memory.version SET number = 6",
     ]
 )

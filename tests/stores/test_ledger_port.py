@@ -13,7 +13,7 @@ from cascade_memory.ledger import running, sqlite
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing import LedgerContract, ledger_in_ram
 
-MOST = 30  # of the core, the parts that it hands out included; may only go up by a part
+MOST = 31  # of the core, the parts that it hands out included; may only go up by a part
 
 
 def _members(protocol: type) -> set[str]:

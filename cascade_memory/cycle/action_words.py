@@ -1,0 +1,68 @@
+"""What an action is made of: its words, by which the same mistake is recognised when it is about to be made again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from cascade_memory.domain.trajectory import Step
+
+_WORD = re.compile(r"\w+")
+_DIGITS = re.compile(r"\d+")
+_PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")  # the secret itself never comes again
+_READ = 20_000  # characters of an action or an observation that are looked at
+NUMBER = "#"
+MASKED = "*"
+
+
+def said_by(step: Step) -> str:
+    """Return what distinguishes an action from others of the same tool: the texts in its arguments, or else the action.
+
+    >>> said_by(Step(tool="search", arguments={"q": "Turing", "k": 3})), said_by(Step(action="go north"))
+    ('Turing', 'go north')
+    """
+    if step.arguments:
+        return "\n".join(_texts_in(step.arguments))[:_READ]
+    if step.tool is not None and step.action.startswith(f"{step.tool}("):
+        return step.action[len(step.tool) : _READ]
+    return step.action[:_READ]
+
+
+def _texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for one in cast("Mapping[str, Any]", value).values() for text in _texts_in(one)]
+    if isinstance(value, (list, tuple)):
+        return [text for one in cast("Sequence[Any]", value) for text in _texts_in(one)]
+    return []
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, in lower case and with their digits masked.
+
+    >>> words_in("Take mug 3 FROM shelf_12")
+    ['take', 'mug', '#', 'from', 'shelf_#']
+    """
+    if "[secret:" in text:
+        text = _PLACEHOLDER.sub(" ", text)
+    return [_DIGITS.sub(NUMBER, word) for word in _WORD.findall(text[:_READ].lower())]
+
+
+def shape_of(step: Step, own: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the tool and the words of an action, where the words that only its own task gives are masked.
+
+    >>> shape_of(Step(action="heat mug 3"), own={"mug"})
+    ('', 'heat', '*', '#')
+    """
+    return (step.tool or "", *(MASKED if word in own else word for word in words_in(said_by(step))))
+
+
+def is_same_mistake(words: Collection[str], tool: str | None, step: Step) -> bool:
+    """Say whether an action has the tool and all words of a mistake.
+
+    >>> is_same_mistake(("nme",), "sql", Step(tool="sql", arguments={"q": "SELECT nme, age FROM t"}))
+    True
+    """
+    return step.tool == tool and set(words) <= set(words_in(said_by(step)))

@@ -1,0 +1,243 @@
+"""Finds the step that a failed run is blamed for, and what to do instead; None where no step can be blamed.
+
+The order is: a call that a person refused; the last call that failed; the first action at which the run leaves a run that
+solved a task like this one. Errors of the world are nobody's mistake: no step is blamed for a time-out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cascade_memory.cycle.action_words import MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
+from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
+from cascade_memory.domain.digests import digest
+from cascade_memory.domain.failure_warning import Blame, Blamed
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.domain.transcript import is_rendered
+from cascade_memory.redaction.marking import cut_short
+
+FAILED_BELOW = 0.5  # a reward below this is a failure
+_FIELD = 600  # characters of the action, of what happened and of what worked instead
+_MOST_WORDS = 40
+_COMMON = frozenset(
+    [
+        "a",
+        "all",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "can't",
+        "cannot",
+        "could",
+        "did",
+        "do",
+        "does",
+        "error",
+        "failed",
+        "for",
+        "from",
+        "has",
+        "have",
+        "if",
+        "in",
+        "into",
+        "invalid",
+        "is",
+        "it",
+        "its",
+        "name",
+        "no",
+        "not",
+        "nothing",
+        "of",
+        "on",
+        "or",
+        "so",
+        "such",
+        "t",
+        "that",
+        "the",
+        "there",
+        "this",
+        "to",
+        "unknown",
+        "use",
+        "was",
+        "were",
+        "with",
+        "you",
+        "your",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """A run that solved a task like the one that failed; ``case`` is the id of its case, if it is one."""
+
+    case: str | None
+    query: str
+    run: Trajectory
+
+
+def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | None:
+    """Return the step that a failed run is blamed for. ``near`` are solved tasks, the most similar first.
+
+    >>> found = blame("list the names", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
+    >>> found.why, found.words
+    ('failed', ('nme',))
+    """
+    steps = [step for step in run.steps if step.action and not is_rendered(step.observation)]
+    if not steps or (steps[-1].failed and is_error_of_the_world(steps[-1].observation)):
+        return None  # the world ended this run
+    failed = [place for place, step in enumerate(steps) if step.failed and not _repaired(steps, place)]
+    for place in reversed(failed):
+        if is_refused(steps[place].observation) and (found := _blamed(task, steps, place, "refused", near)) is not None:
+            return found
+    for place in reversed(failed):
+        of_the_world = is_error_of_the_world(steps[place].observation)
+        if not of_the_world and (found := _blamed(task, steps, place, "failed", near)) is not None:
+            return found
+    return _left(task, steps, near)
+
+
+def _repaired(steps: Sequence[Step], place: int) -> bool:
+    """Say whether the same action succeeded later in the run."""
+    same = (steps[place].tool, steps[place].action)
+    return any((step.tool, step.action) == same and not step.failed for step in steps[place + 1 :])
+
+
+# -- a step that failed ------------------------------------------------------------------------------------------------
+
+
+def _blamed(task: str, steps: Sequence[Step], place: int, why: Blamed, near: Sequence[Solved]) -> Blame | None:
+    step = steps[place]
+    words = _telling(step, refused=why == "refused")
+    if words is None:
+        return None
+    instead, case = _later(steps, place), None
+    if instead is None:
+        instead, case = _elsewhere(task, steps, place, words, near)
+    return _made(step, why, words, instead, case)
+
+
+def _telling(step: Step, *, refused: bool) -> tuple[str, ...] | None:
+    """Return the words that an action must have to be the same mistake; None if nothing tells it from other actions."""
+    of_tool = set(words_in(step.tool or ""))
+    said = list(dict.fromkeys(words_in(said_by(step))))
+    observed = set(words_in(step.observation))
+    named = [word for word in said if word in observed and word not in _COMMON and word not in of_tool and len(word) > 1]
+    named = [word for word in named if any(one.isalpha() for one in word)]
+    if named and not refused:
+        return tuple(sorted(named)[:_MOST_WORDS])
+    rest = [word for word in said if word != NUMBER]
+    if any(len(word) > 1 and word not in _COMMON for word in rest):
+        return tuple(rest[:_MOST_WORDS])
+    same_call = step.tool is not None and (refused or (not step.arguments and not said))
+    return () if same_call else None
+
+
+def _later(steps: Sequence[Step], place: int) -> Step | None:
+    """Return the step with which the run itself went on after the failure: the same tool, or the same first word."""
+    return next((step for step in steps[place + 1 :] if not step.failed and _kind(step) == _kind(steps[place])), None)
+
+
+def _kind(step: Step) -> str:
+    return f"tool {step.tool}" if step.tool is not None else " ".join(words_in(step.action)[:1])
+
+
+def _elsewhere(
+    task: str, steps: Sequence[Step], place: int, words: tuple[str, ...], near: Sequence[Solved]
+) -> tuple[Step | None, str | None]:
+    """Return what the most similar solved run did at this place: if it began alike, the step there, else the most alike one."""
+    wanted = set(words_in(said_by(steps[place])))
+    for solved in near:
+        theirs = _acting(solved.run)
+        common = _in_common(task, steps, solved)
+        if common == place < len(theirs):
+            return theirs[place], solved.case
+        alike = [one for one in theirs if _kind(one) == _kind(steps[place]) and not is_same_mistake(words, one.tool, one)]
+        if alike:
+            return max(alike, key=lambda one: len(wanted & set(words_in(said_by(one))))), solved.case
+    return None, None
+
+
+# -- where a run leaves one that worked --------------------------------------------------------------------------------
+
+
+def _left(task: str, steps: Sequence[Step], near: Sequence[Solved]) -> Blame | None:
+    """Blame the first action at which a run leaves the solved run that it follows for longest."""
+    followed = [(_in_common(task, steps, solved), solved) for solved in near]
+    followed = [(common, solved) for common, solved in followed if common]
+    if not followed:
+        return None
+    common, solved = max(followed, key=lambda one: one[0])  # of equal ones the most similar, which comes first
+    theirs = _acting(solved.run)
+    if common >= len(steps) or common >= len(theirs):
+        return None
+    own = _own_words(task, solved.query)
+    step = steps[common]
+    shape = shape_of(step, own)
+    if step.failed or shape in {shape_of(one, _own_words(solved.query, task)) for one in theirs}:
+        return None  # the solved run did so as well, only later; or the world was to blame
+    words = tuple(dict.fromkeys(word for word in shape[1:] if word not in (NUMBER, MASKED)))
+    if not any(len(word) > 2 and word not in _COMMON for word in words[1:]):  # too general: nothing but a verb is left
+        words = tuple(dict.fromkeys(word for word in words_in(said_by(step)) if word != NUMBER))
+    return _made(step, "left", words[:_MOST_WORDS], theirs[common], solved.case) if words else None
+
+
+def _acting(run: Trajectory) -> list[Step]:
+    return [step for step in run.steps if step.action and not is_rendered(step.observation)]
+
+
+def _own_words(task: str, other: str) -> frozenset[str]:
+    return frozenset(words_in(task)) - frozenset(words_in(other))
+
+
+def _in_common(task: str, steps: Sequence[Step], solved: Solved) -> int:
+    """Return how many actions the two runs have in common at their beginning, whatever their own tasks name."""
+    mine, theirs = _own_words(task, solved.query), _own_words(solved.query, task)
+    count = 0
+    for one, other in zip(steps, _acting(solved.run), strict=False):
+        if shape_of(one, mine) != shape_of(other, theirs):
+            break
+        count += 1
+    return count
+
+
+def _made(step: Step, why: Blamed, words: tuple[str, ...], instead: Step | None, case: str | None) -> Blame:
+    return Blame(
+        why=why,
+        tool=step.tool,
+        action=cut_short(step.action, _FIELD),
+        happened=cut_short(step.observation, _FIELD),
+        group=digest("\x00".join([step.tool or "", *sorted(words)])),
+        words=words,
+        instead="" if instead is None else cut_short(instead.action, _FIELD),
+        instead_case=case,
+    )
+
+
+# -- whether it came again ---------------------------------------------------------------------------------------------
+
+
+def came_again(found: Blame, run: Trajectory, value: float) -> bool:
+    """Say whether a mistake came again in a run that ended with ``value``: the same was done, and failed again.
+
+    Where no call failed, but a run that worked was left, only the end of the run can tell: who avoids an action that is
+    harmless has gained nothing.
+
+    >>> found = blame("t", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
+    >>> came_again(found, Trajectory([Step(action="select nme", observation="ok")]), 0.0)
+    False
+    """
+    if found.why == "left":
+        return value < FAILED_BELOW
+    return any(step.failed and is_same_mistake(found.words, found.tool, step) for step in _acting(run))

@@ -1,0 +1,49 @@
+"""How a memory warns of steps that earlier runs failed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cascade_memory.domain.failure_warning import FailureWarning
+from cascade_memory.domain.validation import check_callable, check_k
+from cascade_memory.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningOptions:
+    """How often a memory warns, and of what.
+
+    Args:
+        per_episode: The greatest number of warnings in one episode.
+        lock: An action that the agent was warned of must not be done, even if the agent insists; ``Advice.locked`` says so.
+        keep: The greatest number of failures that are stored in a namespace; the oldest ones go first.
+        distil: Writes advice for a warning, with a language model for example: a function of a ``FailureWarning`` that returns
+            a text, or None if there is nothing to advise. It is called once for each new warning, where learning happens.
+
+    >>> WarningOptions(per_episode=1)
+    WarningOptions(per_episode=1, lock=False, keep=10000, distil=None)
+    """
+
+    per_episode: int = 2
+    lock: bool = False
+    keep: int = 10_000
+    distil: Callable[[FailureWarning], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        check_k(self.per_episode, "per_episode")
+        check_k(self.keep, "keep")
+        check_callable(self.distil, "distil")
+
+
+def check_warnings(warnings: object) -> WarningOptions | None:
+    """Return the options; None if the memory does not warn.
+
+    >>> check_warnings(False), check_warnings(True).per_episode
+    (None, 2)
+    """
+    if isinstance(warnings, bool):
+        return WarningOptions() if warnings else None
+    if not isinstance(warnings, WarningOptions):
+        raise InvalidInput(f"warnings must be True, False or a cascade_memory.WarningOptions, not {type(warnings).__name__}")
+    return warnings

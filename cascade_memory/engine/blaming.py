@@ -1,0 +1,116 @@
+"""What a judgement says of warnings: the step that a failed run is blamed for, and whether known mistakes came again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame, came_again
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.domain.records import Unsettled
+from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.request import Judgement
+from cascade_memory.engine.warning_desk import WarningDesk
+
+_NEAR = 16  # solved cases with which a failed run is compared
+_ALIKE = 0.3  # the least cosine of their tasks
+
+
+class Blames(Protocol):
+    """What is needed of an engine."""
+
+    parts: Parts
+    warnings: WarningDesk
+
+    def namespace_state(self, namespace: str) -> NamespaceState:
+        """Return the state of a namespace."""
+        ...
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count a failure that no exception reports to the caller."""
+        ...
+
+
+def blame_of(
+    engine: Blames, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
+) -> Blame | None:
+    """Return the step to blame; None if there is none, or if the verdict must not teach. A fault here costs no reward.
+
+    ``unseen``: only the agent itself says what it did.
+    """
+    corrected = judgement.action is not None and judgement.action.corrects
+    taken = None if judgement.action is None else judgement.action.takes_back
+    if taken is not None and taken.before is not None and taken.before.retained:
+        return None  # a correction comes back: its solution is the right one
+    run = episode.solution if corrected else solution
+    unseen = episode.agents_words if corrected else unseen
+    if unseen or engine.warnings.options is None or not isinstance(run, Trajectory):
+        return None
+    if judgement.source not in TRUSTED_SOURCES:
+        return None
+    try:
+        if judgement.actor in engine.namespace_state(judgement.namespace).standings.quarantined:
+            return None
+        near = _near(engine, judgement, episode)
+        if corrected and isinstance(solution, Trajectory):  # a person says what would have been right
+            near = [Solved(case=None, query=episode.query, run=solution), *near]
+        found = blame(episode.query, run, near)
+        if found is not None:  # what an older version has stored may hold a secret
+            clean = judgement.record.text
+            found = dataclasses.replace(
+                found, action=clean(found.action), happened=clean(found.happened), instead=clean(found.instead)
+            )
+    except Exception as error:  # noqa: BLE001 - see above
+        engine.note_failure("blame", error)
+        return None
+    if found is not None:
+        engine.warnings.note_blamed(judgement.namespace)
+    return found
+
+
+def _near(engine: Blames, judgement: Judgement, episode: Unsettled) -> list[Solved]:
+    """Return the runs that solved the most similar tasks, of authors whose cases may be shown."""
+    if not len(episode.vector):
+        return []
+    state = engine.namespace_state(judgement.namespace)
+    keys, cosines = state.index.nearest(episode.vector, _NEAR)
+    stored = engine.parts.ledger.cases.by_key(keys[cosines >= _ALIKE].tolist())
+    cases = [stored[key] for key in keys.tolist() if key in stored and _is_run(stored[key], judgement.episode_id)]
+    authors = [None if case.source == "human" or case.pinned else case.actor for case in cases]
+    if any(authors):
+        held = state.standings.held(authors, np.arange(len(cases)), judgement.actor, judgement.episode_id)
+        cases = [case for case, is_held in zip(cases, held, strict=True) if not is_held]
+    return [
+        Solved(case=case.id, query=case.query, run=case.solution) for case in cases if isinstance(case.solution, Trajectory)
+    ]
+
+
+def _is_run(case: Case, episode_id: str) -> bool:
+    solved = case.metadata.get("solved") is not False and not case.hidden
+    return solved and isinstance(case.solution, Trajectory) and case.episode_id != episode_id
+
+
+def repeats_of(engine: Blames, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
+    """Return, for each warning that was checked in an episode, whether its mistake came again."""
+    if engine.warnings.options is None:
+        return {}
+    run = episode.solution if judgement.action is not None and judgement.action.corrects else solution
+    try:
+        shelf = engine.warnings.shelf(judgement.namespace)
+        if shelf is None:
+            return {}
+        shelf.refresh()
+        checked = [shelf.group(one.warning) for one in engine.parts.ledger.warnings.checks(judgement.episode_id)]
+        if not isinstance(run, Trajectory):  # what was done is unknown; how it ended is not
+            return {group.id: judgement.value < FAILED_BELOW for group in checked if group is not None}
+        return {group.id: came_again(group.blame, run, judgement.value) for group in checked if group is not None}
+    except Exception as error:  # noqa: BLE001 - as above
+        engine.note_failure("blame", error)
+        return {}

@@ -1,0 +1,302 @@
+"""Answers whether an action that is about to be done is a known mistake, and whether to say so."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.advising import advice_text
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
+from cascade_memory.domain.patience import patience
+from cascade_memory.domain.records import Change
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.warning_request import CheckRequest
+from cascade_memory.engine.warning_shelf import Group, WarningShelf
+from cascade_memory.engine.warning_words import described, held_from, names_somebody
+from cascade_memory.errors import EpisodeClosed
+from cascade_memory.learning.warning_value import FLOOR
+
+_WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
+_SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
+_DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
+_TIDIED = 64  # failures after which old ones are looked for
+
+
+class Serves(Protocol):
+    """What is needed of an engine."""
+
+    parts: Parts
+
+    def namespace_id(self, namespace: str) -> int:
+        """Return the id of a namespace; 0 if it does not exist."""
+        ...
+
+    def namespace_state(self, namespace: str) -> NamespaceState:
+        """Return the state of a namespace."""
+        ...
+
+    def hear(self) -> None:
+        """Apply what other processes have written to the log."""
+        ...
+
+    def oldest(self) -> float:
+        """Return the time before which nothing is shown any more."""
+        ...
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count a failure that no exception reports to the caller."""
+        ...
+
+
+class WarningDesk:
+    """Has a shelf for each namespace in which an action was checked; follows the log for all of them.
+
+    Without options (``warnings=False``) no action is checked and no failure is kept.
+    """
+
+    def __init__(self, engine: Serves) -> None:
+        self._engine, self.options = engine, engine.parts.warnings
+        self._ledger = engine.parts.ledger
+        self._shelves: dict[str, WarningShelf] = {}
+        self._by_id: dict[int, WarningShelf] = {}
+        self._changing = threading.Lock()
+        self._blamed: dict[str, int] = {}  # failures since old ones were looked for, by namespace
+        self._asked: set[tuple[int, str]] = set()  # for which advice was to be written
+        self.seq = self._ledger.head()
+
+    # -- following the log -------------------------------------------------------------------------------------------
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Let the shelves know what has changed."""
+        for change in changes:
+            shelf = self._by_id.get(change.namespace)
+            if shelf is not None:
+                shelf.note(change)
+        if changes:
+            self.seq = changes[-1].seq
+
+    def rebuild(self) -> None:
+        """Read everything anew, after the ledger was repaired."""
+        for shelf in list(self._shelves.values()):
+            shelf.outdate()
+
+    def shelf(self, namespace: str) -> WarningShelf | None:
+        """Return the shelf of a namespace; None if there is no such namespace."""
+        found = self._shelves.get(namespace)
+        if found is None:
+            namespace_id = self._engine.namespace_id(namespace)
+            if not namespace_id:
+                return None
+            with self._changing:
+                found = self._shelves.get(namespace)
+                if found is None:
+                    found = self._by_id[namespace_id] = WarningShelf(namespace, namespace_id, self._ledger)
+                    self._shelves[namespace] = found
+                    self._make_room(found)
+        found.used = time.monotonic()
+        return found
+
+    def _make_room(self, new: WarningShelf) -> None:
+        held = sum(one.count for one in self._shelves.values())
+        if len(self._shelves) <= _SHELVES and held <= _FAILURES:
+            return
+        for one in sorted(self._shelves.values(), key=lambda shelf: shelf.used):
+            if one is not new and (len(self._shelves) > _SHELVES or held > _FAILURES):
+                del self._shelves[one.name], self._by_id[one.namespace_id]
+                held -= one.count
+
+    # -- checking ----------------------------------------------------------------------------------------------------
+
+    def silent(self, namespace: str) -> bool:
+        """Whether a namespace is known to have nothing to warn of."""
+        shelf = self._shelves.get(namespace)
+        return self.options is None or (shelf is not None and shelf.silent)
+
+    def check(self, request: CheckRequest) -> Advice | None:
+        """Return what to show to an agent that is about to do something; None if that is nothing, or if the memory fails."""
+        if self.silent(request.namespace):
+            return None
+        most = _WAITS if request.deadline is None else min(_WAITS, request.deadline)
+        try:
+            with patience(most):
+                return self._check(request)
+        except EpisodeClosed:
+            return None
+        except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
+            self._engine.note_failure("check", error)
+            return None
+
+    def _check(self, request: CheckRequest) -> Advice | None:
+        shelf = self.shelf(request.namespace)
+        if shelf is None:
+            return None
+        shelf.refresh()
+        if shelf.silent:
+            return None
+        step = self._clean(request.step)
+        if not shelf.matching(step):
+            return None
+        self._engine.hear()  # what was forgotten must not be said
+        shelf.refresh()
+        found = shelf.matching(step)
+        episode = self._ledger.episodes.one(request.episode_id)
+        if not found or episode is None or episode.namespace != request.namespace or episode.arm == "holdout":
+            return None
+        earlier = self._ledger.warnings.checks(request.episode_id)
+        if episode.status != "open" or (earlier and not self._goes_on(found, earlier)):
+            return self._again(request, shelf, found, earlier)
+        return self._decide(request, shelf, found)
+
+    def _clean(self, step: Step) -> Step:
+        """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
+        stored = self._engine.parts.door.record().solution([step])
+        return stored.steps[0] if isinstance(stored, Trajectory) else step
+
+    def _goes_on(self, found: Collection[Group], earlier: Sequence[Check]) -> bool:
+        """Say whether a further decision may be made in an episode: each action gets one, and few are warned of."""
+        options, known = self.options, {group.id for group in found}
+        few = options is not None and sum(one.warned for one in earlier) < options.per_episode
+        return few and not any(one.warning in known for one in earlier)
+
+    def _again(
+        self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group], earlier: Sequence[Check]
+    ) -> Advice | None:
+        """Answer a call that was answered before, or one that is locked; None if there is nothing more to say."""
+        locks, known = self.options is not None and self.options.lock, {group.id: group for group in found}
+        for one in earlier:
+            same = request.call_id is not None and one.call == request.call_id
+            if one.warned and one.warning in known and (same or locks):
+                allowed = self._allowed(known[one.warning].failures, request)
+                return self._advice(request, shelf, allowed) if allowed else None
+        return None
+
+    def _decide(self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group]) -> Advice | None:
+        """Let chance decide whether to warn of the mistake that was made on the most similar task."""
+        vector = self._ledger.unsettled(request.episode_id, shelf.namespace_id).vector
+        shown = [group for group in found if not shelf.retired_by_hand(group.id)]
+        nearest = self._allowed(shelf.nearest(shown, vector), request)
+        if not nearest:
+            return None
+        best = next((one for one in nearest if shelf.chance(one.blame.group) > FLOOR), nearest[0])
+        warning = best.blame.group
+        chance = shelf.chance(warning)
+        new = Check(
+            episode_id=request.episode_id,
+            warning=warning,
+            warned=shelf.draw() < chance,
+            propensity=chance,
+            at=time.time(),
+            call=request.call_id,
+        )
+        noted = self._ledger.warnings.note_check(new)
+        same_call = request.call_id is not None and noted.call == request.call_id
+        if not noted.warned or not (noted == new or same_call):  # somebody else was quicker
+            return None
+        group = shelf.group(warning)
+        return None if group is None else self._advice(request, shelf, self._allowed(group.failures, request), best)
+
+    def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
+        """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""
+        since = self._engine.oldest()
+        usable = [one for one in failures if one.trust >= request.min_trust and one.at >= since]
+        if not names_somebody(usable):
+            return usable
+        standings = self._engine.namespace_state(request.namespace).standings
+        held = held_from(standings, usable, request.asker, request.episode_id)
+        return [one for one, is_held in zip(usable, held, strict=True) if not is_held]
+
+    def _advice(
+        self, request: CheckRequest, shelf: WarningShelf, failures: Sequence[Failure], best: Failure | None = None
+    ) -> Advice | None:
+        if not failures:
+            return None
+        locks = self.options is not None and self.options.lock
+        warning = described(shelf, failures, best)
+        return Advice(warning=warning, episode_id=request.episode_id, text=advice_text(warning, locked=locks), locked=locks)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def all(self, namespace: str, *, near: NDArray[np.float32] | None = None) -> list[FailureWarning]:
+        """Return the warnings of a namespace: the latest first, or those of the most similar tasks."""
+        shelf = self.shelf(namespace)
+        if shelf is None:
+            return []
+        self._engine.hear()
+        shelf.outdate()
+        shelf.refresh()
+        shelf.count_up()
+        since, standings = self._engine.oldest(), self._engine.namespace_state(namespace).standings
+        found: list[tuple[float, FailureWarning]] = []
+        for group in shelf.groups():
+            failures = [one for one in group.failures if one.at >= since]
+            if not failures:
+                continue
+            held = held_from(standings, failures, None, group.id)
+            allowed = [one for one, is_held in zip(failures, held, strict=True) if not is_held]
+            warning = described(shelf, allowed or failures, held=not allowed)
+            order = float(failures[-1].key) if near is None else max(float(one.vector @ near) for one in failures)
+            found.append((order, warning))
+        return [warning for _, warning in sorted(found, key=lambda one: -one[0])]
+
+    # -- where learning happens --------------------------------------------------------------------------------------
+
+    def note_blamed(self, namespace: str) -> None:
+        """Remember that a failure was stored."""
+        self._blamed[namespace] = self._blamed.get(namespace, 0) + 1
+
+    def learn(self) -> None:
+        """Read what is new, ask for advice on new warnings, and drop old failures; a fault is counted."""
+        if self.options is None:
+            return
+        for namespace, count in list(self._blamed.items()):
+            if count >= min(_TIDIED, self.options.keep) or self.options.distil is not None:
+                self._attend(namespace, self._blamed.pop(namespace, 0))
+        for shelf in list(self._shelves.values()):
+            if not shelf.silent:
+                self._try(shelf.refresh)
+                self._try(shelf.count_up)
+
+    def _attend(self, namespace: str, count: int) -> None:
+        shelf, options = self.shelf(namespace), self.options
+        if shelf is None or options is None:
+            return
+        self._try(lambda: self._ledger.warnings.keep_newest(shelf.namespace_id, options.keep, since=self._engine.oldest()))
+        if options.distil is not None:
+            self._try(lambda: self._distil(shelf, count))
+
+    def _distil(self, shelf: WarningShelf, count: int) -> None:
+        """Ask for advice on the warnings that have none."""
+        shelf.refresh()
+        new = [group for group in shelf.groups() if (shelf.namespace_id, group.id) not in self._asked]
+        new = [group for group in new if (one := shelf.decisions.get(group.id)) is None or one.advice is None]
+        for group in new[-_DISTILLED:]:
+            self._asked.add((shelf.namespace_id, group.id))
+            self._try(functools.partial(self._advise, shelf, group))
+        if len(new) > _DISTILLED:
+            self._blamed[shelf.name] = self._blamed.get(shelf.name, 0) + count  # go on at the next occasion
+
+    def _advise(self, shelf: WarningShelf, group: Group) -> None:
+        distil = None if self.options is None else self.options.distil
+        said: object = None if distil is None else distil(described(shelf, group.failures))
+        if said is None:
+            return
+        advice = self._engine.parts.door.record().advice(said)
+        before = shelf.decisions.get(group.id, WarningDecision())
+        decision = WarningDecision(retired=before.retired, advice=advice, by_model=True)
+        self._ledger.warnings.decide(shelf.namespace_id, group.id, decision, NewAction(kind="advise", note="by distil"))
+        shelf.outdate()
+
+    def _try(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - warnings are no reason to stop learning
+            self._engine.note_failure("warnings", error)

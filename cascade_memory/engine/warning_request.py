@@ -1,0 +1,20 @@
+"""What a check of an action passes to the engine, already checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cascade_memory.domain.trajectory import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """The question whether an action that is about to be done is a known mistake."""
+
+    episode_id: str
+    namespace: str
+    step: Step  # without an observation
+    call_id: str | None = None
+    asker: str | None = None  # who uses the memory
+    min_trust: int = 0  # the level that a failure must have
+    deadline: float | None = None  # in seconds

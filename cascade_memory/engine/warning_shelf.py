@@ -1,0 +1,185 @@
+"""The failures of one namespace in memory, with what was decided about them and what came of warning of them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.action_words import said_by, words_in
+from cascade_memory.domain.failure_warning import Blame, Failure, Tally, WarningDecision
+from cascade_memory.domain.records import Change
+from cascade_memory.domain.trajectory import Step
+from cascade_memory.learning.warning_value import MOST, WarningValue
+from cascade_memory.ports.ledger import Ledger
+
+_PAGE = 1_000
+_COMPARED = 128  # failures whose tasks are compared with the present one, the newest ones
+_CHECKING = 0x77_61_72_6E  # sets the draws of checks apart from those of recalls
+_LONG, _SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
+
+
+@dataclass(slots=True)
+class Group:
+    """A warning: all failures at the same step, the oldest first."""
+
+    id: str
+    tool: str | None
+    words: frozenset[str]
+    failures: list[Failure] = field(default_factory=list[Failure])
+
+    @property
+    def blame(self) -> Blame:
+        """What the newest failure was blamed for."""
+        return self.failures[-1].blame
+
+
+class WarningShelf:
+    """Holds what checks need, and reads it anew when the log says so. Reading is left to whoever asks next."""
+
+    def __init__(self, name: str, namespace_id: int, ledger: Ledger) -> None:
+        self.name, self.namespace_id, self._ledger = name, namespace_id, ledger
+        self.used = time.monotonic()
+        self._lock = threading.Lock()
+        self._outdated, self._news, self._settled = True, False, True  # what the log said since the last look
+        self._counted, self._next_tallies = False, 0.0
+        self._clear()
+        self.decisions: Mapping[str, WarningDecision] = {}
+        self.tallies: Mapping[str, Tally] = {}
+        self._value = WarningValue({})
+        self._draws = itertools.count()
+
+    def _clear(self) -> None:
+        self._groups: dict[str, Group] = {}
+        self._by_word: dict[tuple[str | None, str], list[Group]] = {}
+        self._frequency: Counter[str] = Counter()
+        self._last = 0
+        self.count = 0
+
+    # -- following ---------------------------------------------------------------------------------------------------
+
+    def note(self, change: Change) -> None:
+        """Take a line of the log into account."""
+        if change.settles:
+            self._news = self._settled = True
+        elif change.takes_outcomes_back or change.decides or change.purges or change.hides_case or change.shows_case_again:
+            self._outdated = True
+
+    def outdate(self) -> None:
+        """Read everything anew at the next occasion."""
+        self._outdated = self._settled = True
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing can be warned of, as far as the log was read."""
+        return not (self._groups or self._outdated or self._news)
+
+    def refresh(self) -> None:
+        """Read what the log said of failures; what came of checks is counted where learning happens."""
+        if not (self._outdated or self._news):
+            return
+        with self._lock:
+            anew, more = self._outdated, self._outdated or self._news
+            self._outdated = self._news = False  # before reading: what is written meanwhile is news
+            try:
+                if anew:
+                    self._clear()
+                if more:
+                    self._read()
+                if anew:
+                    self.decisions = self._ledger.warnings.decisions(self.namespace_id) if self._groups else {}
+                if self._groups and not self._counted:
+                    self._count()
+            except BaseException:
+                self._outdated = True
+                raise
+
+    def count_up(self) -> None:
+        """Read what came of checks, if that may have changed; if reading it takes long, it is read more seldom."""
+        if self._groups and self._settled and time.monotonic() >= self._next_tallies:
+            with self._lock:
+                self._count()
+
+    def _read(self) -> None:
+        while found := self._ledger.warnings.failures(self.namespace_id, self._last, _PAGE):
+            for failure in found:
+                self._add(failure)
+            self._last = found[-1].key
+            if len(found) < _PAGE:
+                return
+
+    def _add(self, failure: Failure) -> None:
+        blame = failure.blame
+        group = self._groups.get(blame.group)
+        if group is None:
+            group = self._groups[blame.group] = Group(blame.group, blame.tool, frozenset(blame.words))
+            self._frequency.update(group.words)
+            rarest = min(sorted(group.words), key=lambda word: self._frequency[word], default="")
+            self._by_word.setdefault((blame.tool, rarest), []).append(group)
+        group.failures.append(failure)
+        self.count += 1
+
+    def _count(self) -> None:
+        began = time.monotonic()
+        self._settled, self._counted = False, True
+        self.tallies = self._ledger.warnings.tallies(self.namespace_id)
+        if not self._value.checked:  # the first look
+            self._draws = itertools.count(sum(one.warned + one.silent for one in self.tallies.values()))
+        self._value = WarningValue(self.tallies, {name: group.blame.why for name, group in self._groups.items()})
+        took = time.monotonic() - began
+        self._next_tallies = began + _SPARING * took if took > _LONG else 0.0
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def groups(self) -> list[Group]:
+        """Return all warnings."""
+        with self._lock:
+            return list(self._groups.values())
+
+    def group(self, warning: str) -> Group | None:
+        """Return one warning."""
+        return self._groups.get(warning)
+
+    def matching(self, step: Step) -> list[Group]:
+        """Return the warnings of which an action has the tool and all words."""
+        if not self._groups:
+            return []
+        words = {"", *words_in(said_by(step))}
+        with self._lock:
+            return [group for word in words for group in self._by_word.get((step.tool, word), ()) if group.words <= words]
+
+    def nearest(self, groups: Collection[Group], vector: NDArray[np.float32]) -> list[Failure]:
+        """Return the failures of warnings, those of the most similar tasks first."""
+        with self._lock:
+            found = sorted((one for group in groups for one in group.failures), key=lambda one: -one.key)[:_COMPARED]
+        return nearest_first([one for one in found if one.vector.shape == vector.shape], vector)
+
+    def chance(self, warning: str) -> float:
+        """Return the probability with which a warning is to be given; 0 if a person has retired it."""
+        decided, group = self.decisions.get(warning), self._groups.get(warning)
+        if decided is None or decided.retired is None:
+            return self._value.chance(warning, "failed" if group is None else group.blame.why)
+        return 0.0 if decided.retired else MOST
+
+    def retired_by_hand(self, warning: str) -> bool:
+        """Whether a person has decided that a warning is never given."""
+        decided = self.decisions.get(warning)
+        return decided is not None and decided.retired is True
+
+    def draw(self) -> float:
+        """Return the next random number: the same sequence of checks draws the same ones."""
+        return float(np.random.default_rng([self.namespace_id, _CHECKING, next(self._draws)]).random())
+
+
+def nearest_first(failures: Sequence[Failure], vector: NDArray[np.float32]) -> list[Failure]:
+    """Order failures by how similar their tasks are."""
+    if len(failures) < 2:
+        return list(failures)
+    cosines = np.stack([one.vector for one in failures]) @ vector
+    return [failures[place] for place in np.argsort(-cosines, kind="stable").tolist()]

@@ -1,0 +1,59 @@
+"""Describes warnings from their failures, and says whose failures are held back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.failure_warning import Failure, FailureWarning, Tally, WarningDecision
+from cascade_memory.domain.trust import level
+from cascade_memory.engine.warning_shelf import WarningShelf
+from cascade_memory.learning.standings import Standings
+from cascade_memory.learning.warning_value import FLOOR
+
+
+def described(
+    shelf: WarningShelf, failures: Sequence[Failure], best: Failure | None = None, *, held: bool = False
+) -> FailureWarning:
+    """Return a warning in the words of one of its failures: the ``best`` one, or else the newest."""
+    told = best or failures[-1]
+    blame, decided = told.blame, shelf.decisions.get(told.blame.group, WarningDecision())
+    instead = next((one.blame.instead for one in (told, *reversed(failures)) if one.blame.instead), "")
+    retired = shelf.chance(blame.group) <= FLOOR
+    return FailureWarning(
+        id=blame.group,
+        namespace=shelf.name,
+        query=told.query,
+        action=blame.action,
+        happened=blame.happened,
+        tool=blame.tool,
+        instead=instead,
+        advice=decided.advice,
+        why=blame.why,
+        times=len(failures),
+        source=max((one.source for one in failures), key=level),
+        actors=tuple(sorted({one.actor for one in failures if one.actor is not None})),
+        first_at=min(one.at for one in failures),
+        last_at=max(one.at for one in failures),
+        state="retired" if retired else "held" if held else "active",
+        tally=shelf.tallies.get(blame.group, Tally()),
+    )
+
+
+def held_from(standings: Standings, failures: Sequence[Failure], asker: str | None, episode_id: str) -> NDArray[np.bool_]:
+    """Return which failures must not be told in an episode, by the rule for cases: whoever made them is not trusted yet."""
+    number: dict[str, int] = {}
+    groups = np.array([number.setdefault(one.blame.group, len(number)) for one in failures], np.int64)
+    held = np.zeros(len(failures), bool)
+    for whose in ([one.actor for one in failures], [one.reporter for one in failures]):
+        authors = [None if one.source == "human" else who for who, one in zip(whose, failures, strict=True)]
+        if any(authors):
+            held |= standings.held(authors, groups, asker, episode_id)
+    return held
+
+
+def names_somebody(failures: Sequence[Failure]) -> bool:
+    """Say whether any failure rests on the word of an actor: a person's word needs nobody's record."""
+    return any(one.source != "human" and (one.actor or one.reporter) for one in failures)

@@ -1,0 +1,66 @@
+"""What a memory offers to hand-written LangGraph graphs: nodes that recall and learn, and a guard for their tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable
+
+from cascade_memory.langchain.guarding import ToolGuard, tool_guard
+from cascade_memory.langchain.injection import before_task
+from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
+
+if TYPE_CHECKING:
+    from cascade_memory.assembly.cascade import CascadeMemory as Engine
+    from cascade_memory.langchain.handler import CascadeCallbackHandler
+
+
+class GraphHooks:
+    """The part of ``CascadeMemory`` that is for hand-written graphs."""
+
+    if TYPE_CHECKING:  # a plain annotation would be a field of the retriever
+        k: int
+        _engine: Engine
+        _handler: CascadeCallbackHandler
+
+    def recall_node(self, *, query: Text = None, key: str = "cascade") -> Runnable[Any, Any]:
+        """Build a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
+
+        Args:
+            query: The task: a key of the state or a function of the state; by default the last human message.
+            key: Where to put the episode; the graph's state must declare this key.
+        """
+        return recall_node(self._engine, self._handler, query=query, key=key, k=self.k)
+
+    def learn_node(self, *, solution: Text = None, reward: Score = None, key: str = "cascade") -> Runnable[Any, Any]:
+        """Build a LangGraph node that ends the episode in ``state[key]``.
+
+        Args:
+            solution: The answer: a key of the state or a function of the state; by default it is read from the messages.
+            reward: A function of the state; by default the memory's ``reward_fn`` is asked.
+            key: Where ``recall_node`` put the episode.
+        """
+        return learn_node(self._engine, solution=solution, reward=reward, key=key)
+
+    def tool_guard(self, *, key: str = "cascade") -> ToolGuard:
+        """Build what warns before a ``ToolNode`` runs a tool: ``ToolNode(tools, **memory.tool_guard())``.
+
+        A call that is a known mistake is answered with the warning instead; if the model calls again, the tool runs.
+
+        Args:
+            key: Where ``recall_node`` put the episode. Without one it is that of the surrounding ``with`` block, or of the
+                outermost run that ``memory.callback`` sees.
+
+        >>> from cascade_memory.langchain import CascadeMemory
+        >>> from langgraph.prebuilt import ToolNode
+        >>> node = ToolNode([], **CascadeMemory(embedder="hashing").tool_guard())
+        """
+        return tool_guard(self._engine, self._handler, key=key)
+
+    @staticmethod
+    def inject(messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None) -> list[BaseMessage]:
+        """Put the episode's cases before the task, in a copy of the messages; those in the state do not change."""
+        fields = episode or {}
+        return before_task(messages, fields.get("context", ""), fields.get("anchor"))

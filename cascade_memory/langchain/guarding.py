@@ -1,0 +1,108 @@
+"""Warns a model before a tool runs: the warning takes the place of the tool's answer. If the model insists, the tool runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from cascade_memory.langchain.messages import WARNED, messages_in, read
+from cascade_memory.langchain.run_tree import EPISODE_KEY
+from cascade_memory.runs.around import active_episode
+from cascade_memory.runs.failing_open import fail_open
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.failure_warning import Advice
+    from cascade_memory.langchain.handler import CascadeCallbackHandler
+    from cascade_memory.memory.memory import Memory
+
+_EDITED = "hitl_edited_tool_calls"  # where LangChain's human in the loop keeps the calls that a person has changed
+
+
+class ToolGuard(TypedDict):
+    """The arguments of a ``ToolNode`` whose tools are guarded: ``ToolNode(tools, **memory.tool_guard())``."""
+
+    wrap_tool_call: Callable[[Any, Callable[[Any], Any]], Any]
+    awrap_tool_call: Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]
+
+
+def warning_before(memory: Memory, request: Any, episode_id: str, namespace: str | None) -> ToolMessage | None:
+    """Return what the model gets instead of the tool's answer; None: the tool may run. A failing memory warns of nothing."""
+    with fail_open(memory, "check"):
+        if (asked := _question(request)) is not None:
+            return _answer(request, memory.check(episode_id, namespace=namespace, **asked))
+    return None
+
+
+async def awarning_before(memory: Memory, request: Any, episode_id: str, namespace: str | None) -> ToolMessage | None:
+    """Do the same without blocking the event loop."""
+    with fail_open(memory, "check"):
+        if (asked := _question(request)) is not None:
+            return _answer(request, await memory.acheck(episode_id, namespace=namespace, **asked))
+    return None
+
+
+def _question(request: Any) -> dict[str, Any] | None:
+    """Return what is asked about a tool call; None if a person has put it in the place of the model's: that person decides."""
+    call = request.tool_call
+    if call["id"] in (read(request.state, _EDITED) or ()):
+        return None
+    turn = _turn(messages_in(request.state), call["id"])
+    return {"tool": call["name"], "arguments": call["args"], "call_id": turn}
+
+
+def _turn(messages: Sequence[BaseMessage], call_id: str | None) -> str | None:
+    """Return an id of the model's turn that a call belongs to; it is the same when a graph runs the call again.
+
+    Calls that were made together get the same answer: the model sees none before all of them are done. The id of a call is no
+    use here, since some models use the same one in every turn.
+    """
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if isinstance(message, AIMessage) and call_id in [call["id"] for call in message.tool_calls]:
+            return message.id or f"message {place}"
+    return call_id
+
+
+def _answer(request: Any, advice: Advice | None) -> ToolMessage | None:
+    if advice is None:
+        return None
+    call = request.tool_call
+    marked = {WARNED: advice.warning.id}
+    return ToolMessage(advice.text, name=call["name"], tool_call_id=call["id"] or "", status="error", additional_kwargs=marked)
+
+
+def tool_guard(memory: Memory, handler: CascadeCallbackHandler, *, key: str) -> ToolGuard:
+    """Implement ``CascadeMemory.tool_guard``."""
+
+    def wrap_tool_call(request: Any, execute: Callable[[Any], Any]) -> Any:
+        found = _episode_of(memory, handler, request, key)
+        warning = None if found is None else warning_before(memory, request, *found)
+        return execute(request) if warning is None else warning
+
+    async def awrap_tool_call(request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
+        found = _episode_of(memory, handler, request, key)
+        warning = None if found is None else await awarning_before(memory, request, *found)
+        return await execute(request) if warning is None else warning
+
+    return {"wrap_tool_call": wrap_tool_call, "awrap_tool_call": awrap_tool_call}
+
+
+def _episode_of(memory: Memory, handler: CascadeCallbackHandler, request: Any, key: str) -> tuple[str, str | None] | None:
+    """Return the episode of a tool call, and its namespace: of the state, of the user's block, or of the outermost run."""
+    with fail_open(memory, "check"):
+        kept = cast("Mapping[str, Any]", read(request.state, key) or {}).get("id")
+        around = active_episode(memory)
+        if around is not None and kept in (None, around.episode_id):
+            return around.episode_id, around.namespace
+        if kept is not None:
+            return str(kept), None
+        config = request.runtime.config
+        metadata = config.get("metadata") or {}
+        run = handler.runs.find(getattr(config.get("callbacks"), "parent_run_id", None), metadata)
+        if run is not None and run.root.opened:
+            return run.root.episode_id, None
+        named = metadata.get(EPISODE_KEY)
+        return None if named is None else (str(named), None)
+    return None

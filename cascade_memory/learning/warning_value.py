@@ -1,0 +1,160 @@
+"""Whether to warn: what was learned from the episodes in which chance let an agent be warned, and from the others.
+
+Warning is worth it if mistakes are repeated less often, or episodes end better, by more than ``MARGIN`` together. Before there
+is any evidence it probably is: where others measured it, warnings lowered repeated failures by 36 points. The evidence about
+all warnings of a namespace that are of the same kind is the prior for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.domain.failure_warning import Tally
+
+MOST = 0.9  # the greatest probability with which a warning is given, so that others stay silent to compare with
+SURE = 0.95  # the same once it is beyond doubt that warnings help
+FLOOR = 0.01  # the probability left to warnings that do not help
+MARGIN = 0.15
+# The probability of being worth it, and the share of the greatest probability with which it is given then: in between, lines.
+_WORTHS, _SHARES = (0.0, 0.3, 0.75, 0.98, 1.0), (0.0, 0.0, 0.75, 1.0, 1.0)
+_BEYOND_DOUBT, _ENOUGH = 0.995, 100  # that probability, and the episodes behind it, from which the share of silent ones shrinks
+
+_RATES = np.linspace(0.025, 0.975, 20)  # how often a mistake is repeated without a warning
+_FEWER = np.round(np.arange(-0.4, 0.951, 0.05), 2)  # by how much less often with one
+_BETTER = np.round(np.arange(-0.5, 0.501, 0.05), 2)  # by how much better episodes end with one
+_LEAST = 0.02  # no rate is below this, or above one minus this
+_FEWER_THAN_BEFORE, _SPREAD, _USELESS = 0.35, 0.15, 0.12  # the prior of fewer repeats: where it lies, and whether it is 0
+_ENDS, _SAME_END = 0.15, 0.8  # the prior of better endings: how wide it is, and whether they are the same
+_NEW = 0.02  # how far a warning may differ from all others of its namespace
+
+Floats = NDArray[np.float64]
+
+
+def _prior(values: Floats, mean: float, spread: float, none: float) -> Floats:
+    """Return a normal prior over values, with a share of ``none`` on 0."""
+    weights = np.exp(-0.5 * ((values - mean) / spread) ** 2)
+    weights *= (1.0 - none) / weights.sum()
+    weights[int(np.argmin(np.abs(values)))] += none
+    return weights
+
+
+_PRIOR_FEWER = _prior(_FEWER, _FEWER_THAN_BEFORE, _SPREAD, _USELESS)
+_PRIOR_BETTER = _prior(_BETTER, 0.0, _ENDS, _SAME_END)
+_WORTH = np.round(_FEWER[:, None] + _BETTER[None, :], 2) > MARGIN
+
+
+class WarningValue:
+    """The chance with which each warning of a namespace is given, from what came of earlier decisions.
+
+    >>> round(WarningValue({}).chance("w"), 1)
+    0.7
+    >>> useless = Tally(warned=60, warned_repeated=40, warned_reward=20.0, silent=60, silent_repeated=40, silent_reward=20.0)
+    >>> WarningValue({"w": useless}).chance("w"), WarningValue({"w": useless}).chance("a new one")
+    (0.01, 0.01)
+    """
+
+    def __init__(self, tallies: Mapping[str, Tally], kinds: Mapping[str, str] | None = None) -> None:
+        self._tallies, self._kinds = tallies, kinds or {}
+        self.checked = sum(one.warned + one.silent for one in tallies.values())  # episodes that have ended
+        self._pools: dict[str, Tally] = {}
+        self._new: dict[str, float] = {}
+        self._known: dict[str, float] = {}
+
+    def chance(self, warning: str, kind: str = "failed") -> float:
+        """Return the probability with which a warning of a kind should be given."""
+        own = self._tallies.get(warning)
+        known, name = (self._new, kind) if own is None or not own.warned + own.silent else (self._known, warning)
+        if name not in known:
+            known[name] = self._worked_out(own or Tally(), self._pool(kind))
+        return known[name]
+
+    def _pool(self, kind: str) -> Tally:
+        """Return what came of all warnings of a kind, and of those whose kind is not known any more."""
+        if kind not in self._pools:
+            self._pools[kind] = _sum_of(one for name, one in self._tallies.items() if self._kinds.get(name, kind) == kind)
+        return self._pools[kind]
+
+    def _worked_out(self, own: Tally, pool: Tally) -> float:
+        if not own.warned + own.silent:  # a new one
+            return self._chance(_posterior_of_fewer(pool, _PRIOR_FEWER), _posterior_of_better(pool, _PRIOR_BETTER), pool)
+        others = _less(pool, own)
+        fewer = _blurred(_posterior_of_fewer(others, _PRIOR_FEWER), _PRIOR_FEWER)
+        better = _blurred(_posterior_of_better(others, _PRIOR_BETTER), _PRIOR_BETTER)
+        return self._chance(_posterior_of_fewer(own, fewer), _posterior_of_better(own, better), own)
+
+    @staticmethod
+    def _chance(fewer: Floats, better: Floats, tally: Tally) -> float:
+        worth = float(fewer @ _WORTH @ better)
+        most = SURE if worth >= _BEYOND_DOUBT and tally.warned + tally.silent >= _ENOUGH else MOST
+        return max(FLOOR, most * float(np.interp(worth, _WORTHS, _SHARES)))
+
+
+def _posterior_of_fewer(tally: Tally, prior: Floats) -> Floats:
+    """Return the distribution of how much less often a mistake is repeated after a warning."""
+    if not tally.warned and not tally.silent:
+        return prior
+    without = _RATES[:, None]
+    after = np.clip(without - _FEWER[None, :], _LEAST, 1.0 - _LEAST)
+    possible = (without - _FEWER[None, :] > -_LEAST) & (without - _FEWER[None, :] < 1.0 + _LEAST)
+    log = (
+        tally.silent_repeated * np.log(without)
+        + (tally.silent - tally.silent_repeated) * np.log1p(-without)
+        + tally.warned_repeated * np.log(after)
+        + (tally.warned - tally.warned_repeated) * np.log1p(-after)
+    )
+    likely = np.where(possible, np.exp(log - log.max()), 0.0).sum(axis=0)
+    return _normal(prior * likely, prior)
+
+
+def _posterior_of_better(tally: Tally, prior: Floats) -> Floats:
+    """Return the distribution of how much better episodes end after a warning."""
+    if not tally.warned or not tally.silent:
+        return prior
+    ends = tally.warned_reward / tally.warned, tally.silent_reward / tally.silent
+    mean = (tally.warned_reward + tally.silent_reward + 0.5) / (tally.warned + tally.silent + 1.0)
+    width = mean * (1.0 - mean)  # of rewards between 0 and 1: at most the variance of a coin with this mean
+    variance = max(width, 0.01) * (1.0 / tally.warned + 1.0 / tally.silent)
+    likely = np.exp(-0.5 * (ends[0] - ends[1] - _BETTER) ** 2 / variance)
+    return _normal(prior * likely, prior)
+
+
+def _normal(weights: Floats, otherwise: Floats) -> Floats:
+    total = weights.sum()
+    return weights / total if total > 0.0 else otherwise
+
+
+def _blurred(pool: Floats, prior: Floats) -> Floats:
+    return (1.0 - _NEW) * pool + _NEW * prior
+
+
+def _sum_of(tallies: Iterable[Tally]) -> Tally:
+    total = np.zeros(6)
+    for one in tallies:
+        total += (one.warned, one.warned_repeated, one.warned_reward, one.silent, one.silent_repeated, one.silent_reward)
+    return _tally(total)
+
+
+def _less(all_of_them: Tally, one: Tally) -> Tally:
+    return Tally(
+        warned=all_of_them.warned - one.warned,
+        warned_repeated=all_of_them.warned_repeated - one.warned_repeated,
+        warned_reward=max(0.0, all_of_them.warned_reward - one.warned_reward),
+        silent=all_of_them.silent - one.silent,
+        silent_repeated=all_of_them.silent_repeated - one.silent_repeated,
+        silent_reward=max(0.0, all_of_them.silent_reward - one.silent_reward),
+    )
+
+
+def _tally(total: Floats) -> Tally:
+    warned, warned_repeated, warned_reward, silent, silent_repeated, silent_reward = total.tolist()
+    return Tally(
+        warned=int(warned),
+        warned_repeated=int(warned_repeated),
+        warned_reward=warned_reward,
+        silent=int(silent),
+        silent_repeated=int(silent_repeated),
+        silent_reward=silent_reward,
+    )

@@ -1,0 +1,186 @@
+"""The part of the ledger that reads the steps that failed runs are blamed for, and records what came of warning of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from numpy.typing import NDArray
+
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.failure_warning import Blame, Blamed, Check, Failure, Tally, WarningDecision
+from cascade_memory.domain.records import DECIDED
+from cascade_memory.errors import EpisodeClosed, UnknownEpisode, UnknownWarning
+from cascade_memory.ledger import action_log, cases, failures, warning_decisions
+from cascade_memory.ledger.database import Database
+from cascade_memory.ledger.rows import fetched, usable, with_vectors
+
+_WHY = get_args(Blamed)
+_NOTHING = (0, 0, 0.0)
+# What a case says that is hidden, or in quarantine, is not shown either. Whose a failure is: who asked, as with a case.
+_FAILURES = """SELECT failure.key, episode.id, failure.why, failure.tool, failure.action, failure.happened, failure.warning,
+    failure.words, CASE WHEN cases.hidden <> 0 THEN '' ELSE failure.instead END,
+    CASE WHEN cases.hidden <> 0 THEN NULL ELSE coalesce(cases.id, expired.id) END, episode.query, outcome.at, outcome.source,
+    CASE WHEN cases.trust < failure.trust THEN cases.trust ELSE failure.trust END, coalesce(episode.actor, outcome.actor),
+    CASE WHEN episode.actor IS NULL THEN outcome.channel ELSE episode.channel END,
+    CASE WHEN outcome.source = 'human' THEN NULL ELSE outcome.actor END, failure.vector
+  FROM failure JOIN outcome ON outcome.key = failure.key AND outcome.withdrawn_at IS NULL
+    JOIN episode ON episode.key = outcome.episode
+    LEFT JOIN cases ON cases.key = failure.cases_key LEFT JOIN expired ON expired.key = failure.cases_key
+  WHERE failure.namespace = ? AND failure.key > ? ORDER BY failure.key LIMIT ?"""
+_CHECKS = """SELECT episode.id, checked.warning, checked.warned, checked.propensity, checked.at, checked.call,
+    checked.repeated, checked.reward
+  FROM checked JOIN episode ON episode.key = checked.episode WHERE episode.id = ?"""
+_TALLIES = """SELECT warning, warned, count(*), sum(repeated), sum(reward) FROM checked
+  WHERE namespace = ? AND repeated IS NOT NULL AND reward IS NOT NULL GROUP BY warning, warned"""
+_BEYOND = "SELECT key FROM failure WHERE namespace = ? ORDER BY key DESC LIMIT 1 OFFSET ?"
+_OLD = """SELECT failure.key FROM failure JOIN outcome ON outcome.key = failure.key
+  WHERE failure.namespace = ? AND (failure.key <= ? OR outcome.at < ?)"""
+
+
+class SQLWarnings:
+    """Reads failures, decisions and checks, and writes the latter two; ``settle`` writes the failures."""
+
+    def __init__(self, connections: Database) -> None:
+        self._connections = connections
+
+    def failures(self, namespace: int, after: int = 0, limit: int = 1_000) -> list[Failure]:
+        """Return the failures whose outcomes stand, by key: those after a key, and at most ``limit``."""
+        with self._connections.read() as connection:
+            while True:
+                read = fetched(connection, _FAILURES, (namespace, after, limit))
+                rows, vectors = with_vectors([row for row in read if type(row[-1]) is bytes])
+                found = usable(zip(rows, vectors, strict=True), lambda both: _failure(*both))
+                if found or len(read) < limit or not read:
+                    return found
+                after = read[-1][0]  # no row of this batch can be used: go on with the next batch
+
+    def decisions(self, namespace: int) -> Mapping[str, WarningDecision]:
+        """Return what was decided, by warning."""
+        with self._connections.read() as connection:
+            return warning_decisions.decided(connection, namespace)
+
+    def tallies(self, namespace: int) -> Mapping[str, Tally]:
+        """Return what came of the checks of ended episodes, by warning."""
+        with self._connections.read() as connection:
+            rows = connection.execute(_TALLIES, (namespace,)).fetchall()
+        counted: dict[str, dict[bool, tuple[int, int, float]]] = {}
+        for warning, warned, count, repeated, reward in rows:
+            counted.setdefault(str(warning), {})[bool(warned)] = (int(count), int(repeated), float(reward))
+        return {warning: _tally(arms.get(True, _NOTHING), arms.get(False, _NOTHING)) for warning, arms in counted.items()}
+
+    def checks(self, episode_id: str) -> Sequence[Check]:
+        """Return the checks of an episode, oldest first."""
+        with self._connections.read() as connection:
+            rows = fetched(connection, f"{_CHECKS} ORDER BY checked.key", (episode_id,))
+        return usable(rows, _check)
+
+    def note_check(self, new: Check) -> Check:
+        """Record a decision whether to warn; return the one of this episode and warning that is there already, if there is."""
+        with self._connections.write(durable=False) as connection:
+            query = "SELECT key, namespace, status FROM episode WHERE id = ?"
+            found = connection.execute(query, (new.episode_id,)).fetchone()
+            if found is None:
+                raise UnknownEpisode(f"there is no episode {new.episode_id!r}; recall() opens one and returns its id")
+            episode, namespace, status = found
+            if status != "open":
+                raise EpisodeClosed(f"episode {new.episode_id!r} is {status}: nothing is checked in it any more")
+            connection.execute(
+                """INSERT INTO checked (episode, namespace, warning, warned, propensity, at, call)
+                   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING""",
+                (episode, namespace, new.warning, int(new.warned), float(new.propensity), new.at, new.call),
+            )
+            row = connection.execute(f"{_CHECKS} AND checked.warning = ?", (new.episode_id, new.warning)).fetchone()
+            return _check(row)
+
+    def decide(self, namespace: int, warning: str, decision: WarningDecision, action: NewAction) -> bool:
+        """Store a decision about a warning, durably, with an entry in the audit log; return whether that changed anything."""
+        with self._connections.write(durable=True) as connection:
+            known = "SELECT 1 FROM failure WHERE namespace = ? AND warning = ? LIMIT 1"
+            if connection.execute(known, (namespace, warning)).fetchone() is None:
+                raise UnknownWarning(f"there is no warning {warning!r} in this namespace; memory.warnings() lists them")
+            before = warning_decisions.decided(connection, namespace, warning).get(warning, WarningDecision())
+            part = warning_decisions.part_of(decision, before, action.kind)
+            if part is None:
+                return False
+            entry = action_log.write(connection, namespace, action, subject=warning)
+            connection.execute(
+                """INSERT INTO warning_decision (namespace, warning, action, retired, advice, by_model)
+                   VALUES (?, ?, ?, ?, ?, ?)""",
+                (namespace, warning, entry, *part),
+            )
+            cases.note(connection, namespace, DECIDED, 0)
+            return True
+
+    def keep_newest(self, namespace: int, keep: int, *, since: float = 0.0) -> int:
+        """Delete the failures beyond the newest ``keep`` and those before ``since``; return how many were deleted."""
+        with self._connections.read() as connection:
+            beyond = connection.execute(_BEYOND, (namespace, keep)).fetchone()
+            values = (namespace, 0 if beyond is None else beyond[0], since)
+            old = beyond is not None or (since > 0.0 and connection.execute(f"{_OLD} LIMIT 1", values).fetchone() is not None)
+        if not old:
+            return 0
+        with self._connections.write(durable=False) as connection:
+            query = f"DELETE FROM failure WHERE key IN ({_OLD}) RETURNING namespace, warning"
+            lost = connection.execute(query, values).fetchall()
+            failures.settle_up(connection, lost)
+            if lost:
+                cases.note(connection, namespace, DECIDED, 0)
+            return len(lost)
+
+
+def _tally(warned: tuple[int, int, float], silent: tuple[int, int, float]) -> Tally:
+    return Tally(
+        warned=warned[0],
+        warned_repeated=warned[1],
+        warned_reward=warned[2],
+        silent=silent[0],
+        silent_repeated=silent[1],
+        silent_reward=silent[2],
+    )
+
+
+def _failure(row: Sequence[Any], vector: NDArray[Any]) -> Failure:
+    key, episode_id, why, tool, action, happened, warning, words, instead, case, *rest = row
+    query, at, source, trust, actor, channel, reporter, _ = rest
+    said = tuple(json.loads(words))
+    if why not in _WHY or not all(type(text) is str for text in (action, happened, warning, instead, query, *said)):
+        raise ValueError(f"the failure {key!r} holds what it cannot hold")  # an edited row may hold anything
+    blame = Blame(
+        why=why,
+        tool=tool,
+        action=action,
+        happened=happened,
+        group=warning,
+        words=said,
+        instead=instead,
+        instead_case=case,
+    )
+    return Failure(
+        key=key,
+        episode_id=episode_id,
+        blame=blame,
+        query=query,
+        vector=vector,
+        at=at,
+        source=source,
+        trust=trust,
+        actor=actor,
+        channel=channel,
+        reporter=reporter,
+    )
+
+
+def _check(row: Sequence[Any]) -> Check:
+    episode_id, warning, warned, propensity, at, call, repeated, reward = row
+    return Check(
+        episode_id=episode_id,
+        warning=warning,
+        warned=bool(warned),
+        propensity=propensity,
+        at=at,
+        call=call,
+        repeated=None if repeated is None else bool(repeated),
+        reward=reward,
+    )

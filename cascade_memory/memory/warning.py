@@ -1,0 +1,173 @@
+"""Warnings: what failed runs are blamed for, and what people decide about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.digests import digest
+from cascade_memory.domain.failure_warning import Advice, FailureWarning, WarningDecision
+from cascade_memory.domain.trajectory import Step
+from cascade_memory.domain.transcript import MAX_FIELD_CHARS, tool_step
+from cascade_memory.domain.validation import check_id, check_k, clean_text
+from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.warning_request import CheckRequest
+from cascade_memory.errors import InvalidInput
+from cascade_memory.memory.standing import StandingVerbs
+from cascade_memory.memory.threads import in_thread
+from cascade_memory.redaction.marking import cut_short
+
+
+class WarningVerbs(StandingVerbs):
+    """The verbs that concern warnings. A warning is made of all failures at the same step; nobody writes it by hand."""
+
+    # -- at the action -----------------------------------------------------------------------------------------------
+
+    def check(
+        self,
+        episode_id: str,
+        action: str | None = None,
+        *,
+        tool: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        namespace: str | None = None,
+    ) -> Advice | None:
+        """Ask, before an action is done, whether earlier runs failed at it; return what to show to the agent, mostly None.
+
+        The tool is not run then, and the agent sees the advice instead; if it calls the tool again, the tool runs. An episode
+        gets at most two warnings, each once. If the memory itself fails, the answer is None.
+
+        Args:
+            episode_id: As returned by ``recall``.
+            action: What is about to be done, as text.
+            tool: The name of the tool, if it is a tool call.
+            arguments: The arguments of the call.
+            call_id: The id of the call: the same call gets the same answer again, when a node of a graph runs twice.
+            namespace: The namespace of the episode, by default the memory's own.
+
+        >>> from cascade_memory import CascadeMemory, Step
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
+        >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
+        >>> memory.check(memory.recall("count the customers").episode_id, tool="sql", arguments={"q": "SELECT 1"})
+        """
+        request = self._check_request(episode_id, action, tool, arguments, call_id, namespace)
+        return self._engine.warnings.check(request)
+
+    async def acheck(
+        self,
+        episode_id: str,
+        action: str | None = None,
+        *,
+        tool: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        namespace: str | None = None,
+    ) -> Advice | None:
+        """Do what ``check`` does without blocking the event loop."""
+        request = self._check_request(episode_id, action, tool, arguments, call_id, namespace)
+        warnings = self._engine.warnings
+        if warnings.silent(request.namespace):
+            return None
+        return await in_thread(functools.partial(warnings.check, request))
+
+    def _check_request(
+        self, episode_id: object, action: object, tool: object, arguments: object, call_id: object, namespace: object
+    ) -> CheckRequest:
+        self._open()
+        return CheckRequest(
+            episode_id=check_id(episode_id, "episode_id"),
+            namespace=self._in(namespace),
+            step=_step(action, tool, arguments),
+            call_id=None if call_id is None else digest(check_id(call_id, "call_id")),  # others make such ids of anything
+            asker=self._actor,
+            min_trust=self._min_trust,
+            deadline=self._deadline,
+        )
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def warnings(self, *, near: str | None = None, k: int | None = None, namespace: str | None = None) -> list[FailureWarning]:
+        """Return the warnings of a namespace: the latest first, or with ``near=`` those of the most similar tasks.
+
+        >>> from cascade_memory import CascadeMemory, Step
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
+        >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
+        >>> [(one.tool, one.happened, one.times, one.state) for one in memory.warnings()]
+        [('sql', 'no such column: nme', 1, 'active')]
+        """
+        engine, name = self._caught_up(), self._in(namespace)
+        vector = None
+        if near is not None:
+            vector = engine.embed([engine.parts.door.record().query(near)])[0]
+        found = engine.warnings.all(name, near=vector)
+        return found if k is None else found[: check_k(k)]
+
+    # -- deciding ----------------------------------------------------------------------------------------------------
+
+    def retire(self, warning_id: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> bool:
+        """Never show a warning again; return whether that changed anything. ``restore_warning`` and ``undo`` show it again."""
+        return self._decide_warning("retire", warning_id, by, note, namespace, retired=True)
+
+    def restore_warning(
+        self, warning_id: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None
+    ) -> bool:
+        """Show a retired warning again, whatever its record says; return whether that changed anything."""
+        return self._decide_warning("restore", warning_id, by, note, namespace, retired=False)
+
+    def advise(
+        self,
+        warning_id: str,
+        advice: str,
+        *,
+        by: str | None = None,
+        note: str | None = None,
+        namespace: str | None = None,
+    ) -> bool:
+        """Say what to do instead: agents see this with the warning from now on. Return whether that changed anything.
+
+        >>> from cascade_memory import CascadeMemory, Step
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
+        >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
+        >>> (warning,) = memory.warnings()
+        >>> memory.advise(warning.id, "the column is called name", by="ann")
+        True
+        >>> memory.warnings()[0].advice
+        'the column is called name'
+        """
+        text = self._open().parts.door.record().advice(advice)
+        return self._decide_warning("advise", warning_id, by, note, namespace, advice=text, by_model=False)
+
+    def _decide_warning(
+        self, kind: str, warning_id: str, by: str | None, note: str | None, namespace: str | None, **changes: Any
+    ) -> bool:
+        engine: Engine = self._caught_up()
+        namespace_id, warning = self._namespace_id(namespace), check_id(warning_id, "warning_id")
+        action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note), subject=warning)
+        ledger = engine.parts.ledger
+        before = ledger.warnings.decisions(namespace_id).get(warning, WarningDecision())
+        done = ledger.warnings.decide(namespace_id, warning, dataclasses.replace(before, **changes), action)
+        engine.learn_soon()
+        return done
+
+
+def _step(action: object, tool: object, arguments: object) -> Step:
+    """Return what is about to be done as a step. A model wrote its texts, so these are cleaned rather than refused."""
+    for name, text in (("action", action), ("tool", tool)):
+        if text is not None and not isinstance(text, str):
+            raise InvalidInput(f"{name} must be a string, not {type(text).__name__}")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise InvalidInput(f"arguments must be a mapping, not {type(arguments).__name__}")
+    said = cut_short(clean_text(str(action or "")), MAX_FIELD_CHARS)
+    if tool is None and not said.strip():
+        raise InvalidInput("check needs the action as text, or the tool and its arguments")
+    if tool is None:
+        return Step(action=said)
+    called = tool_step(str(tool), arguments or {}, observation="")
+    return called if arguments or not said else Step(tool=called.tool, action=said)

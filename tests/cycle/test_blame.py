@@ -1,0 +1,227 @@
+"""Which step of a failed run is blamed, and for which runs none is."""
+
+from __future__ import annotations
+
+import pytest
+
+from cascade_memory import Step, Trajectory
+from cascade_memory.cycle.action_words import is_same_mistake
+from cascade_memory.cycle.advising import advice_text
+from cascade_memory.cycle.blame import Solved, blame, came_again
+from cascade_memory.domain.failure_warning import Blame, FailureWarning
+
+TASK = "list the names of all customers"
+
+
+def sql(text: str, seen: str = "3 rows", *, failed: bool = False) -> Step:
+    return Step(tool="sql", arguments={"q": text}, observation=seen, failed=failed)
+
+
+def do(action: str, seen: str = "ok", *, failed: bool = False) -> Step:
+    return Step(action=action, observation=seen, failed=failed)
+
+
+def blamed(*steps: Step, near: tuple[Solved, ...] = (), task: str = TASK) -> Blame:
+    found = blame(task, Trajectory(steps), near)
+    assert found is not None
+    return found
+
+
+def solved(query: str, *actions: str, case: str = "c") -> Solved:
+    return Solved(case=case, query=query, run=Trajectory([do(action) for action in actions]))
+
+
+# -- calls that failed -------------------------------------------------------------------------------------------------
+
+
+def test_the_last_failed_call_is_blamed_by_the_words_that_its_result_names():
+    found = blamed(
+        sql("SELECT x FROM t", "no such column: x", failed=True),
+        sql("SELECT nme, age FROM people", "no such column: nme", failed=True),
+        do("give up"),
+    )
+    assert (found.why, found.tool, found.words) == ("failed", "sql", ("nme",))
+    assert found.happened == "no such column: nme"
+    assert is_same_mistake(found.words, found.tool, sql("SELECT nme FROM customers WHERE age > 3"))
+    assert not is_same_mistake(found.words, found.tool, sql("SELECT name FROM people"))
+    assert not is_same_mistake(found.words, "other", sql("SELECT nme FROM people"))
+
+
+def test_a_result_that_names_nothing_leaves_all_words_of_the_action():
+    found = blamed(do("heat mug 3 with fridge 1", "Nothing happens.", failed=True))
+    assert found.words == ("heat", "mug", "with", "fridge")
+    assert is_same_mistake(found.words, None, do("heat mug 7 with fridge 2"))
+    assert not is_same_mistake(found.words, None, do("heat mug 3 with microwave 1"))
+
+
+def test_the_same_mistake_has_the_same_id_whatever_surrounds_it():
+    first = blamed(sql("SELECT nme FROM a", "no such column: nme", failed=True))
+    second = blamed(do("look"), sql("SELECT age, nme FROM b", "Error: no such column: nme", failed=True), task="another task")
+    assert first.group == second.group
+    assert first.group != blamed(sql("SELECT nam FROM a", "no such column: nam", failed=True)).group
+
+
+def test_what_the_run_did_later_with_the_same_tool_is_what_worked_instead():
+    found = blamed(
+        sql("SELECT nme FROM t", "no such column: nme", failed=True), do("think"), sql("SELECT name FROM t"), do("stop")
+    )
+    assert found.instead == 'sql({"q": "SELECT name FROM t"})'
+    assert found.instead_case is None
+
+
+def test_or_else_what_the_nearest_solved_run_did():
+    case = Solved(case="c7", query="list the names of all dogs", run=Trajectory([sql("SELECT name FROM dogs")]))
+    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True), near=(case,))
+    assert (found.instead, found.instead_case) == ('sql({"q": "SELECT name FROM dogs"})', "c7")
+
+
+def test_a_call_that_a_person_refused_comes_first():
+    found = blamed(
+        Step(
+            tool="drop",
+            arguments={"table": "people"},
+            observation="User rejected the tool call for `drop` with id 1",
+            failed=True,
+        ),
+        sql("SELECT nme FROM t", "no such column: nme", failed=True),
+    )
+    assert (found.why, found.tool, found.words) == ("refused", "drop", ("people",))
+
+
+def test_a_page_that_speaks_of_users_who_reject_things_is_no_refusal():
+    assert blame(TASK, Trajectory([do("open the forum", "a user rejected the offer")])) is None
+
+
+# -- no step can be blamed ---------------------------------------------------------------------------------------------
+
+WORLD = (
+    "Request timed out after 30 s",
+    "TimeoutError",
+    "ReadTimeout: HTTPSConnectionPool",
+    "HTTP 429 Too Many Requests",
+    "rate limit exceeded, slow down",
+    "Error code: 503 - Service Unavailable",
+    "The service is temporarily unavailable",
+    "Connection reset by peer: connection reset",
+    "ConnectionError: could not connect",
+    "502 Bad Gateway",
+    "the tool call was cancelled",
+    "CancelledError",
+    "getaddrinfo failed: name resolution",
+    "Internal Server Error",
+)
+
+
+@pytest.mark.parametrize("seen", WORLD)
+def test_errors_of_the_world_are_nobody_s_mistake(seen: str):
+    assert blame(TASK, Trajectory([do("look"), sql("SELECT a FROM t", seen, failed=True)])) is None
+
+
+@pytest.mark.parametrize("seen", WORLD[:4])
+def test_where_the_world_ended_the_run_nothing_before_it_is_blamed(seen: str):
+    steps = [sql("SELECT nme FROM t", "no such column: nme", failed=True), sql("SELECT a FROM t", seen, failed=True)]
+    assert blame(TASK, Trajectory(steps), [solved(TASK, "look")]) is None
+
+
+@pytest.mark.parametrize("seen", WORLD[:4])
+def test_a_time_out_on_the_way_leaves_the_mistake_to_blame(seen: str):
+    found = blamed(
+        sql("SELECT nme FROM t", "no such column: nme", failed=True), sql("SELECT a FROM t", seen, failed=True), do("go on")
+    )
+    assert found.words == ("nme",)
+
+
+MISTAKES = (
+    "unexpected keyword argument 'timeout'",
+    "Order 12 cannot be cancelled: it was shipped",
+    "there is no route 503 from here",
+    "permission denied",
+    "404 Not Found",
+)
+
+
+@pytest.mark.parametrize("seen", MISTAKES)
+def test_what_only_sounds_like_the_world_is_a_mistake(seen: str):
+    assert blame(TASK, Trajectory([do("cancel the order of timeouts", seen, failed=True)])) is not None
+
+
+def test_a_call_that_succeeded_when_it_was_repeated_is_not_blamed():
+    assert blame(TASK, Trajectory([sql("SELECT a FROM t", "locked", failed=True), sql("SELECT a FROM t")])) is None
+
+
+def test_a_run_without_a_failed_call_and_without_a_solved_run_beside_it_has_no_blame():
+    assert blame(TASK, Trajectory([do("look"), do("go north")])) is None
+
+
+def test_a_call_that_nothing_tells_from_others_of_its_tool_is_not_blamed():
+    step = Step(tool="get_order", arguments={"id": 17}, observation="order 17 not found", failed=True)
+    assert blame(TASK, Trajectory([step])) is None
+
+
+def test_thoughts_alone_have_no_blame():
+    assert blame(TASK, Trajectory([Step(thought="hm"), Step(thought="no idea", failed=True)])) is None
+
+
+def test_a_warning_is_never_blamed():
+    text = advice_text(FailureWarning(id="w", namespace="n", query="q", action="a", happened="h"))
+    assert blame(TASK, Trajectory([sql("SELECT nme FROM t", text, failed=True)])) is None
+
+
+# -- where a run leaves one that worked --------------------------------------------------------------------------------
+
+EGG = "heat the egg and put it on the table"
+MUG = "heat the mug and put it on the shelf"
+
+
+def test_the_first_action_that_leaves_a_solved_run_is_blamed_whatever_the_tasks_name():
+    near = solved(MUG, "take mug 1", "open microwave 1", "heat mug 1 with microwave 1", "put mug 1 on shelf 2")
+    found = blamed(do("take egg 3"), do("put egg 3 in fridge 1"), do("stop"), near=(near,), task=EGG)
+    assert (found.why, found.action, found.instead, found.instead_case) == (
+        "left",
+        "put egg 3 in fridge 1",
+        "open microwave 1",
+        "c",
+    )
+    assert is_same_mistake(found.words, None, do("put apple 1 in fridge 2"))  # the egg is of this task alone
+    assert not is_same_mistake(found.words, None, do("put apple 1 in microwave 2"))
+
+
+def test_runs_that_begin_differently_say_nothing():
+    near = solved(MUG, "open microwave 1", "take mug 1")
+    assert blame(EGG, Trajectory([do("go north"), do("take egg 3")]), [near]) is None
+
+
+def test_what_another_solved_run_does_as_well_is_not_blamed():
+    first = solved(MUG, "look", "open microwave 1", "wait")
+    second = solved(MUG, "look", "open fridge 1", "take mug 1", "wait", case="d")
+    found = blamed(do("look"), do("open fridge 1"), do("close fridge 1"), near=(first, second), task=EGG)
+    assert (found.action, found.instead, found.instead_case) == ("close fridge 1", "take mug 1", "d")
+
+
+def test_what_the_solved_run_only_does_later_is_not_blamed():
+    near = solved(MUG, "look", "open microwave 1", "open fridge 1")
+    assert blame(EGG, Trajectory([do("look"), do("open fridge 1")]), [near]) is None
+
+
+def test_a_run_that_only_stopped_too_early_has_no_blame():
+    near = solved(MUG, "look", "open microwave 1", "wait")
+    assert blame(EGG, Trajectory([do("look"), do("open microwave 1")]), [near]) is None
+
+
+# -- whether it came again ---------------------------------------------------------------------------------------------
+
+
+def test_a_mistake_came_again_if_the_same_failed_again():
+    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True))
+    assert came_again(found, Trajectory([sql("SELECT nme FROM u", "no such column: nme", failed=True)]), 1.0)
+    assert not came_again(found, Trajectory([sql("SELECT nme FROM u")]), 0.0)
+    assert not came_again(found, Trajectory([sql("SELECT name FROM u", "no such table: u", failed=True)]), 0.0)
+
+
+def test_leaving_the_way_came_again_if_that_run_failed_as_well():
+    near = solved(MUG, "take mug 1", "open microwave 1")
+    found = blamed(do("take egg 3"), do("put egg 3 in fridge 1"), near=(near,), task=EGG)
+    again, another = Trajectory([do("put mug 1 in fridge 4")]), Trajectory([do("wait")])
+    assert came_again(found, again, 0.0)
+    assert not came_again(found, again, 1.0)
+    assert came_again(found, another, 0.0)  # to avoid the action was of no use
