@@ -31,8 +31,7 @@ from cascade_memory.ledger.rows import (
     with_vectors,
 )
 
-HEAD_CHARS = 240
-_CHARACTERS = 8_000_000  # greatest total length of the solutions read at once
+HEAD_CHARS, _CHARACTERS = 240, 8_000_000  # the greatest length of a head, and of the solutions that are read at once
 _SOLUTION, _KEY = 3, 11  # positions in _COLUMNS
 _SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
   solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
