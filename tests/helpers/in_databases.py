@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 _SERVER = "CASCADE_TEST_SERVER"  # the URL of the server, with {name} for the database
+_FOLDERS = "CASCADE_TEST_FOLDERS"  # a folder with one file for each database: the path that it stands for
 
 
 def url_of(path: str | os.PathLike[str]) -> str:
@@ -28,6 +30,7 @@ def url_of(path: str | os.PathLike[str]) -> str:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone() is None:
             with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):  # another process did
                 connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+            (Path(os.environ[_FOLDERS]) / name).write_text(os.path.realpath(Path(path).expanduser()))
     return server.format(name=name)
 
 
@@ -37,7 +40,7 @@ def named(path: str | os.PathLike[str]) -> str:
 
 
 def rows_of(path: Path) -> Any:
-    """Connect to the ledger of a folder, or to the database that the folder stands for, to read its rows."""
+    """Connect to the ledger of a folder, or to the database that the folder stands for, to read its rows or change them."""
     if not os.environ.get(_SERVER):
         return sqlite3.connect(path / "ledger.sqlite3")
     import psycopg
@@ -48,11 +51,35 @@ def rows_of(path: Path) -> Any:
     direct = os.environ[f"{_SERVER}_DIRECT"].format(name=conninfo_to_dict(url_of(path))["dbname"])
 
     class Rows(Batch):
+        def commit(self) -> None:
+            self.execute("SELECT 1").fetchone()  # statements wait until somebody reads; each one commits itself
+
         def close(self) -> None:
             connection.close()
 
     connection = psycopg.connect(direct, autocommit=True, cursor_factory=psycopg.ClientCursor)
     return Rows(connection, "the database of a test")
+
+
+def rows_below(folder: Path) -> dict[str, bytes]:
+    """Return all values in the databases that stand for folders below a folder, by the name of the table."""
+    found: dict[str, bytes] = {}
+    if not os.environ.get(_SERVER):
+        return found
+    import psycopg
+
+    tables = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'cascade_memory' AND table_type = 'BASE TABLE'"
+    )
+    for file in Path(os.environ[_FOLDERS]).iterdir():
+        if not Path(file.read_text()).is_relative_to(os.path.realpath(folder)):
+            continue
+        with psycopg.connect(os.environ[f"{_SERVER}_DIRECT"].format(name=file.name)) as connection:
+            for (table,) in connection.execute(tables).fetchall():
+                rows = connection.execute(f"SELECT * FROM cascade_memory.{table}").fetchall()  # type: ignore[arg-type]
+                values = [one if isinstance(one, bytes) else str(one).encode() for row in rows for one in row]
+                found[f"{file.name}.{table}"] = b"\n".join(values)
+    return found
 
 
 def install() -> None:
@@ -76,6 +103,9 @@ def install() -> None:
 _OF_FOLDERS = {
     "test_backup.py": "",  # every test
     "test_bad_folders.py": "",
+    "test_by_whom.py": "test_it_survives_closing_a_backup_and_an_export",
+    "test_tickets.py": "test_no_copy_takes_a_ticket_of_the_original",  # a copy of the folder
+    "test_undo_in_any_order.py": "test_a_case_that_is_stored_anew_while_chroma_is_fed_stays_in_chroma",
     "test_lag.py": "",  # the folder's own Chroma
     "test_standing_aside.py": "",  # the same
     "test_event_loop.py": "test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment",
@@ -124,7 +154,8 @@ class InDatabases:
 
         started = str(Path(__file__).parent / "started")  # for the processes that tests start
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [started, os.environ.get("PYTHONPATH")]))
-        with cluster() as server:
+        with cluster() as server, tempfile.TemporaryDirectory() as folders:
+            os.environ[_FOLDERS] = folders
             direct = server.url("{name}")
             os.environ[f"{_SERVER}_DIRECT"] = direct
             if self._how == "pooled":

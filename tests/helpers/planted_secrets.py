@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from in_databases import rows_below
 from invented_secrets import Invented, traces_of
 
 EVERY = Invented(11).every()
@@ -23,10 +24,14 @@ def found_in(said: str | bytes) -> list[bytes]:
 
 
 def found_below(folder: Path) -> dict[str, list[bytes]]:
-    """Return what is found in the files of a folder: the ledger, its write-ahead log, snapshots, Chroma, exports."""
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    assert files
-    return {str(file.relative_to(folder)): found for file in files if (found := found_in(file.read_bytes()))}
+    """Return what is found in the files of a folder: the ledger, its write-ahead log, snapshots, Chroma, exports.
+
+    If databases stand for folders, what is found in their tables belongs to it.
+    """
+    stored = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    stored |= rows_below(folder)
+    assert stored
+    return {name: found for name, content in stored.items() if (found := found_in(content))}
 
 
 @contextlib.contextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from pathlib import Path
 
 import pytest
+from in_databases import rows_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
@@ -32,9 +32,10 @@ def _check(folder: Path, *, fix: bool = False) -> tuple[bool, str]:
 
 
 def _edit(folder: Path, *statements: str) -> None:
-    with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite3")) as ledger, ledger:
+    with contextlib.closing(rows_of(folder)) as ledger:
         for statement in statements:
             ledger.execute(statement)
+        ledger.commit()
 
 
 def test_an_untouched_log_fits(folder: Path):
