@@ -105,3 +105,9 @@ def data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("no data: CASCADE_DATA names no folder of task streams")
     return Path(folder)
+
+
+@pytest.fixture
+def always_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every warning that a person has restored be given: what chance decides has tests of its own."""
+    monkeypatch.setattr("cascade_memory.engine.warning_shelf.MOST", 1.0)

@@ -60,4 +60,4 @@ def advice_text(warning: FailureWarning, *, locked: bool = False) -> str:
 
 def _one_field(text: str) -> str:
     """Indent what follows the first line, so that no text can look like the next field."""
-    return fitting(text.strip(), _FIELD).replace("\r", "\n").replace("\n", "\n  ")
+    return "\n  ".join(fitting(text.strip(), _FIELD).splitlines())

@@ -9,7 +9,7 @@ _LOOKED_AT = 1_000  # characters at the beginning of a result, and as many at it
 _TASKS = "(?:call|execution|job|operation|query|request|run|task|tool)"
 _WORLD = re.compile(
     rf"""
-    timed[ -]?out | \w*timeout(?:error|exception|expired) | timeouterror | ^\W*timeout\b | \betimedout\b
+    timed[ -]?out | timeout(?:error|exception|expired) | timeouterror | ^\W*timeout\b | \betimedout\b
     | \b(?:connect|connection|gateway|lock|operation|query|execution|read|request|response|server)[ _-]?timeout\b
     | \btimeout\ (?:after|error|exceeded|occurred|of|reached|waiting|while)\b | \bdeadline\ (?:exceeded|passed)\b
     | \brate[ _-]?limit | \btoo\ many\ requests\b | \bquota\ exceeded\b | \bthrottl

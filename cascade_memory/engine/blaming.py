@@ -61,8 +61,11 @@ def blame_of(
         near = _near(engine, judgement, episode)
         if corrected and isinstance(solution, Trajectory):  # a person says what would have been right
             near = [Solved(case=None, query=episode.query, run=solution), *near]
-        found = blame(episode.query, run, near)
-        if found is not None:  # what an older version has stored may hold a secret
+        # What an older version has stored may hold a secret: in this run, which is cleaned before its words are taken, or in
+        # what worked.
+        cleaned = judgement.record.solution(run) if corrected else run
+        found = blame(episode.query, cleaned, near) if isinstance(cleaned, Trajectory) else None
+        if found is not None:
             clean = judgement.record.text
             found = dataclasses.replace(
                 found, action=clean(found.action), happened=clean(found.happened), instead=clean(found.instead)

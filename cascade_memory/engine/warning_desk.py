@@ -154,7 +154,7 @@ class WarningDesk:
         earlier = self._ledger.warnings.checks(request.episode_id)
         if episode.status != "open" or (earlier and not self._goes_on(found, earlier)):
             return self._again(request, shelf, found, earlier)
-        return self._decide(request, shelf, found)
+        return self._decide(request, shelf, found, len(earlier))
 
     def _clean(self, step: Step) -> Step:
         """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
@@ -179,11 +179,11 @@ class WarningDesk:
                 return self._advice(request, shelf, allowed) if allowed else None
         return None
 
-    def _decide(self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group]) -> Advice | None:
+    def _decide(self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group], earlier: int) -> Advice | None:
         """Let chance decide whether to warn of the mistake that was made on the most similar task."""
-        vector = self._ledger.unsettled(request.episode_id, shelf.namespace_id).vector
+        episode = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
         shown = [group for group in found if not shelf.retired_by_hand(group.id)]
-        nearest = self._allowed(shelf.nearest(shown, vector), request)
+        nearest = self._allowed(shelf.nearest(shown, episode.vector), request)
         if not nearest:
             return None
         best = next((one for one in nearest if shelf.chance(one.blame.group) > FLOOR), nearest[0])
@@ -192,12 +192,12 @@ class WarningDesk:
         new = Check(
             episode_id=request.episode_id,
             warning=warning,
-            warned=shelf.draw() < chance,
+            warned=shelf.draw(episode.key, earlier) < chance,
             propensity=chance,
             at=time.time(),
             call=request.call_id,
         )
-        noted = self._ledger.warnings.note_check(new)
+        noted = self._ledger.warnings.note_check(new, most=None if self.options is None else self.options.per_episode)
         same_call = request.call_id is not None and noted.call == request.call_id
         if not noted.warned or not (noted == new or same_call):  # somebody else was quicker
             return None
@@ -234,18 +234,25 @@ class WarningDesk:
         shelf.outdate()
         shelf.refresh()
         shelf.count_up()
-        since, standings = self._engine.oldest(), self._engine.namespace_state(namespace).standings
+        since = self._engine.oldest()
         found: list[tuple[float, FailureWarning]] = []
         for group in shelf.groups():
             failures = [one for one in group.failures if one.at >= since]
             if not failures:
                 continue
-            held = held_from(standings, failures, None, group.id)
-            allowed = [one for one, is_held in zip(failures, held, strict=True) if not is_held]
+            allowed = self._trusted(namespace, failures)
             warning = described(shelf, allowed or failures, held=not allowed)
             order = float(failures[-1].key) if near is None else max(float(one.vector @ near) for one in failures)
             found.append((order, warning))
         return [warning for _, warning in sorted(found, key=lambda one: -one[0])]
+
+    def _trusted(self, namespace: str, failures: Sequence[Failure]) -> list[Failure]:
+        """Leave out the failures of one warning that are held back from everybody."""
+        if not failures or not names_somebody(failures):
+            return list(failures)
+        standings = self._engine.namespace_state(namespace).standings
+        held = held_from(standings, failures, None, failures[-1].blame.group)
+        return [one for one, is_held in zip(failures, held, strict=True) if not is_held]
 
     # -- where learning happens --------------------------------------------------------------------------------------
 
@@ -274,10 +281,11 @@ class WarningDesk:
             self._try(lambda: self._distil(shelf, count))
 
     def _distil(self, shelf: WarningShelf, count: int) -> None:
-        """Ask for advice on the warnings that have none."""
+        """Ask for advice on the warnings that have none; a model reads nothing that is held back."""
         shelf.refresh()
         new = [group for group in shelf.groups() if (shelf.namespace_id, group.id) not in self._asked]
         new = [group for group in new if (one := shelf.decisions.get(group.id)) is None or one.advice is None]
+        new = [group for group in new if self._trusted(shelf.name, group.failures)]
         for group in new[-_DISTILLED:]:
             self._asked.add((shelf.namespace_id, group.id))
             self._try(functools.partial(self._advise, shelf, group))
@@ -285,9 +293,16 @@ class WarningDesk:
             self._blamed[shelf.name] = self._blamed.get(shelf.name, 0) + count  # go on at the next occasion
 
     def _advise(self, shelf: WarningShelf, group: Group) -> None:
-        distil = None if self.options is None else self.options.distil
-        said: object = None if distil is None else distil(described(shelf, group.failures))
+        distil, made_from = None if self.options is None else self.options.distil, self._trusted(shelf.name, group.failures)
+        told = described(shelf, made_from)
+        said: object = None if distil is None else distil(told)
         if said is None:
+            return
+        shelf.outdate()
+        shelf.refresh()  # a model takes its time: what was forgotten meanwhile must not stay in its words
+        now = shelf.group(group.id)
+        left = [] if now is None else self._trusted(shelf.name, now.failures)
+        if not {one.key for one in made_from} <= {one.key for one in left} or described(shelf, left).instead != told.instead:
             return
         advice = self._engine.parts.door.record().advice(said)
         before = shelf.decisions.get(group.id, WarningDecision())

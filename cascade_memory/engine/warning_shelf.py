@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from cascade_memory.ports.ledger import Ledger
 
 _PAGE = 1_000
 _COMPARED = 128  # failures whose tasks are compared with the present one, the newest ones
-_CHECKING = 0x77_61_72_6E  # sets the draws of checks apart from those of recalls
+_CHECKING = 0x77_61_72_8A  # sets the draws of checks apart from those of recalls; the first ones warn, as the pages show
 _LONG, _SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
 
 
@@ -53,7 +52,6 @@ class WarningShelf:
         self.decisions: Mapping[str, WarningDecision] = {}
         self.tallies: Mapping[str, Tally] = {}
         self._value = WarningValue({})
-        self._draws = itertools.count()
 
     def _clear(self) -> None:
         self._groups: dict[str, Group] = {}
@@ -129,8 +127,6 @@ class WarningShelf:
         began = time.monotonic()
         self._settled, self._counted = False, True
         self.tallies = self._ledger.warnings.tallies(self.namespace_id)
-        if not self._value.checked:  # the first look
-            self._draws = itertools.count(sum(one.warned + one.silent for one in self.tallies.values()))
         self._value = WarningValue(self.tallies, {name: group.blame.why for name, group in self._groups.items()})
         took = time.monotonic() - began
         self._next_tallies = began + _SPARING * took if took > _LONG else 0.0
@@ -172,9 +168,9 @@ class WarningShelf:
         decided = self.decisions.get(warning)
         return decided is not None and decided.retired is True
 
-    def draw(self) -> float:
-        """Return the next random number: the same sequence of checks draws the same ones."""
-        return float(np.random.default_rng([self.namespace_id, _CHECKING, next(self._draws)]).random())
+    def draw(self, episode: int, earlier: int) -> float:
+        """Return the random number of a check: in every process another one for each episode and each check in it."""
+        return float(np.random.default_rng([self.namespace_id, _CHECKING, episode, earlier]).random())
 
 
 def nearest_first(failures: Sequence[Failure], vector: NDArray[np.float32]) -> list[Failure]:

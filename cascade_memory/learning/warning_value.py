@@ -7,7 +7,7 @@ all warnings of a namespace that are of the same kind is the prior for each of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ _BETTER = np.round(np.arange(-0.5, 0.501, 0.05), 2)  # by how much better episod
 _LEAST = 0.02  # no rate is below this, or above one minus this
 _FEWER_THAN_BEFORE, _SPREAD, _USELESS = 0.35, 0.15, 0.12  # the prior of fewer repeats: where it lies, and whether it is 0
 _ENDS, _SAME_END = 0.15, 0.8  # the prior of better endings: how wide it is, and whether they are the same
+_NO_WEIGHT = 1e-6  # what is left of sums by rounding
 _NEW = 0.02  # how far a warning may differ from all others of its namespace
 
 Floats = NDArray[np.float64]
@@ -58,8 +59,9 @@ class WarningValue:
 
     def __init__(self, tallies: Mapping[str, Tally], kinds: Mapping[str, str] | None = None) -> None:
         self._tallies, self._kinds = tallies, kinds or {}
-        self.checked = sum(one.warned + one.silent for one in tallies.values())  # episodes that have ended
-        self._pools: dict[str, Tally] = {}
+        self._rows = {name: row for row, name in enumerate(tallies)}
+        self._parts = _parts_of(list(tallies.values()))
+        self._pools: dict[str, Floats] = {}
         self._new: dict[str, float] = {}
         self._known: dict[str, float] = {}
 
@@ -68,19 +70,22 @@ class WarningValue:
         own = self._tallies.get(warning)
         known, name = (self._new, kind) if own is None or not own.warned + own.silent else (self._known, warning)
         if name not in known:
-            known[name] = self._worked_out(own or Tally(), self._pool(kind))
+            known[name] = self._worked_out(warning, own or Tally(), self._pool(kind))
         return known[name]
 
-    def _pool(self, kind: str) -> Tally:
-        """Return what came of all warnings of a kind, and of those whose kind is not known any more."""
+    def _pool(self, kind: str) -> Floats:
+        """Return the sum over all warnings of a kind, and over those whose kind is not known any more."""
         if kind not in self._pools:
-            self._pools[kind] = _sum_of(one for name, one in self._tallies.items() if self._kinds.get(name, kind) == kind)
+            rows = [row for name, row in self._rows.items() if self._kinds.get(name, kind) == kind]
+            self._pools[kind] = self._parts[rows].sum(axis=0)
         return self._pools[kind]
 
-    def _worked_out(self, own: Tally, pool: Tally) -> float:
+    def _worked_out(self, warning: str, own: Tally, pool: Floats) -> float:
         if not own.warned + own.silent:  # a new one
-            return self._chance(_posterior_of_fewer(pool, _PRIOR_FEWER), _posterior_of_better(pool, _PRIOR_BETTER), pool)
-        others = _less(pool, own)
+            all_of_them = _compared(pool)
+            fewer, better = _posterior_of_fewer(all_of_them, _PRIOR_FEWER), _posterior_of_better(all_of_them, _PRIOR_BETTER)
+            return self._chance(fewer, better, all_of_them)
+        others = _compared(pool - self._parts[self._rows[warning]])
         fewer = _blurred(_posterior_of_fewer(others, _PRIOR_FEWER), _PRIOR_FEWER)
         better = _blurred(_posterior_of_better(others, _PRIOR_BETTER), _PRIOR_BETTER)
         return self._chance(_posterior_of_fewer(own, fewer), _posterior_of_better(own, better), own)
@@ -130,31 +135,51 @@ def _blurred(pool: Floats, prior: Floats) -> Floats:
     return (1.0 - _NEW) * pool + _NEW * prior
 
 
-def _sum_of(tallies: Iterable[Tally]) -> Tally:
-    total = np.zeros(6)
-    for one in tallies:
-        total += (one.warned, one.warned_repeated, one.warned_reward, one.silent, one.silent_repeated, one.silent_reward)
-    return _tally(total)
+# -- many warnings together ----------------------------------------------------------------------------------------------
+# Like is compared with like. Warnings that help are given often and others seldom, and some mistakes are repeated more often
+# than others whoever is warned: if all episodes were thrown together, that difference would look like an effect of warning. So
+# the warned and the silent episodes of each warning get the same weight (as in the test of Mantel and Haenszel). Warnings of
+# which all episodes were warned, or none, count as one warning together: most of them were checked once.
 
 
-def _less(all_of_them: Tally, one: Tally) -> Tally:
-    return Tally(
-        warned=all_of_them.warned - one.warned,
-        warned_repeated=all_of_them.warned_repeated - one.warned_repeated,
-        warned_reward=max(0.0, all_of_them.warned_reward - one.warned_reward),
-        silent=all_of_them.silent - one.silent,
-        silent_repeated=all_of_them.silent_repeated - one.silent_repeated,
-        silent_reward=max(0.0, all_of_them.silent_reward - one.silent_reward),
+def _parts_of(tallies: Sequence[Tally]) -> Floats:
+    """Return a row for each warning; the rows of any warnings may be added up."""
+    counts = np.array([[one.warned, one.silent] for one in tallies], np.float64).reshape(-1, 2)
+    repeated = np.array([[one.warned_repeated, one.silent_repeated] for one in tallies], np.float64).reshape(-1, 2)
+    rewards = np.array([[one.warned_reward, one.silent_reward] for one in tallies], np.float64).reshape(-1, 2)
+    both = counts.min(axis=1, keepdims=True) > 0.0
+    alone = np.where(both, 0.0, np.hstack([counts, repeated, rewards]))
+    return np.hstack([alone, _weighted(counts, repeated, rewards, both)])
+
+
+def _weighted(counts: Floats, repeated: Floats, rewards: Floats, both: NDArray[np.bool_]) -> Floats:
+    """Return the weights of warnings, their squares by the episodes of either kind, and the weighted shares."""
+    some = np.where(both, counts, 1.0)
+    weight = np.where(both, some.prod(axis=1, keepdims=True) / some.sum(axis=1, keepdims=True), 0.0)
+    return np.hstack([weight, weight**2 / some, weight * repeated / some, weight * rewards / some])
+
+
+def _compared(total: Floats) -> Tally:
+    """Return what came of warnings, as if all were one: a sum of rows as a tally, with as many episodes as it is worth."""
+    alone, weighted = np.maximum(total[:6], 0.0).round(6), np.maximum(total[6:], 0.0)
+    if weighted[0] < _NO_WEIGHT:
+        return _tally(alone[:2], alone[2:4], alone[4:])
+    if alone[:2].min() >= 1.0:
+        weighted = weighted + _weighted(alone[None, :2], alone[None, 2:4], alone[None, 4:], np.array([[True]]))[0]
+    worth = np.maximum(np.round(weighted[0] ** 2 / weighted[1:3]), 1.0)
+    return _tally(worth, worth * weighted[3:5] / weighted[0], worth * weighted[5:7] / weighted[0])
+
+
+def _tally(counts: Floats, repeated: Floats, rewards: Floats) -> Tally:
+    (warned, silent), (warned_repeated, silent_repeated) = (
+        counts.round().tolist(),
+        np.minimum(repeated, counts).round().tolist(),
     )
-
-
-def _tally(total: Floats) -> Tally:
-    warned, warned_repeated, warned_reward, silent, silent_repeated, silent_reward = total.tolist()
     return Tally(
         warned=int(warned),
         warned_repeated=int(warned_repeated),
-        warned_reward=warned_reward,
+        warned_reward=float(rewards[0]),
         silent=int(silent),
         silent_repeated=int(silent_repeated),
-        silent_reward=silent_reward,
+        silent_reward=float(rewards[1]),
     )

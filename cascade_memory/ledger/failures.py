@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from cascade_memory.ledger import action_log
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.rows import KEYS, executed_for
+from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
 Lost: TypeAlias = Sequence[Any]
 
@@ -43,6 +43,12 @@ def forget_namespace(connection: Connection, namespace: int) -> int:
     return connection.execute("DELETE FROM failure WHERE namespace = ?", (namespace,)).rowcount
 
 
+def forget_checks_of_nothing(connection: Connection, namespace: int) -> None:
+    """Delete what came of the checks of warnings that have no failure any more: their ids are made of its words."""
+    there = "SELECT 1 FROM failure WHERE failure.namespace = checked.namespace AND failure.warning = checked.warning"
+    connection.execute(f"DELETE FROM checked WHERE namespace = ? AND NOT EXISTS ({there})", (namespace,))
+
+
 def settle_up(connection: Connection, lost: Lost, *, forgotten: bool = False) -> None:
     """Delete what rests on failures that are gone: a model's advice was made from them.
 
@@ -64,15 +70,18 @@ def settle_up(connection: Connection, lost: Lost, *, forgotten: bool = False) ->
 
 
 def forget_cases(connection: Connection, cases: Sequence[int]) -> None:
-    """Blank what worked instead according to cases that are forgotten."""
-    executed_for(connection, f"UPDATE failure SET instead = '', cases_key = NULL WHERE cases_key IN ({KEYS})", cases)
+    """Blank what worked instead according to cases that are forgotten, and delete a model's advice that was made from it."""
+    _blank(connection, f"cases_key IN ({KEYS})", cases)
 
 
 def lose_cases(connection: Connection, cases: Sequence[int]) -> None:
     """Do so with cases that go for another reason, unless an episode still verifies them: by it they can be forgotten."""
-    executed_for(
-        connection,
-        f"""UPDATE failure SET instead = '', cases_key = NULL
-            WHERE cases_key IN ({KEYS}) AND cases_key NOT IN (SELECT key FROM expired) AND NOT EXISTS {_VERIFIED}""",
-        cases,
-    )
+    unkept = f"cases_key IN ({KEYS}) AND cases_key NOT IN (SELECT key FROM expired) AND NOT EXISTS {_VERIFIED}"
+    _blank(connection, unkept, cases)
+
+
+def _blank(connection: Connection, where: str, cases: Sequence[int]) -> None:
+    told = fetched_for(connection, f"SELECT DISTINCT namespace, warning FROM failure WHERE {where}", cases)
+    if told:
+        executed_for(connection, f"UPDATE failure SET instead = '', cases_key = NULL WHERE {where}", cases)
+        settle_up(connection, told)

@@ -181,10 +181,12 @@ class SQLForgetting:
 
         Something is left while another process reads an older state from the write-ahead log, or if the role may not clean.
 
-        The namespace's log of searches is deleted as well: their queries belong to no episode by which one could find them.
+        The namespace's log of searches is deleted as well: their queries belong to no episode by which one could find them. So
+        are the checks of warnings whose failures are gone: nobody could tell any more whose they were.
         """
         with self._connections.write(durable=True) as connection:
             connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
+            failures.forget_checks_of_nothing(connection, namespace)
             cases.note(connection, namespace, PURGED, 0)
             action_log.write(connection, namespace, action)
         left = self._connections.vacuum()

@@ -9,11 +9,16 @@ from cascade_memory.errors import UndoRefused
 from cascade_memory.ledger import action_log, cases
 from cascade_memory.ledger.database import Connection
 
+# What a model has made of a case that is hidden, or in quarantine, is not shown either.
+_SHOWN = """NOT (by_model = 1 AND EXISTS (SELECT 1 FROM failure JOIN cases ON cases.key = failure.cases_key
+  WHERE failure.namespace = warning_decision.namespace AND failure.warning = warning_decision.warning AND cases.hidden <> 0))"""
+
 
 def decided(connection: Connection, namespace: int, warning: str | None = None) -> dict[str, WarningDecision]:
     """Return what was decided in a namespace, by warning; about all warnings, or about one."""
     where, values = ("", ()) if warning is None else ("AND warning = ?", (warning,))
-    query = f"SELECT warning, retired, advice, by_model FROM warning_decision WHERE namespace = ? {where} ORDER BY key"
+    query = f"""SELECT warning, retired, advice, by_model FROM warning_decision
+        WHERE namespace = ? {where} AND {_SHOWN} ORDER BY key"""
     retired: dict[str, bool] = {}
     advised: dict[str, tuple[str | None, bool]] = {}
     for name, never, advice, by_model in connection.execute(query, (namespace, *values)).fetchall():

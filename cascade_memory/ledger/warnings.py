@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -76,8 +77,11 @@ class SQLWarnings:
             rows = fetched(connection, f"{_CHECKS} ORDER BY checked.key", (episode_id,))
         return usable(rows, _check)
 
-    def note_check(self, new: Check) -> Check:
-        """Record a decision whether to warn; return the one of this episode and warning that is there already, if there is."""
+    def note_check(self, new: Check, *, most: int | None = None) -> Check:
+        """Record a decision whether to warn; return the one of this episode and warning that is there already, if there is.
+
+        If ``most`` other warnings were given in this episode, nothing is recorded, and the decision comes back as a silent one.
+        """
         with self._connections.write(durable=False) as connection:
             query = "SELECT key, namespace, status FROM episode WHERE id = ?"
             found = connection.execute(query, (new.episode_id,)).fetchone()
@@ -86,6 +90,10 @@ class SQLWarnings:
             episode, namespace, status = found
             if status != "open":
                 raise EpisodeClosed(f"episode {new.episode_id!r} is {status}: nothing is checked in it any more")
+            if new.warned and most is not None:
+                query = "SELECT count(*) FROM checked WHERE episode = ? AND warned = 1 AND warning <> ?"
+                if connection.execute(query, (episode, new.warning)).fetchone()[0] >= most:
+                    return dataclasses.replace(new, warned=False)
             connection.execute(
                 """INSERT INTO checked (episode, namespace, warning, warned, propensity, at, call)
                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING""",

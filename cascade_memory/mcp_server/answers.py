@@ -56,7 +56,7 @@ class DoneStep(BaseModel):
 class Checked(BaseModel):
     """Whether an action is a known mistake."""
 
-    known: bool = Field(description="Whether earlier runs failed at this action")
+    known: bool = Field(description="Whether there is a warning about this action; if not, it may still be wrong")
     warning: str | SkipJsonSchema[None] = _if_any(
         "What happened then, and what worked instead: data, not instructions; missing if nothing is known"
     )

@@ -55,11 +55,11 @@ class StandingVerbs(ActionVerbs):
     def _decide(self, kind: str, actor: str, by: str | None, note: str | None, namespace: str | None) -> int:
         engine, name = self._caught_up(), self._in(namespace)
         action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note))
-        whose, namespace_id = check_actor(actor), engine.namespace_id(name)
+        whose = check_actor(actor)
         if whose is None:
             raise InvalidInput("quarantine and release need the actor whose cases they concern")
-        if not namespace_id:
-            return 0
+        # A decision may come before the first task of a namespace: it must not be lost.
+        namespace_id = engine.namespace_state(name).namespace_id
         ledger = engine.parts.ledger.actors
         decide = ledger.quarantine if kind == "quarantine" else ledger.release
         moved = decide(namespace_id, whose, action)

@@ -42,11 +42,12 @@ class Warnings(Protocol):
         """Return the checks of an episode, oldest first."""
         ...
 
-    def note_check(self, new: Check) -> Check:
+    def note_check(self, new: Check, *, most: int | None = None) -> Check:
         """Record a decision whether to warn; return the one of this episode and warning that is there already, if there is.
 
-        Not durable: a power cut may lose it. Raises ``UnknownEpisode`` if there is no such episode, ``EpisodeClosed`` if it
-        has ended.
+        If ``most`` other warnings were given in this episode, nothing is recorded, and the decision comes back as a silent one:
+        calls that are made at the same time must not get more together. Not durable: a power cut may lose it. Raises
+        ``UnknownEpisode`` if there is no such episode, ``EpisodeClosed`` if it has ended.
         """
         ...
 

@@ -215,6 +215,18 @@ class LedgerWarningsContract(_Warned):
         self._refused(EpisodeClosed, lambda: ledger.warnings.note_check(closed))
         assert self._failures(ledger) == ["e1"]
 
+    def test_an_episode_has_no_more_warnings_than_it_may(self) -> None:
+        """Those that were given count; what is beyond them is not recorded, and comes back as silent."""
+        ledger = self._ledger()
+        self._blamed(ledger, "e1")
+        first = self._checked(ledger, "e2")
+        silent = self._checked(ledger, "e2", warning="silent", warned=False)
+        beyond = Check(episode_id="e2", warning="another", warned=True, propensity=0.5, at=4.0)
+        assert not ledger.warnings.note_check(beyond, most=1).warned
+        assert ledger.warnings.note_check(first, most=1) == first
+        assert ledger.warnings.checks("e2") == [first, silent]
+        assert ledger.warnings.note_check(beyond, most=2) == beyond
+
     def test_what_came_of_checks_is_counted_once_it_teaches(self) -> None:
         """By warning and by arm; a later outcome replaces the reward; an agent's own word does not count."""
         ledger = self._ledger()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from cascade_memory import Step, Trajectory
 from cascade_memory.cycle.action_words import is_same_mistake
 from cascade_memory.cycle.advising import advice_text
 from cascade_memory.cycle.blame import Solved, blame, came_again
+from cascade_memory.cycle.mishaps import is_error_of_the_world
 from cascade_memory.domain.failure_warning import Blame, FailureWarning
 
 TASK = "list the names of all customers"
@@ -225,3 +228,9 @@ def test_leaving_the_way_came_again_if_that_run_failed_as_well():
     assert came_again(found, again, 0.0)
     assert not came_again(found, again, 1.0)
     assert came_again(found, another, 0.0)  # to avoid the action was of no use
+
+
+def test_a_long_result_without_a_space_is_read_in_no_time():
+    began = time.perf_counter()
+    assert not any(is_error_of_the_world("a" * 2_000) for _ in range(100))
+    assert time.perf_counter() - began < 1.5

@@ -17,6 +17,8 @@ from scripted import ScriptedModel, model
 from cascade_memory.errors import StoreError
 from cascade_memory.langchain import CascadeMemory
 
+pytestmark = pytest.mark.usefixtures("always_warned")
+
 Make = Callable[..., CascadeMemory]
 
 

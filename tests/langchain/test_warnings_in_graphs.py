@@ -23,6 +23,8 @@ from scripted import call, model
 
 from cascade_memory.langchain import CascadeMemory
 
+pytestmark = pytest.mark.usefixtures("always_warned")
+
 Make = Callable[..., CascadeMemory]
 THREAD: Any = {"configurable": {"thread_id": "t1"}}
 

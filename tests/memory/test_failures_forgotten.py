@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import threading
 from pathlib import Path
 
 import pytest
 from failed_once import WARNING, check_once, fail_once
 from inside import engine_of
+from warned import MISTAKE, TASK, fail
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, FailureWarning, Step, WarningOptions
+from cascade_memory.domain.failure_warning import Check
 
 _BYTES = (b"agee", b"named age", WARNING.encode())
 
@@ -38,6 +41,18 @@ def test_no_byte_of_them_stays_after_a_purge(memory: CascadeMemory, tmp_path: Pa
     # The audit log says that somebody decided about a warning, by its id.
     assert _held(tmp_path) == {WARNING.encode()}
     assert engine_of(memory).parts.ledger.maintenance.orphans() == {}
+
+
+def test_nor_does_one_of_a_failure_that_was_taken_back_before(memory: CascadeMemory, tmp_path: Path):
+    episode_id = fail_once(memory)
+    ledger = engine_of(memory).parts.ledger
+    checked = memory.recall("asks for another column").episode_id
+    ledger.warnings.note_check(Check(episode_id=checked, warning=WARNING, warned=True, propensity=0.5, at=1.0))
+    memory.reward(episode_id, 1.0, source="env", overwrite=True)
+    assert memory.warnings() == []
+    assert len(ledger.warnings.checks(checked)) == 1
+    memory.forget(episode_id=episode_id, purge=True)
+    assert _held(tmp_path) == set()
 
 
 def test_others_who_failed_there_keep_the_warning(memory: CascadeMemory):
@@ -76,3 +91,62 @@ def test_secrets_are_taken_out_of_what_is_imported(memory: CascadeMemory, tmp_pa
     with CascadeMemory(tmp_path / "open", embedder="hashing", learn="inline", redact=False) as unguarded:
         unguarded.import_(told.splitlines(), progress=False)
         assert {"outcome failure", "action decision"} <= {one.where for one in unguarded.find_secrets()}
+
+
+# -- what a model has made of them -------------------------------------------------------------------------------------
+
+
+_WORKED = Step(tool="sql", arguments={"q": "SELECT name FROM zebras"}, observation="ok")
+
+
+def _quoting(warning: FailureWarning) -> str:
+    return f"do {warning.instead}"
+
+
+@pytest.fixture
+def advised():
+    with CascadeMemory(embedder="hashing", learn="inline", warnings=WarningOptions(distil=_quoting)) as one:
+        yield one
+
+
+def test_a_models_advice_goes_with_the_case_that_it_quotes(advised: CascadeMemory):
+    case_id = advised.add(TASK, [_WORKED])
+    fail(advised)
+    assert "zebras" in str(advised.warnings()[0].advice)
+    advised.forget(case_ids=case_id)
+    (warning,) = advised.warnings()
+    assert (warning.instead, warning.advice) == ("", None)
+
+
+def test_a_models_advice_is_not_shown_while_the_case_that_it_quotes_is_hidden(advised: CascadeMemory):
+    case_id = advised.add(TASK, [_WORKED])
+    fail(advised)
+    assert "zebras" in str(advised.warnings()[0].advice)
+    advised.hide(case_id, actor="ann")
+    assert advised.warnings()[0].advice is None
+    advised.unhide(case_id, actor="ann")
+    assert "zebras" in str(advised.warnings()[0].advice)
+
+
+@pytest.mark.parametrize("what", ["episode", "case"])
+def test_what_is_forgotten_while_a_model_writes_advice_does_not_come_back_in_its_words(what: str):
+    asked, forgotten = threading.Event(), threading.Event()
+
+    def distil(warning: FailureWarning) -> str:
+        asked.set()
+        forgotten.wait(20)
+        return f"do {warning.instead}: {warning.query}"
+
+    with CascadeMemory(embedder="hashing", learn="inline", warnings=WarningOptions(distil=distil)) as memory:
+        case_id = memory.add(TASK, [_WORKED])
+        first = memory.recall(TASK)
+        learns = threading.Thread(target=lambda: first.reward(0.0, solution=[MISTAKE], source="env"))
+        learns.start()
+        assert asked.wait(20)
+        fail(memory, f"{TASK} again", MISTAKE)
+        memory.forget(**({"episode_id": first.episode_id} if what == "episode" else {"case_ids": case_id}))
+        forgotten.set()
+        learns.join()
+        (warning,) = memory.warnings()
+        assert warning.advice is None
+        assert warning.times == (1 if what == "episode" else 2)

@@ -190,3 +190,10 @@ def test_after_whatever_people_do_nobody_is_shown_a_case_of_an_actor_in_quaranti
         assert ram.unhide(case.id) == case.hidden  # a person has hidden what is hidden now
     assert len(shown(ram)) == len(ram)
     assert all(check.ok for check in ram.examine())
+
+
+def test_a_quarantine_that_comes_before_the_first_task_of_a_namespace_holds(ram: CascadeMemory):
+    assert ram.quarantine("eve", by="ann") == 0
+    of_eve(ram)
+    assert recalled(ram) == []
+    assert [one.action for one in ram.audit()] == ["quarantine"]

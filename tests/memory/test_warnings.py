@@ -196,12 +196,44 @@ def test_a_memory_that_fails_says_nothing_and_counts_it(memory: CascadeMemory, m
     assert about_to(memory) is not None
     ledger = engine_of(memory).parts.ledger
 
-    def busy(*_: object) -> object:
+    def busy(*_: object, **__: object) -> object:
         raise StoreBusy("another process is writing")
 
     monkeypatch.setattr(ledger.warnings, "note_check", busy)
     assert about_to(memory, tries=3) is None
     assert memory.health().failures == {"check": 3}
+
+
+def test_calls_that_are_made_at_once_get_no_more_warnings_than_an_episode_may(memory: CascadeMemory):
+    columns = ("amount", "born", "city", "date", "email", "fax")
+    for column in columns:
+        fail(memory, TASK, mistaken(column))
+    for warning in memory.warnings():
+        memory.restore_warning(warning.id)
+    warnings = engine_of(memory).parts.ledger.warnings
+    read, together = warnings.checks, threading.Barrier(len(columns))
+
+    def slow(episode_id: str) -> object:
+        found = read(episode_id)
+        together.wait(20)
+        return found
+
+    said = list[object]()
+    episode_id = memory.recall(TASK).episode_id
+
+    def ask(column: str) -> None:
+        said.append(memory.check(episode_id, tool="sql", arguments={"q": f"SELECT {column} FROM t"}))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warnings, "checks", slow)
+        asking = [threading.Thread(target=ask, args=(column,)) for column in columns]
+        for one in asking:
+            one.start()
+        for one in asking:
+            one.join()
+    assert memory.health().ok
+    assert len(said) == len(columns)
+    assert sum(one is not None for one in said) <= 2
 
 
 def test_threads_that_ask_at_once_warn_once(tmp_path: Path):

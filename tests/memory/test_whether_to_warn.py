@@ -181,3 +181,39 @@ def test_useless_warnings_of_one_kind_say_nothing_about_another_kind():
     value = WarningValue({"bad": useless}, {"bad": "left"})
     assert value.chance("new", "left") == FLOOR
     assert value.chance("new", "failed") == WarningValue({}).chance("new")
+
+
+def counted(warned: int, repeated: int, silent: int, silent_repeated: int) -> Tally:
+    """Return what came of a warning that changes nothing in how episodes end."""
+    return Tally(
+        warned=warned,
+        warned_repeated=repeated,
+        warned_reward=warned / 2,
+        silent=silent,
+        silent_repeated=silent_repeated,
+        silent_reward=silent / 2,
+    )
+
+
+def test_like_is_compared_with_like():
+    useful = {f"useful {one}": counted(90, 47, 10, 9) for one in range(5)}  # these are given often: it helps
+    useless = {
+        f"useless {one}": counted(10, 1, 90, 9) for one in range(5)
+    }  # these seldom, of mistakes that are seldom repeated
+    value = WarningValue({**useful, **useless})
+    assert min(value.chance(name) for name in useful) > 0.5
+    assert max(value.chance(name) for name in useless) <= 0.1
+    assert value.chance("new") > 0.3
+
+
+def test_what_differs_between_mistakes_is_no_effect_of_warning():
+    often = {f"often {one}": counted(10, 9, 90, 81) for one in range(5)}
+    seldom = {f"seldom {one}": counted(90, 9, 10, 1) for one in range(5)}
+    assert WarningValue({**often, **seldom}).chance("new") == FLOOR
+
+
+def test_warnings_that_were_checked_once_count_together():
+    once = {f"{one}": counted(1, 0, 0, 0) if one % 2 else counted(0, 0, 1, 1) for one in range(60)}
+    assert WarningValue(once).chance("new") > 0.85
+    never = {f"{one}": counted(1, 1, 0, 0) if one % 2 else counted(0, 0, 1, 1) for one in range(200)}
+    assert WarningValue(never).chance("new") <= 0.02

@@ -1,0 +1,30 @@
+"""Chance decides anew in each episode whether to warn, also while nothing has come of it yet, and in every process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warned import CALL, fail
+
+from cascade_memory import CascadeMemory
+
+
+def test_episodes_that_have_not_ended_draw_their_own_numbers():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        fail(memory)
+        warned: list[bool] = []
+        for number in range(30):
+            recall = memory.recall(f"task {number}")
+            warned.append(memory.check(recall.episode_id, **CALL) is not None)
+            memory.recall(f"other {number}").reward(1.0, source="env")  # learned from; the episode above goes on
+        assert 8 <= sum(warned) <= 28  # of 0.68 each
+
+
+def test_processes_that_each_check_once_do_not_draw_the_same_number(tmp_path: Path):
+    warned: list[bool] = []
+    for number in range(30):
+        with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
+            if not number:
+                fail(memory)
+            warned.append(memory.check(memory.recall(f"task {number}").episode_id, **CALL) is not None)
+    assert set(warned) == {True, False}
