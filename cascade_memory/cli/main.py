@@ -25,8 +25,9 @@ from cascade_memory.cli import (
     serving,
     sources,
     standing,
+    warnings,
 )
-from cascade_memory.cli.numbers import share
+from cascade_memory.cli.numbers import positive, share
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
 from cascade_memory.domain.episode import SOURCES, Status
 from cascade_memory.domain.trust import CHANNELS
@@ -38,6 +39,7 @@ from cascade_memory.errors import (
     UndoRefused,
     UnknownCase,
     UnknownEpisode,
+    UnknownWarning,
 )
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
@@ -148,13 +150,26 @@ def _deciding(verbs: _Verbs) -> None:
         add_namespace(command)
         standing.add_options(command)
     add_namespace(_on_folder(verbs, "standings", standing.standings, "list what is known of actors, the worst first"))
+    _warnings(verbs)
     audit = _on_folder(verbs, "audit", deciding.audit, "list what people did, newest first, and what can be undone")
     add_namespace(audit)
     _add_length(audit)
 
 
+def _warnings(verbs: _Verbs) -> None:
+    listed = _on_folder(
+        verbs, "warnings", warnings.list_, "list the steps at which runs failed, and what came of warning of them"
+    )
+    add_namespace(listed)
+    warnings.add_list_options(listed)
+    for name, about in warnings.DECISIONS.items():
+        command = _on_folder(verbs, name, warnings.decide, about)
+        add_namespace(command)
+        warnings.add_options(command, name)
+
+
 def _add_length(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--limit", type=_positive, default=20, metavar="N", help="how many (default 20)")
+    command.add_argument("--limit", type=positive, default=20, metavar="N", help="how many (default 20)")
     command.add_argument("--all", action="store_true", help="all of them")
     command.add_argument("--oldest-first", action="store_true")
 
@@ -247,13 +262,6 @@ def _inspect(verbs: _Verbs) -> None:
     inspecting.add_options(inspect)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
-    return number
-
-
 def _bench(verbs: _Verbs) -> None:
     about = "measure on streams of tasks whether a memory helps, and which kind helps most"
     bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
@@ -264,7 +272,7 @@ def _bench(verbs: _Verbs) -> None:
     convert.add_argument("task", help="a task for which bench data names a converter")
     convert.add_argument("source", type=Path, help="the folder with the published files")
     convert.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of data (for CASCADE_DATA)")
-    convert.add_argument("--rows", type=_positive, metavar="N", help="how many to draw (default: as many as the paper plays)")
+    convert.add_argument("--rows", type=positive, metavar="N", help="how many to draw (default: as many as the paper plays)")
     games = _command(inner, "games", bench_verbs.games, "generate the missing household games for ALFWorld's engine")
     games.add_argument("--count", type=int, default=264, help="how many games the folder shall hold (default 264)")
     games.add_argument("--seed", type=int, default=777, help="the same seed gives the same games")
@@ -281,7 +289,7 @@ def _bench(verbs: _Verbs) -> None:
     hard.add_argument("--wrong-cases", nargs="+", metavar="HOW", help=about)
     about = "the share of the SIMULATED solver's successes that a wrong case spoils (default 0.5)"
     hard.add_argument("--misled", nargs="+", type=share, metavar="P", help=about)
-    run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
+    run.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="number of parallel processes")
     run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="the file for the rows")
     bench_setup.add_options(run)
     bench_own.add_options(run)
@@ -314,19 +322,19 @@ def _tune(verbs: _Verbs) -> argparse.ArgumentParser:
     tune.add_argument("--task", required=True)
     tune.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
     bench_setup.add_options(tune, tuned=True)
-    tune.add_argument("--limit", type=_positive, default=300, help="only the first tasks of the stream (default 300)")
-    tune.add_argument("--seeds", type=_positive, default=1, help="how many orders of them (default 1)")
+    tune.add_argument("--limit", type=positive, default=300, help="only the first tasks of the stream (default 300)")
+    tune.add_argument("--seeds", type=positive, default=1, help="how many orders of them (default 1)")
     tune.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help="values to try (default: the paper's)")
     tune.add_argument("--alphas", type=float, nargs="+", metavar="X", help="values to try (default: the paper's, 0.1 to 1)")
-    tune.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="number of parallel processes")
+    tune.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="number of parallel processes")
     tune.add_argument("--out", type=Path, default=Path("results/tuning.jsonl"), help="the file for the rows")
     return tune
 
 
 def _add_extent(run: argparse.ArgumentParser) -> None:
     """Add the options that say how much of each stream is played, and in which order."""
-    run.add_argument("--seeds", type=_positive, help="how many times each stream is played")
-    run.add_argument("--limit", type=_positive, help="only the first tasks of each stream")
+    run.add_argument("--seeds", type=positive, help="how many times each stream is played")
+    run.add_argument("--limit", type=positive, help="only the first tasks of each stream")
     about = "shuffled: another order for each seed (default); file: the stream's own for every seed (default of --suite paper)"
     run.add_argument("--order", choices=[SHUFFLED, FILE], help=about)
     run.add_argument("--dry-run", action="store_true", help="with --suite paper: say what it would take, and play nothing")
@@ -367,7 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except (InvalidInput, UnknownCase, UnknownEpisode, EpisodeClosed, ContentChanged, UndoRefused) as error:
+    except (InvalidInput, UnknownCase, UnknownEpisode, UnknownWarning, EpisodeClosed, ContentChanged, UndoRefused) as error:
         code, message = 2, str(error)
     except CascadeError as error:
         code, message = 1, str(error)

@@ -15,3 +15,15 @@ def share(text: str) -> float:
     if not 0 <= number <= 1:
         raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text}")
     return number
+
+
+def positive(text: str) -> int:
+    """Read a whole number from 1 on.
+
+    >>> positive("3")
+    3
+    """
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    return number

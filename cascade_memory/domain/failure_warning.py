@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.display import moment, number
+from cascade_memory.looks.card import Card, Facts
 from cascade_memory.visible import shown_visibly
 
 # Why a step is blamed: its tool call failed, a person refused the call, or there the run left what worked on a near task.
@@ -106,6 +108,25 @@ class FailureWarning:
     state: str = "active"
     tally: Tally = Tally()
 
+    def rows(self) -> list[tuple[str, str]]:
+        """List the rows of the table, each with a name and a value."""
+        tally, who = self.tally, ", ".join(self.actors)
+        return [
+            ("state", self.state),
+            ("task", self.query),
+            ("done", self.action),
+            ("happened", self.happened),
+            *([("instead", self.instead)] if self.instead else []),
+            *([("advice", self.advice)] if self.advice else []),
+            ("failed", f"{self.times:,} times, last on {moment(self.last_at)}, on the word of: {self.source}"),
+            *([("runs of", who)] if who else []),
+            ("warned", _came(tally.warned, tally.warned_repeated, tally.warned_reward)),
+            ("silent", _came(tally.silent, tally.silent_repeated, tally.silent_reward)),
+        ]
+
+    def _repr_html_(self) -> str:
+        return Card("Warning", parts=[Facts([("id", self.id), *self.rows()])]).html()
+
 
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +141,15 @@ class Advice:
     def __str__(self) -> str:
         """Return the text for the model."""
         return self.text
+
+    def _repr_html_(self) -> str:
+        said = "the action must not be done" if self.locked else "the agent may do it anyway"
+        facts = [("episode", self.episode_id), ("warning", self.warning.id), *self.warning.rows(), ("text", self.text)]
+        return Card("Advice", said, [Facts(facts)]).html()
+
+
+def _came(count: int, repeated: int, reward: float) -> str:
+    """Say how the episodes ended in which an agent was warned, or was not."""
+    if not count:
+        return "in no episode that has ended"
+    return f"in {count:,} episodes, {repeated:,} repeated it, mean reward {number(reward / count)}"

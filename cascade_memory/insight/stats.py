@@ -46,6 +46,7 @@ class Stats:
     unkept: Mapping[str, int] = field(default_factory=dict[str, int])
     exists: bool = True  # False if nothing was ever stored in the namespace
     reported: int = 0
+    warnings: int = 0  # steps at which runs failed
     namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
 
     def as_dict(self) -> dict[str, Any]:
@@ -68,6 +69,7 @@ class Stats:
             ("recalls", f"{self.recalls:,}, {self.shown:,} of them showed a case"),
             ("mean reward", "none yet" if self.mean_reward is None else number(self.mean_reward)),
             *([("not kept", self._why_unkept())] if any(self.unkept.values()) else []),
+            *([("warnings", f"{self.warnings:,}; memory.warnings() lists them")] if self.warnings else []),
             ("ranker", f"{self.policy}, version {self.policy_version}"),
             ("embedder", self.embedder),
         ]

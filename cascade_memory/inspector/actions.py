@@ -22,6 +22,10 @@ DONE: Mapping[str, str] = {
     "hide": "This case is never shown from now on.",
     "unhide": "This case may be shown again.",
     "unhide-quarantined": "Nobody hides this case now, but its actor is in quarantine: release the actor, or pin the case.",
+    "retire": "This warning is retired: agents do not get it any more.",
+    "restore": "Agents get this warning again, whatever its record says.",
+    "advise": "Agents see your advice with this warning from now on.",
+    "unchanged": "Nothing was changed: it was so before.",
     "undo": "The action was taken back.",
 }
 _DOOR = "inspector"  # the channel of what people do here
@@ -103,6 +107,20 @@ def _named(page: str, one: str) -> dict[str, Any]:
     return {"episode_id": one} if page == "episode" else {"case_ids": one}
 
 
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+
+def _decide(view: View, action: str) -> str:
+    """Retire a warning, give it again, or say what to do instead."""
+    memory, warning = view.memory, _field(view, "id")
+    about = {"by": view.visitor, "note": view.fields.get("note", "").strip() or None, "namespace": view.namespace}
+    if action == "advise":
+        done = memory.advise(warning, _field(view, "advice").strip("\n"), **about)
+    else:
+        done = {"retire": memory.retire, "restore": memory.restore_warning}[action](warning, **about)
+    return view.link("warning", id=warning, done=action if done else "unchanged")
+
+
 # -- the audit log -----------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +176,7 @@ ACTIONS: Mapping[str, Action] = {
     "reject": _reject,
     "correct": _correct,
     **dict.fromkeys(("pin", "unpin", "hide", "unhide"), _flag),
+    **dict.fromkeys(("retire", "restore", "advise"), _decide),
     "undo": _undo,
     "forget": _forget,
 }

@@ -25,8 +25,9 @@ from cascade_memory.errors import (
     UndoRefused,
     UnknownCase,
     UnknownEpisode,
+    UnknownWarning,
 )
-from cascade_memory.inspector import actions, pages_cases, pages_episodes, pages_measured
+from cascade_memory.inspector import actions, pages_cases, pages_episodes, pages_measured, pages_warnings
 from cascade_memory.inspector.gate import FIELDS, FORM, LOOPBACK, VISITOR, App, Gate, Scope, set_cookie
 from cascade_memory.inspector.links import linking
 from cascade_memory.inspector.remembered import Remembered
@@ -42,6 +43,8 @@ PAGES: dict[str, Page] = {
     "episodes": pages_episodes.episodes,
     "episode": pages_episodes.episode,
     "judge": pages_episodes.judge,
+    "warnings": pages_warnings.warnings,
+    "warning": pages_warnings.warning,
     "learning": pages_measured.learning,
     "health": pages_measured.health,
     "audit": actions.audit,
@@ -52,11 +55,12 @@ _TABS = (
     ("cases", "Cases"),
     ("episodes", "Episodes"),
     ("judge", "To judge"),
+    ("warnings", "Warnings"),
     ("learning", "Learning"),
     ("health", "Health"),
     ("audit", "Audit log"),
 )
-_BELONGS = {"case": "cases", "episode": "episodes"}
+_BELONGS = {"case": "cases", "episode": "episodes", "warning": "warnings"}
 _AT_ONCE = 2  # pages that are made at the same time: agents come first
 _STATIC = {
     "inspector.css": "text/css; charset=utf-8",
@@ -168,7 +172,7 @@ class Site:
             rendered = page(view)
         except Elsewhere as done:
             return RedirectResponse(done.address, 303)
-        except (Missing, UnknownCase, UnknownEpisode) as error:
+        except (Missing, UnknownCase, UnknownEpisode, UnknownWarning) as error:
             return self._message(request, 404, "Not found", str(error))
         except InvalidInput as error:
             return self._message(request, 400, "This cannot be done", str(error))

@@ -208,15 +208,19 @@ class Handle:
         Report(1 episodes, lift unknown)
         """
         engine = self._open()
-        insight, name = engine.parts.ledger.insight, self._in(namespace)
+        ledger, insight, name = engine.parts.ledger, engine.parts.ledger.insight, self._in(namespace)
+        warnings = int(insight.counts(None if everywhere else engine.namespace_id(name))["warnings"])
         if everywhere:
             costs = Costs.of(list(engine.totals.values()))
-            return report_of(list(insight.judged(None)), insight.arms(None), None, None, costs, engine.suspects())
+            judged, arms = list(insight.judged(None)), insight.arms(None)
+            return report_of(judged, arms, None, None, costs, engine.suspects(), warnings=warnings)
         namespace_id = engine.namespace_id(name)
         learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
         costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
         judged, arms = list(insight.judged(namespace_id)), insight.arms(namespace_id)
-        return report_of(judged, arms, name, learned, costs, engine.suspects(name))
+        tallies = list(ledger.warnings.tallies(namespace_id).values()) if warnings else []
+        suspects = engine.suspects(name)
+        return report_of(judged, arms, name, learned, costs, suspects, warnings=warnings, tallies=tallies)
 
     def plot(self, *, namespace: str | None = None, window: int = 50) -> Plot:
         """Plot success and regret over the episodes; a notebook shows the picture. Each mean is of ``window`` episodes.

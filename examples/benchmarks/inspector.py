@@ -31,7 +31,7 @@ from typing import Any
 
 import httpx
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Step
 
 VERBS = [
     "heat",
@@ -97,6 +97,11 @@ def solution(rng: random.Random) -> str:
     return f"take the {rng.choice(THINGS)}, {rng.choice(VERBS)} it, open the {rng.choice(PLACES)}, step {rng.randrange(300)}"
 
 
+def mistake(rng: random.Random) -> Step:
+    name = f"{rng.choice(VERBS)}_{rng.choice(THINGS)}"
+    return Step(tool="sql", arguments={"query": f"SELECT {name}"}, observation=f"no such column: {name}", failed=True)
+
+
 def fill(folder: Path, cases: int, episodes: int) -> None:
     rng = random.Random(0)
     with CascadeMemory(folder, embedder="hashing") as memory:
@@ -108,6 +113,8 @@ def fill(folder: Path, cases: int, episodes: int) -> None:
                 memory.reward(episode_id, rng.random() < 0.7, solution=solution(rng), source=rng.choice(["host", "human"]))
             elif kind < 0.95:
                 memory.reward(episode_id, 1.0, solution=solution(rng), source="agent")
+            else:
+                memory.reward(episode_id, 0.0, solution=[mistake(rng)], source="env")
 
 
 @contextmanager
@@ -145,6 +152,7 @@ def walks(client: httpx.Client, rng: random.Random) -> dict[str, Callable[[], st
     """Return, for each page, a function that names the next address to ask for."""
     cases = [one for sort in ("newest", "oldest", "shown", "use") for one in links(client, f"/cases?sort={sort}", "case")]
     episodes = [one for source in ("host", "human", "agent") for one in links(client, f"/episodes?source={source}", "episode")]
+    warnings = links(client, "/warnings", "warning")
     here: dict[str, str] = {}
 
     def following(start: str) -> Callable[[], str]:
@@ -158,8 +166,9 @@ def walks(client: httpx.Client, rng: random.Random) -> dict[str, Callable[[], st
 
     found = {f"cases, {sort}": following(f"/cases?sort={sort}") for sort in ("newest", "oldest", "shown", "successes", "use")}
     found |= {"cases of a source": following("/cases?source=human"), "episodes": following("/episodes")}
-    found |= {name: (lambda name=name: f"/{name}") for name in ("judge", "learning", "health", "audit")}
+    found |= {name: (lambda name=name: f"/{name}") for name in ("judge", "warnings", "learning", "health", "audit")}
     found |= {"a case": lambda: rng.choice(cases), "an episode": lambda: rng.choice(episodes)}
+    found |= {"a warning": lambda: rng.choice(warnings)} if warnings else {}
     found |= {
         "search, many": lambda: f"/cases?q={rng.choice(VERBS)}+{rng.choice(THINGS)}",
         "search, one": lambda: f"/cases?q={rng.choice(THINGS)}+{rng.randrange(10**6)}",

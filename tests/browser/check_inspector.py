@@ -65,7 +65,7 @@ def inspected(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Pop
 def pages_of(person: Person) -> dict[str, str]:
     """Return the address of every page, each with something on it."""
     base = person.base
-    found_pages = {name: f"{base}/{name}" for name in ("cases", "episodes", "judge", "learning", "health", "audit")}
+    found_pages = {name: f"{base}/{name}" for name in ("cases", "episodes", "judge", "warnings", "learning", "health", "audit")}
     found_pages |= {
         "sorted": f"{base}/cases?sort=use",
         "nothing": f"{base}/cases?q=nothing+like+it",
@@ -77,6 +77,7 @@ def pages_of(person: Person) -> dict[str, str]:
         ("hostile", "cases?q=script"),
         ("episode", "episodes?source=human"),
         ("waiting", "judge"),
+        ("warning", "warnings"),
     ):
         person.open(f"{base}/{list_page}")
         found_pages[name] = person.first_link()

@@ -37,6 +37,8 @@ WEIRD = (
     ("/audit", {"after": "٣:٣"}),
     ("/about", {"id": "//evil.example"}),
     ("/judge", {"start": "-1", "rate": "nan"}),
+    ("/warnings", {"state": "\0", "start": "-1"}),
+    ("/warning", {"id": "\0", "whole": "\0"}),
     ("/forget", {"what": "everything", "id": ""}),
 )
 

@@ -40,9 +40,17 @@ def fill(folder: Path, episodes: int = 260) -> None:
                 memory.reward(recall.episode_id, 1.0, solution=said, source="agent")
             elif kind < 0.96:
                 memory.finish(recall.episode_id, solution="asked the customer to wait")
+        for task, step in (("pay the refund of order 7", _mistake("refundd")), (HOSTILE, _mistake("nme", HOSTILE))):
+            memory.reward(memory.recall(task, actor="ann").episode_id, 0.0, solution=[step], source="env")
+        memory.advise(memory.warnings()[-1].id, "the table is called refunds", by="ann")
         first, second = (case.id for case in memory.page_of_cases(search="card", limit=2).items)
         memory.pin(first, actor="ann")
         memory.hide(second, actor="bob")
+
+
+def _mistake(table: str, more: str = "") -> Step:
+    asked, said = f"SELECT * FROM {table} {more}", f"no such table: {table} {more}"
+    return Step(tool="sql", arguments={"query": asked}, observation=said, failed=True)
 
 
 def _walk() -> Trajectory:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from inspecting import door, links_of
+from warned import fail
 
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.inspector.shown import marked, raw
@@ -44,7 +45,7 @@ HOSTILE = {
 OURS = """
   a article bdi body button caption code dd details div dl dt figcaption figure form h1 h2 h3 head header html
   input label li link main mark meta nav ol option p pre rect section select span summary svg table tbody td
-  text th thead time title tr ul script line circle path
+  text textarea th thead time title tr ul script line circle path
 """
 HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\x00-\x08\x0b-\x1f\x7f-\x9f\U000e0000-\U000e0fff]")
 ATTRIBUTE = re.compile(r"""\s([a-zA-Z:-]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>]+))?""")
@@ -65,7 +66,7 @@ def harmless(page: str) -> None:
             if attribute in ("href", "src", "action", "content") and name != "meta":
                 assert html.unescape(value.strip("\"'")).startswith(("/", "#")), (name, value)
     assert page.count("<script") == 1
-    written = re.sub(r'value="[^"]*"', "", page)  # a form sends back what it was given
+    written = re.sub(r'(?s)value="[^"]*"|<textarea.*?</textarea>', "", page)  # a form sends back what it was given
     assert not HIDDEN.search(written)
 
 
@@ -80,7 +81,7 @@ def test_a_hostile_text_is_shown_as_text(kind: str):
         own = memory.recall("walk", episode_id=text[:100]).episode_id
         memory.add(text, text, namespace=text[:200])
         browser = made.browser()
-        addresses = ["/cases", "/episodes", "/judge", "/health", "/learning", "/cases?sort=use"]
+        addresses = ["/cases", "/episodes", "/judge", "/warnings", "/health", "/learning", "/cases?sort=use"]
         for page in [browser.get(one) for one in addresses]:
             assert page.status_code == 200
             harmless(page.text)
@@ -93,8 +94,24 @@ def test_a_hostile_text_is_shown_as_text(kind: str):
                 harmless(browser.get(f"{address}&whole=1").text)
         assert browser.get("/episode", params={"id": own}).status_code == 200
         for name in ("q", "where", "after", "sort", "ns", "id"):
-            for page in ("cases", "case", "episode", "nowhere"):
+            for page in ("cases", "case", "episode", "warning", "warnings", "nowhere"):
                 harmless(browser.get(f"/{page}", params={name: text[:900]}).text)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_in_a_warning_is_shown_as_text(kind: str):
+    text = HOSTILE[kind][:30_000]
+    with CascadeMemory(embedder="hashing", learn="inline") as memory, door(memory, edit=True) as made:
+        step = Step(tool=text[:200], arguments={"q": f"nme {text}"}, observation=f"no such column: nme {text}", failed=True)
+        fail(memory, text, step, actor=text[:60].strip() or "somebody")
+        memory.advise(memory.warnings()[0].id, f"do not {text[:900]}", note=text[:900])
+        browser = made.browser()
+        for address in ("/warnings", *links_of(browser.get("/warnings"), "warning"), "/audit"):
+            page = browser.get(address)
+            assert page.status_code == 200
+            harmless(page.text)
+            assert len(page.text) < 400_000
+            harmless(browser.get(f"{address}{'&' if '?' in address else '?'}whole=1").text)
 
 
 def test_control_characters_of_an_edited_ledger_are_marked(tmp_path: Path):

@@ -1,0 +1,85 @@
+"""The pages of warnings: a list, and one warning with what came of it."""
+
+from __future__ import annotations
+
+from cascade_memory.domain.failure_warning import FailureWarning, Tally
+from cascade_memory.inspector.actions import told
+from cascade_memory.inspector.shown import cut, is_cut
+from cascade_memory.inspector.view import Missing, Rendered, View
+
+PER_PAGE = 50
+STATES = ("active", "retired", "held")
+WHY = {
+    "failed": "A tool call failed there",
+    "refused": "A person refused the call",
+    "left": "There the run left what worked on a similar task",
+}
+MEANS = {
+    "active": "Agents that are about to do it may be warned; chance decides, with a probability that is learned.",
+    "retired": "It is hardly given any more: it did not help, or a person decided so.",
+    "held": "It rests on the word of actors who are not trusted yet, or are in quarantine. Agents are not shown it.",
+}
+
+
+def warnings(view: View) -> Rendered:
+    """List warnings, the latest first."""
+    state, start = view.choice("state", STATES), _place(view.query.get("start", ""))
+    every = _all(view)
+    found = [one for one in every or () if state is None or one.state == state]
+    values = {
+        "state": state,
+        "states": STATES,
+        "waits": every is None,
+        "items": found[start : start + PER_PAGE],
+        "total": len(found),
+        "start": start,
+        "following": start + PER_PAGE if len(found) > start + PER_PAGE else None,
+    }
+    return Rendered("warnings.html", values, reload=1 if every is None else None)
+
+
+def warning(view: View) -> Rendered:
+    """Show one warning."""
+    one, whole = view.query.get("id", ""), view.asked("whole") is not None
+    every = view.memory.warnings(namespace=view.namespace)  # as they are now: it is decided here, and may have been forgotten
+    found = next((known for known in every if known.id == one), None)
+    if found is None:
+        raise Missing(
+            f"There is no warning {one!r} in the namespace {view.namespace!r}. A warning goes with the last of its failures."
+        )
+    texts = {"query": found.query, "action": found.action, "happened": found.happened, "instead": found.instead}
+    return Rendered(
+        "warning.html",
+        {
+            "warning": found,
+            "why": WHY.get(found.why, found.why),
+            "means": MEANS.get(found.state, found.state),
+            "texts": {name: cut(text, whole) for name, text in texts.items()},
+            "whole": whole,
+            "can_be_whole": any(is_cut(text) for text in texts.values()),
+            "arms": arms(found.tally),
+            **told(view, found.id),
+        },
+    )
+
+
+def arms(tally: Tally) -> tuple[tuple[str, int, int, float], ...]:
+    """Return how episodes ended in which the agent was warned, and in which chance left it alone.
+
+    >>> arms(Tally(warned=4, warned_repeated=1, warned_reward=3.0))
+    (('warned', 4, 1, 0.75),)
+    """
+    both = (
+        ("warned", tally.warned, tally.warned_repeated, tally.warned_reward),
+        ("silent", tally.silent, tally.silent_repeated, tally.silent_reward),
+    )
+    return tuple((name, count, repeated, reward / count) for name, count, repeated, reward in both if count)
+
+
+def _all(view: View) -> list[FailureWarning] | None:
+    seen = view.remembered.get(("warnings", view.namespace), lambda: view.memory.warnings(namespace=view.namespace))
+    return None if seen is None else seen.value
+
+
+def _place(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0

@@ -1,0 +1,63 @@
+"""Warnings in what people look at: counts, reports, and notebooks."""
+
+from __future__ import annotations
+
+import re
+
+from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
+
+from cascade_memory import Advice, CascadeMemory, FailureWarning, Step
+
+EVIL = "<script>alert('x')</script><img src=x onerror=y>"
+
+
+def test_stats_and_report_count_the_warnings_if_there_are_any():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        assert "warnings" not in str(memory.stats()) + str(memory.report())
+        fail(memory, TASK, MISTAKE)
+        fail(memory, "count all customers", MISTAKE)
+        fail(memory, "heat an egg", mistaken("pan"))
+        episode_id = memory.recall(TASK, namespace="other").episode_id
+        memory.reward(episode_id, 0.0, solution=[MISTAKE], source="env", namespace="other")
+        assert (memory.stats().warnings, memory.stats(everywhere=True).warnings) == (2, 3)
+        assert dict(memory.stats().rows())["warnings"] == "2; memory.warnings() lists them"
+        assert dict(memory.report().rows())["warnings"] == "2"
+        assert dict(memory.report(everywhere=True).rows())["warnings"] == "3"
+        memory.forget(everything=True)
+        assert memory.stats().warnings == memory.report().warnings == 0
+
+
+def test_a_report_says_how_often_mistakes_were_repeated():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        fail(memory)
+        for number in range(30):
+            recall = memory.recall(f"{TASK} {number}")
+            warned = memory.check(recall.episode_id, **CALL) is not None
+            right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
+            memory.reward(recall.episode_id, float(warned), solution=[right if warned else MISTAKE], source="env")
+        report = memory.report()
+        warned, silent = report.tally.warned, report.tally.silent
+        assert warned + silent == 30
+        said = dict(report.rows())["warnings"]
+        assert f"repeated after a warning in 0 % of {warned:,} episodes" in said
+        assert f"in silence in 100 % of {silent:,} episodes" in said
+        assert report.as_dict()["tally"]["warned"] == warned
+
+
+def test_warnings_and_advice_are_cards_whose_texts_are_escaped():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        step = Step(tool="sql", arguments={"q": f"nme {EVIL}"}, observation=f"no such column: nme {EVIL}", failed=True)
+        fail(memory, f"{EVIL} {TASK}", step, actor="ann")
+        (warning,) = memory.warnings()
+        memory.advise(warning.id, f"\u202e{EVIL}", by="ann")
+        advice = about_to(memory, tool="sql", arguments={"q": f"nme {EVIL}"})
+        assert isinstance(advice, Advice)
+        (warning,) = memory.warnings()
+        for shown in (warning, advice, FailureWarning(id="w", namespace="n", query=EVIL, action=EVIL, happened=EVIL)):
+            found = shown._repr_html_()
+            tags = set(re.findall(r"<([a-z]+)", found))
+            assert not {"script", "img"} & tags, tags
+            assert "&lt;script&gt;" in found
+            assert "\u202e" not in found
+        assert "the agent may do it anyway" in advice._repr_html_()
+        assert "ann" in warning._repr_html_()
