@@ -145,7 +145,7 @@ def test_a_step_that_fails_changes_nothing(new_database: NewDatabase, second_ste
         ("CREATE TABLE cascade_memory.version (major text)", "its table version has other columns"),
         ("CREATE TABLE cascade_memory.version (number bigint)", "its version is missing"),
         (
-            "CREATE TABLE cascade_memory.version AS SELECT 7::bigint AS number; "
+            "CREATE TABLE cascade_memory.version AS SELECT 8::bigint AS number; "
             "CREATE TABLE cascade_memory.cases (key integer, id text)",
             "the table meta is missing; .*",
         ),
