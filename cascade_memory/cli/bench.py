@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.cli import bench_attacks, bench_own, bench_paper, bench_report, bench_setup
+from cascade_memory.cli import bench_attacks, bench_own, bench_paper, bench_report, bench_setup, bench_warnings
 from cascade_memory.cli.bench_data import convert, data, folder_or_bundled, is_bundled
 from cascade_memory.cli.tables import print_table
 from cascade_memory.cli.targets import check_writable
@@ -35,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
         return bench_paper.run(options, bench_own.solver_of)
     if options.suite == bench_attacks.NAME:
         return bench_attacks.run(options)
+    if options.suite == bench_warnings.NAME:
+        return bench_warnings.run(options)
     if bench_own.is_asked_for(options):
         return bench_own.run(options)
     # Not imported at the top: it would slow down every command, also a server on stdio, which clients start anew each time.

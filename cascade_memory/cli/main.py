@@ -278,7 +278,8 @@ def _bench(verbs: _Verbs) -> None:
     games.add_argument("--seed", type=int, default=777, help="the same seed gives the same games")
     games.add_argument("--out", type=Path, required=True, metavar="DIR", help="their folder; for bench run: ROWS.work/games")
     run = _command(inner, "run", bench_verbs.run, "play streams with every method; it continues where it was stopped")
-    run.add_argument("--suite", choices=[*SUITES, "attacks"], default="quick", help="quick takes minutes, the others hours")
+    about = "quick takes minutes, the others hours"
+    run.add_argument("--suite", choices=[*SUITES, "attacks", "warnings"], default="quick", help=about)
     run.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks of the suite")
     run.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods, of any suite")
     _add_extent(run)

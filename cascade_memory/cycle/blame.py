@@ -120,7 +120,7 @@ def _repaired(steps: Sequence[Step], place: int) -> bool:
 def _blamed(task: str, steps: Sequence[Step], place: int, why: Blamed, near: Sequence[Solved]) -> Blame | None:
     step = steps[place]
     words = _telling(step, refused=why == "refused")
-    if words is None:
+    if words is None or (why == "failed" and step.tool is None and _worked(step, words, near)):
         return None
     instead, case = _later(steps, place), None
     if instead is None:
@@ -190,7 +190,13 @@ def _left(task: str, steps: Sequence[Step], near: Sequence[Solved]) -> Blame | N
     words = tuple(dict.fromkeys(word for word in shape[1:] if word not in (NUMBER, MASKED)))
     if not any(len(word) > 2 and word not in _COMMON for word in words[1:]):  # too general: nothing but a verb is left
         words = tuple(dict.fromkeys(word for word in words_in(said_by(step)) if word != NUMBER))
-    return _made(step, "left", words[:_MOST_WORDS], theirs[common], solved.case) if words else None
+    words = words[:_MOST_WORDS]
+    return None if not words or _worked(step, words, near) else _made(step, "left", words, theirs[common], solved.case)
+
+
+def _worked(step: Step, words: tuple[str, ...], near: Sequence[Solved]) -> bool:
+    """Say whether runs that solved such tasks have done the same: then it is no mistake in itself."""
+    return any(is_same_mistake(words, step.tool, one) and not one.failed for solved in near for one in _acting(solved.run))
 
 
 def _acting(run: Trajectory) -> list[Step]:

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.cycle.action_words import is_same_mistake
 from cascade_memory.cycle.advising import advice_text
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
@@ -28,6 +29,9 @@ from cascade_memory.learning.warning_value import FLOOR
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
 _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
+_CONTRADICTING = 16  # solved cases that are asked whether an action works
+_LEFT = 2  # failed runs that must have left what works at the same step, before it counts as a mistake
+_CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 _TIDIED = 64  # failures after which old ones are looked for
 
 
@@ -182,8 +186,9 @@ class WarningDesk:
     def _decide(self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group], earlier: int) -> Advice | None:
         """Let chance decide whether to warn of the mistake that was made on the most similar task."""
         episode = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
-        shown = [group for group in found if not shelf.retired_by_hand(group.id)]
+        shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, episode.vector), request)
+        nearest = self._uncontradicted(nearest, request.namespace, episode.vector)
         if not nearest:
             return None
         best = next((one for one in nearest if shelf.chance(one.blame.group) > FLOOR), nearest[0])
@@ -203,6 +208,19 @@ class WarningDesk:
             return None
         group = shelf.group(warning)
         return None if group is None else self._advice(request, shelf, self._allowed(group.failures, request), best)
+
+    def _uncontradicted(self, failures: Sequence[Failure], namespace: str, vector: NDArray[np.float32]) -> list[Failure]:
+        """Leave out failures at what has worked on tasks like the present one."""
+        if not failures:
+            return []
+        keys, cosines = self._engine.namespace_state(namespace).index.nearest(vector, _CONTRADICTING)
+        stored = self._ledger.cases.by_key(keys.tolist())
+        runs = [
+            (float(cosine), case.solution)
+            for key, cosine in zip(keys.tolist(), cosines, strict=True)
+            if (case := stored.get(key)) is not None and case.metadata.get("solved") is not False
+        ]
+        return [one for one in failures if _stands(one, float(one.vector @ vector), runs)]
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
         """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""
@@ -315,3 +333,23 @@ class WarningDesk:
             work()
         except Exception as error:  # noqa: BLE001 - warnings are no reason to stop learning
             self._engine.note_failure("warnings", error)
+
+
+def _is_evident(group: Group) -> bool:
+    """Say whether enough failed at a step: that one run left there what worked elsewhere may have many reasons."""
+    return group.blame.why != "left" or len(group.failures) >= _LEFT
+
+
+def _stands(failure: Failure, cosine: float, runs: Sequence[tuple[float, object]]) -> bool:
+    """Say whether a failure counts: the same has worked on no clearly more similar task; what the world let pass, on none."""
+    why, worked = failure.blame.why, _worked_at(failure, runs)
+    return why == "refused" or worked < (-1.5 if why == "left" else cosine + _CLEARLY)
+
+
+def _worked_at(failure: Failure, runs: Sequence[tuple[float, object]]) -> float:
+    """Return how similar the nearest task is on which the same action worked; below any cosine if there is none."""
+    words, tool = failure.blame.words, failure.blame.tool
+    for cosine, run in runs:
+        if isinstance(run, Trajectory) and any(is_same_mistake(words, tool, one) and not one.failed for one in run.steps):
+            return cosine
+    return -2.0

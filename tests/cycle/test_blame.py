@@ -201,6 +201,21 @@ def test_what_another_solved_run_does_as_well_is_not_blamed():
     assert (found.action, found.instead, found.instead_case) == ("close fridge 1", "take mug 1", "d")
 
 
+def test_what_runs_that_solved_such_tasks_have_done_as_well_is_no_mistake():
+    first = solved(MUG, "look", "open microwave 1", "wait")
+    run = (do("look"), do("open fridge 1"), do("stop"))
+    assert blamed(*run, near=(first,), task=EGG).action == "open fridge 1"
+    other = solved(MUG, "take mug 1", "open fridge 2", case="d")
+    assert blame(EGG, Trajectory(run), [first, other]) is None
+
+
+def test_an_action_that_failed_here_and_works_elsewhere_is_not_blamed_unless_the_world_says_what_is_wrong():
+    failed = do("go to shelf 1", "Nothing happens.", failed=True)
+    assert blamed(failed, task=EGG).action == "go to shelf 1"
+    near = solved(MUG, "go to shelf 2", "take mug 1")
+    assert blame(EGG, Trajectory([failed]), [near]) is None
+
+
 def test_what_the_solved_run_only_does_later_is_not_blamed():
     near = solved(MUG, "look", "open microwave 1", "open fridge 1")
     assert blame(EGG, Trajectory([do("look"), do("open fridge 1")]), [near]) is None

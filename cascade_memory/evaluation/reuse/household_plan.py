@@ -11,7 +11,7 @@ from cascade_memory.errors import InvalidInput
 
 _TASK = "Your task is to: "
 _NAME = r"[a-z]+ \d+"
-_OPERATION = re.compile(rf"(take|move|clean|heat|cool|use) ({_NAME})(?: (?:from|to|with) ({_NAME}))?")
+OPERATION = re.compile(rf"(take|move|clean|heat|cool|use) ({_NAME})(?: (?:from|to|with) ({_NAME}))?")
 # The words in the texts of tasks that are neither an object nor a receptacle.
 _FILLERS = (
     "a an and at chilled clean cleaned cold cool cooled desklamp examine find heat heated hot in inside into it look on one "
@@ -75,7 +75,7 @@ def operations(trajectory: Trajectory) -> list[Operation]:
     >>> [operation.verb for operation in operations(Trajectory([Step(action) for action in actions]))]
     ['take', 'move']
     """
-    found = (_OPERATION.fullmatch(step.action) for step in trajectory.steps)
+    found = (OPERATION.fullmatch(step.action) for step in trajectory.steps)
     return [Operation(one[1], kind(one[2]), one[3] or "") for one in found if one]
 
 

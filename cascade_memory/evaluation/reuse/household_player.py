@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,23 +32,24 @@ def replay(engine: Engine, game: Path, actions: Sequence[str]) -> Played:
 
 def carry_out(engine: Engine, game: Path, plan: Sequence[Operation]) -> Played:
     """Carry out a plan in at most ``LONGEST`` steps. Actions that the game would refuse are skipped and do not count."""
-    player = _Player(engine, engine.start(game))
+    player = _Free(engine, engine.start(game))
     try:
         for operation in plan:
             player.carry_out(operation)
-    except _Over:
+    except Over:
         pass
     return Played(tuple(player.steps), engine.won)
 
 
-class _Over(Exception):
+class Over(Exception):
     """Raised when the game is won, or no steps are left."""
 
 
-class _Player:
-    def __init__(self, engine: Engine, query: str) -> None:
+class Player(ABC):
+    """Carries out the operations of a plan, and remembers what it has seen. How an action is done is up to the subclass."""
+
+    def __init__(self, query: str) -> None:
         self.steps: list[Step] = []
-        self._engine = engine
         self._receptacles = read_query(query).receptacles
         self._seen: dict[str, str] = {}  # object -> receptacle
         self._visited: set[str] = set()
@@ -55,6 +57,7 @@ class _Player:
         self._here = self._held = ""
 
     def carry_out(self, operation: Operation) -> None:
+        """Carry out an operation, with the walking and searching that it needs."""
         if operation.verb == "take":
             self._take(operation)
         elif operation.verb == "use":
@@ -79,7 +82,7 @@ class _Player:
         if self._do(f"take {thing} from {where}") is not None:
             self._held = thing
             self._taken.add(thing)
-            del self._seen[thing]
+            self._seen.pop(thing, None)
 
     def _find(self, wanted: str, first: str) -> str | None:
         """Find an object of a kind that was not taken before; go from receptacle to receptacle until one is seen."""
@@ -112,14 +115,25 @@ class _Player:
         for thing in re.findall(r"\ban? ([a-z]+ \d+)\b", observation.partition("you see")[2]):
             self._seen[thing] = self._here
 
+    @abstractmethod
     def _do(self, action: str) -> str | None:
-        """Perform an action, if the game allows it."""
+        """Perform an action and return the observation; None if it was not done. Raises ``Over`` at the end."""
+
+
+class _Free(Player):
+    """Does what the game allows; what it does not allow costs no step."""
+
+    def __init__(self, engine: Engine, query: str) -> None:
+        super().__init__(query)
+        self._engine = engine
+
+    def _do(self, action: str) -> str | None:
         if action not in self._engine.possible:
             return None
         if len(self.steps) == LONGEST:
-            raise _Over
+            raise Over
         observation = self._engine.act(action)
         self.steps.append(Step(action, observation))
         if self._engine.won:
-            raise _Over
+            raise Over
         return observation

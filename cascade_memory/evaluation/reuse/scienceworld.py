@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.evaluation.environments.scienceworld import ScienceWorld, room_of
+from cascade_memory.evaluation.environments.scienceworld import room_of
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
 
 Alike = Callable[[str, str], float]  # similarity of the meanings of two names, at most 1
@@ -63,13 +64,34 @@ def deeds(old: Experiment, trajectory: Trajectory) -> Iterator[Deed]:
             yield Deed(room, step.action, view)
 
 
+class World(Protocol):
+    """What an attempt needs of a ``ScienceWorld`` with a loaded experiment."""
+
+    def act(self, action: str) -> str | None:
+        """Perform an action and return the observation; None if the action is unknown."""
+        ...
+
+    def look(self) -> str:
+        """Describe the room."""
+        ...
+
+    def possible(self) -> list[str]:
+        """List all actions that are possible now."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether the task is solved, or cannot be solved any more."""
+        ...
+
+
 class Replay:
     """One attempt: for each old action, teleport to its room and repeat it; if it is refused, try the most similar object.
 
     The two strengths differ in ``repairs``: without it, the words of the actions are mapped, and nothing else is tried.
     """
 
-    def __init__(self, world: ScienceWorld, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:
+    def __init__(self, world: World, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:
         self._world, self._alike, self._new, self._limit, self._repairs = world, alike, new, limit, repairs
         self._room = room_of(new.view)
         self._steps: list[Step] = []
@@ -95,7 +117,7 @@ class Replay:
         room = substituted(deed.room, phrases) if deed.room else None
         if room and room != self._room:
             self._go(room)
-        action = _named(substituted(substituted(deed.action.lower(), phrases), self._renamed))
+        action = named(substituted(substituted(deed.action.lower(), phrases), self._renamed))
         if action.startswith("move"):
             action = substituted(action, self._turned)
         if self._ended or self._act(action) or self._elsewhere(deed, action):
@@ -157,6 +179,7 @@ class Replay:
     def _act(self, action: str) -> bool:
         observation = self._world.act(action)
         if observation is None:
+            self._refused(action)
             return False
         if action.startswith("teleport"):
             view = self._world.look()
@@ -167,6 +190,9 @@ class Replay:
             self._measure(observation)
         return True
 
+    def _refused(self, action: str) -> None:
+        """Learn that the world does not know an action; here, that costs no step."""
+
     def _measure(self, observation: str) -> None:
         """Choose the answer box by the new measurement: the one in the case depends on what was measured then."""
         measured = re.search(r"temperature of (-?\d+(?:\.\d+)?)", observation)
@@ -176,8 +202,12 @@ class Replay:
             self._turned = {wrong: right}
 
 
-def _named(action: str) -> str:
-    """Spell an action as the environment does."""
+def named(action: str) -> str:
+    """Spell an action as the environment does.
+
+    >>> named("focus on unknown substance b")
+    'focus on unknown substance B'
+    """
     return re.sub(r"unknown substance ([a-z])\b", lambda found: f"unknown substance {found[1].upper()}", action)
 
 

@@ -54,34 +54,41 @@ class SQLAgent:
         if not cases:
             return Attempt(False, None, steps=0)
         sql = self.adapted(cases[0].query, str(cases[0].solution), item)
-        return Attempt(self._task.reward(sql, item) == 1.0, sql)
+        return Attempt(self.is_right(sql, item), sql)
 
     def adapted(self, query: str, sql: str, item: Item) -> str:
         """Adapt a query that answers another question to the question of ``item``."""
+        *bolder, last = self.versions(query, sql, item)
+        return next((one for one in bolder if self.answer(one, item)[0]), last)
+
+    def versions(self, query: str, sql: str, item: Item) -> list[str]:
+        """Adapt a query in each way that the agent knows, the boldest first: with other tables and columns, and without."""
         found = _QUERY.fullmatch(query)
         if found is None or found[1] not in self._databases:
-            return sql
+            return [sql]
         name = str(item.fields["db_id"])
         old = Asked(found[2], self._schema(found[1]))
         new = Asked(str(item.fields["question"]), self._schema(name))
         tokens = read_sql(sql, old.schema)
-        if self._strength == "full":
-            other = renamed(tokens, old, new)
-            written = None if other is None else self._written(other, old, new, name)
-            if written is not None and self._runs(written, name):
-                return written
-        return self._written(tokens, old, new, name)
+        other = renamed(tokens, old, new) if self._strength == "full" else None
+        bolder = [] if other is None else [self._written(other, old, new, name)]
+        return [*bolder, self._written(tokens, old, new, name)]
 
     def _written(self, tokens: Sequence[Token], old: Asked, new: Asked, name: str) -> str:
         values = revalued(tokens, old.question, new.question, lambda table, column: self._values(name, table, column))
         return " ".join(token.text for token in values)
 
-    def _runs(self, sql: str, name: str) -> bool:
+    def answer(self, sql: str, item: Item) -> tuple[bool, str]:
+        """Run a query on the database of a question; return whether it ran, and its first rows or the error."""
         try:
-            self._queries.run(self._databases[name], sql, most_rows=1)
-        except QueryFailed:
-            return False
-        return True
+            rows = self._queries.run(self._databases[str(item.fields["db_id"])], sql, most_rows=1)
+        except QueryFailed as error:
+            return False, str(error)
+        return True, str(rows)
+
+    def is_right(self, sql: str, item: Item) -> bool:
+        """Say whether a query answers a question."""
+        return self._task.reward(sql, item) == 1.0
 
     def _read_schema(self, name: str) -> Schema:
         return read_schema(self._databases[name])

@@ -1,0 +1,101 @@
+"""What the benchmark itself knows of a run's failures. It is kept in the same way in every arm, whatever the memory does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.action_words import is_same_mistake, said_by, words_in
+from cascade_memory.cycle.blame import Solved, blame
+from cascade_memory.domain.failure_warning import Blame, FailureWarning
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.evaluation.warned.listening import Act
+
+_CLEARLY = 0.1  # how much more similar a task must be for what worked there to count more than a failure: as the memory has it
+_NEAR, _ALIKE = 16, 0.3  # solved tasks that a failure is compared with, and the least cosine to them: as the memory has it
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """The mistake of a failed attempt, and whether it was known when the task began."""
+
+    mistake: Blame
+    known: bool
+
+
+class Book:
+    """The mistakes and the solved tasks of a run so far."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Blame] = {}  # by the group of the mistake
+        self._solved: list[Solved] = []
+        self._vectors: list[NDArray[np.float32]] = []
+
+    def note(self, query: str, vector: NDArray[np.float32], done: Trajectory | None, *, success: bool) -> Blamed | None:
+        """Note how a task ended; return the mistake of a failed attempt, if a step can be blamed."""
+        if done is None:
+            return None
+        if success:
+            self._solved.append(Solved(case=None, query=query, run=done))
+            self._vectors.append(vector)
+            return None
+        mistake = blame(query, done, self._near(vector))
+        if mistake is None:
+            return None
+        known = mistake.group in self.known
+        self.known.setdefault(mistake.group, mistake)
+        return Blamed(mistake, known)
+
+    def is_made_again(self, done: Trajectory | None, *, success: bool) -> bool:
+        """Say whether an attempt made any mistake that is known: an action that failed before failed again, whoever is blamed.
+
+        An action at which failed runs left what works counts if this run has failed as well.
+        """
+        steps = [] if done is None else [(step.tool, set(words_in(said_by(step))), step.failed) for step in done.steps]
+        return any(
+            tool == mistake.tool and said.issuperset(mistake.words) and (failed if mistake.why != "left" else not success)
+            for mistake in self.known.values()
+            for tool, said, failed in steps
+        )
+
+    def is_meant(self, warning: FailureWarning, act: Act) -> bool:
+        """Say whether an action is the mistake of a warning."""
+        mistake = self._words(warning)
+        step = Step(action=act.action, tool=act.tool, arguments=act.arguments or {})
+        return mistake is not None and is_same_mistake(mistake.words, mistake.tool, step)
+
+    def is_contradicted(self, warning: FailureWarning, task: NDArray[np.float32], its_task: NDArray[np.float32]) -> bool:
+        """Say whether the action of a warning has worked on a task that is clearly more similar to this one than its own.
+
+        An action that the world did not refuse is no mistake if it has worked on any of the most similar tasks.
+        """
+        mistake = self._words(warning)
+        if mistake is None or mistake.why == "refused":
+            return False
+        enough = float(task @ its_task) + _CLEARLY if mistake.why == "failed" else -1.0
+        return any(
+            cosine >= enough and not one.failed and is_same_mistake(mistake.words, mistake.tool, one)
+            for cosine, solved in self._nearest(task)
+            for one in solved.run.steps
+        )
+
+    def _near(self, vector: NDArray[np.float32]) -> list[Solved]:
+        return [solved for cosine, solved in self._nearest(vector) if cosine >= _ALIKE]
+
+    def _nearest(self, vector: NDArray[np.float32]) -> list[tuple[float, Solved]]:
+        if not self._solved:
+            return []
+        cosines = np.stack(self._vectors) @ vector
+        return [(float(cosines[i]), self._solved[i]) for i in np.argsort(-cosines, kind="stable")[:_NEAR].tolist()]
+
+    def _words(self, warning: FailureWarning) -> Blame | None:
+        """Return the mistake of a warning, with the words that the memory's own check goes by."""
+        return self.known.get(warning.id) or _again(warning)
+
+
+def _again(warning: FailureWarning) -> Blame | None:
+    """Blame the step of a warning once more, for its words."""
+    step = Step(action=warning.action, tool=warning.tool, observation=warning.happened, failed=True)
+    return blame(warning.query, Trajectory([step]))

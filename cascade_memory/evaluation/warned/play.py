@@ -1,0 +1,101 @@
+"""Plays one run: a stream with an agent that listens, and a memory that warns it in the way of the run's arm."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.stage import Folders
+from cascade_memory.evaluation.warned.arms import listener_of, memory_of
+from cascade_memory.evaluation.warned.book import Book
+from cascade_memory.evaluation.warned.plan import ARMS
+from cascade_memory.evaluation.warned.stages import WarnedStage, warned_stage
+from cascade_memory.memory.memory import Memory
+
+
+def play(run: Run, folders: Folders) -> dict[str, Any]:
+    """Play a run and return its row; ``method`` is the arm. Except for the times, the row is the same whenever it is played.
+
+    ``success``, ``blamed``, ``repeated``, ``again`` and ``alone`` have a character per task, in the order of play: whether it
+    was solved, whether a step of the failed attempt is blamed, whether that was a known mistake when the task began, whether
+    any known mistake was made again, and whether the agent knows the solution without a case. ``heeded``, ``refused`` and
+    ``steps`` count for each task the warnings that the agent heeded, the actions that the world refused, and all actions.
+    """
+    arm = ARMS.get(run.method)
+    if arm is None:
+        raise InvalidInput(f"there is no arm {run.method!r}; there are {', '.join(ARMS)}")
+    stage = warned_stage(run, folders)
+    memory = memory_of(arm, stage.embedder)
+    began = time.perf_counter()
+    try:
+        book = Book()
+        ends = [_take(run, stage, memory, book, place) for place in range(len(stage.queries))]
+        if failures := memory.health().failures:
+            raise CascadeError(f"{run.method!r} was not measured, since the memory failed during the run: {dict(failures)}")
+    finally:
+        memory.close()
+        stage.agent.close()
+    return {
+        **asdict(run),
+        "declared": {"alone": ALONE_REUSE},
+        "arm": asdict(arm),
+        "stream": hashlib.blake2b(json.dumps(list(stage.queries)).encode(), digest_size=8).hexdigest(),
+        "embedder": stage.embedder.identity,
+        "n": len(ends),
+        "seconds": time.perf_counter() - began,
+        "success": _text(end.success for end in ends),
+        "blamed": _text(end.blamed for end in ends),
+        "repeated": _text(end.repeated for end in ends),
+        "again": _text(end.again for end in ends),
+        "alone": _text(stage.alone),
+        "heeded": [end.heeded for end in ends],
+        "refused": [end.refused for end in ends],
+        "steps": [end.steps for end in ends],
+        "known": len(book.known),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How one task ended."""
+
+    success: bool
+    blamed: bool
+    repeated: bool
+    again: bool
+    heeded: int
+    refused: int
+    steps: int
+
+
+def _take(run: Run, stage: WarnedStage, memory: Memory, book: Book, place: int) -> _End:
+    query, arm = stage.queries[place], ARMS[run.method]
+    recall = memory.recall(query, episode_id=f"task {place}")
+    seed = 1_000_003 * run.seed + place
+    listener = listener_of(arm, memory, book, query, recall.episode_id, stage.embedder, seed)
+    attempt = stage.agent.attempt(place, recall.cases, listener)
+    done = attempt.answer if isinstance(attempt.answer, Trajectory) else None
+    again = book.is_made_again(done, success=attempt.success)
+    found = book.note(query, stage.embedder.embed([query])[0], done, success=attempt.success)
+    failed = None if attempt.success else {"solved": False}
+    memory.reward(recall.episode_id, attempt.success, solution=done, metadata=failed)
+    return _End(
+        attempt.success,
+        blamed=found is not None,
+        repeated=found is not None and found.known,
+        again=again,
+        heeded=listener.heeded,
+        refused=0 if done is None else sum(step.failed for step in done.steps),
+        steps=attempt.steps,
+    )
+
+
+def _text(values: Iterable[bool]) -> str:
+    return "".join("01"[bool(value)] for value in values)

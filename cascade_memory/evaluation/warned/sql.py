@@ -1,0 +1,95 @@
+"""The agent for text to SQL, whose queries are steps, and with an ear for warnings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.evaluation.reuse.sql_agent import SQLAgent
+from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.tasks.task import Item
+from cascade_memory.evaluation.warned.listening import Act, Listener
+
+TOOL = "sql"
+
+
+class SQL:
+    """Adapts a recalled query like ``SQLAgent`` at full strength; each query that it runs is a step, and it listens.
+
+    First it runs the query with the values of its own question, and only if the database refuses that, one with other tables
+    and columns: the first query that runs is its answer. It leaves out those of which it has been told. If none is left that
+    runs, it runs what it was told to have worked, adapted to its own question.
+    """
+
+    def __init__(self, agent: SQLAgent, *, alone: Sequence[bool]) -> None:
+        self._agent, self._alone = agent, alone
+
+    def attempt(self, place: int, cases: Sequence[RecalledCase], listener: Listener) -> Attempt:
+        """Attempt a question with the first of the cases."""
+        item = self._agent.items[place]
+        if self._alone[place]:
+            versions = [item.solution]
+        elif cases:
+            versions = self._agent.versions(cases[0].query, query_in(cases[0]), item)[::-1]
+        else:
+            return Attempt(False, None, steps=0)
+        steps = self._run(versions, item, listener)
+        if not steps:
+            return Attempt(False, None, steps=0)
+        answer = str(steps[-1].arguments["query"])
+        right = not steps[-1].failed and self._agent.is_right(answer, item)
+        return Attempt(right, Trajectory(steps, answer=answer), steps=len(steps))
+
+    def _run(self, versions: Sequence[str], item: Item, listener: Listener) -> list[Step]:
+        steps: list[Step] = []
+        worked: list[str] = []
+        for sql in dict.fromkeys(versions):
+            told = listener.before(act_of(sql))
+            if told is None:
+                steps.append(self._step(sql, item))
+                if not steps[-1].failed:
+                    return steps
+            elif told.instead:
+                worked.append(self._agent.adapted(told.query, sql_in(told.instead), item))
+        for sql in worked:
+            if sql not in versions and listener.before(act_of(sql)) is None:
+                return [*steps, self._step(sql, item)]
+        return steps
+
+    def _step(self, sql: str, item: Item) -> Step:
+        ran, observation = self._agent.answer(sql, item)
+        return Step(tool=TOOL, arguments={"query": sql}, observation=observation, failed=not ran)
+
+    def close(self) -> None:
+        """End the process that runs queries."""
+        self._agent.close()
+
+
+def act_of(sql: str) -> Act:
+    """Describe the call that runs a query.
+
+    >>> act_of("SELECT 1").action
+    'sql({"query": "SELECT 1"})'
+    """
+    return Act(Step(tool=TOOL, arguments={"query": sql}).action, TOOL, {"query": sql})
+
+
+def sql_in(action: str) -> str:
+    """Return the query of a call in words; a text that is no such call is a query itself.
+
+    >>> sql_in('sql({"query": "SELECT 1"})'), sql_in("SELECT 2")
+    ('SELECT 1', 'SELECT 2')
+    """
+    if action.startswith(f"{TOOL}(") and action.endswith(")"):
+        try:
+            return str(json.loads(action[len(TOOL) + 1 : -1])["query"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+    return action
+
+
+def query_in(case: RecalledCase) -> str:
+    """Return the query of a case: the answer of its trajectory."""
+    return case.solution.answer if isinstance(case.solution, Trajectory) else str(case.solution)

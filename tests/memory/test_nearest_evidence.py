@@ -1,0 +1,49 @@
+"""What worked on a clearly more similar task counts more than a failure; one run that left what works is no evidence yet."""
+
+from __future__ import annotations
+
+import pytest
+from warned import CALL, TASK, about_to, fail
+
+from cascade_memory import CascadeMemory, Step
+
+FARMS = "how many farms are there in the north"
+WORKED = Step(tool="sql", arguments={"q": "SELECT nme FROM farms"}, observation="3 rows")
+
+
+@pytest.fixture
+def memory():
+    with CascadeMemory(embedder="hashing", learn="inline") as made:
+        yield made
+
+
+def test_no_agent_is_warned_of_what_has_worked_on_a_more_similar_task(memory: CascadeMemory):
+    fail(memory)
+    memory.recall(FARMS).reward(1.0, solution=[WORKED], source="env")
+    assert about_to(memory, FARMS) is None
+    assert about_to(memory, TASK) is not None
+
+
+def test_what_worked_on_another_task_says_nothing_where_the_failure_is_nearer(memory: CascadeMemory):
+    memory.recall(FARMS).reward(1.0, solution=[WORKED], source="env")
+    fail(memory)
+    assert about_to(memory, TASK) is not None
+
+
+def test_what_a_person_did_not_allow_is_said_wherever_it_has_worked(memory: CascadeMemory):
+    refused = Step(tool="sql", arguments=CALL["arguments"], observation="User rejected the tool call for `sql`", failed=True)
+    fail(memory, TASK, refused)
+    memory.recall(FARMS).reward(1.0, solution=[Step(tool="sql", arguments=CALL["arguments"], observation="ok")], source="env")
+    assert about_to(memory, FARMS) is not None
+
+
+def test_one_run_that_left_what_works_is_no_evidence_and_two_are(memory: CascadeMemory):
+    steps = [Step(action="look", observation="a hall"), Step(action="open microwave 1", observation="it is open")]
+    memory.recall(TASK).reward(1.0, solution=steps, source="env")
+    left = [Step(action="look", observation="a hall"), Step(action="climb ladder 1", observation="you are on the roof")]
+    fail(memory, TASK, *left)
+    (warning,) = memory.warnings()
+    assert (warning.why, warning.times) == ("left", 1)
+    assert about_to(memory, action="climb ladder 2") is None
+    fail(memory, TASK, *left)
+    assert about_to(memory, action="climb ladder 2") is not None
