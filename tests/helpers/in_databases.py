@@ -107,7 +107,7 @@ _OF_FOLDERS = {
     "test_tickets.py": "test_no_copy_takes_a_ticket_of_the_original",  # a copy of the folder
     "test_undo_in_any_order.py": "test_a_case_that_is_stored_anew_while_chroma_is_fed_stays_in_chroma",
     "test_failures_forgotten.py": "test_no_byte_of_them_stays_after_a_purge",
-    "test_quarantine_and_hiding.py": """test_a_case_that_an_older_version_marked_as_hidden_by_a_person_alone_stays_out_when_it_is_unhidden""",
+    "test_quarantine_and_hiding.py": "test_what_an_older_version_marked_as_hidden_by_a_person_stays_out_when_unhidden",
     "test_lag.py": "",  # the folder's own Chroma
     "test_standing_aside.py": "",  # the same
     "test_event_loop.py": "test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment",

@@ -203,6 +203,7 @@ def live(memory: Memory, flood: int) -> None:
     memory.sync()
 
 
+@pytest.mark.long
 def test_a_newcomer_who_floods_is_held_back_like_with_cases(memory: CascadeMemory):
     live(memory, flood=2)
     share = next(one.share for one in memory.standings() if one.actor == "eve")

@@ -20,6 +20,7 @@ def spent(call: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
+@pytest.mark.long
 def test_ten_thousand_failures_cost_milliseconds():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory)

@@ -109,7 +109,7 @@ def test_what_a_person_hid_stays_so_when_it_is_stored_anew_in_quarantine(ram: Ca
     assert shown(ram) == ["oven"]
 
 
-def test_a_case_that_an_older_version_marked_as_hidden_by_a_person_alone_stays_out_when_it_is_unhidden(
+def test_what_an_older_version_marked_as_hidden_by_a_person_stays_out_when_unhidden(
     on_disk: Callable[..., CascadeMemory], tmp_path: Path
 ):
     memory = on_disk()

@@ -60,8 +60,11 @@ def _letters(number: int) -> str:
     return "".join(chr(97 + int(digit)) for digit in str(number))
 
 
+_SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_useless_warnings_stop(seed: int):
     lived, memory = live(seed, heeds=0.0)
     assert lived.share(500) <= 0.02
@@ -71,7 +74,7 @@ def test_useless_warnings_stop(seed: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_useful_warnings_go_on(seed: int):
     lived, memory = live(seed, heeds=0.8)
     assert lived.share(300, of_matches=True) >= 0.8
@@ -90,7 +93,7 @@ def test_so_it_is_with_other_seeds_and_rarer_mistakes(seed: int):
     memory.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_new_warnings_where_warnings_do_not_help_begin_at_the_floor():
     _, memory = live(5, heeds=0.0)
     recall = memory.recall("another task")
