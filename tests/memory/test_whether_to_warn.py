@@ -114,14 +114,6 @@ def test_every_decision_is_logged_with_its_probability():
     memory.close()
 
 
-def test_the_same_stream_draws_the_same_decisions():
-    first, one = live(2, heeds=0.5, episodes=40)
-    second, other = live(2, heeds=0.5, episodes=40)
-    assert first == second
-    one.close()
-    other.close()
-
-
 # -- the value alone ---------------------------------------------------------------------------------------------------
 
 
