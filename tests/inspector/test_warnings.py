@@ -60,7 +60,7 @@ def test_warnings_are_listed_with_what_came_of_them(memory: CascadeMemory):
             "SELECT nme FROM t",
             "no such column: nme",
             "SELECT name FROM t",
-            TASK,
+            known.query,
             "ann",
             "A tool call failed there",
         ):
