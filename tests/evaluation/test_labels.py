@@ -178,6 +178,7 @@ def test_a_runaway_reply_takes_no_time():
         assert time.process_time() - began < 10
 
 
+@pytest.mark.long
 @given(st.text())
 def test_whatever_is_said_there_is_a_reward(reply):
     assert exact(reply, "a label") in (0.0, 1.0)

@@ -287,6 +287,7 @@ _DO = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(_DO, min_size=5, max_size=40))
 def test_whatever_the_clocks_do_nothing_goes_that_was_verified_less_than_its_ttl_ago(steps, tmp_path_factory):

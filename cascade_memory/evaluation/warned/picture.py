@@ -46,9 +46,9 @@ def _draw(rows: Sequence[Row], streams: Sequence[str], arms: Sequence[str], meas
             axes.errorbar(
                 mean, y, xerr=None if np.isnan(half) else half, color=style.colour, fmt=style.mark, markersize=4, linewidth=1.2
             )
-            reach = max(reach, abs(mean))
+            reach = max(reach, abs(mean) + (0.0 if np.isnan(half) else half))
     axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_xlim(-1.6 * reach - 1, 1.6 * reach + 1)
+    axes.set_xlim(-1.05 * reach - 0.1, 1.05 * reach + 0.1)
     axes.set_ylim(len(streams) - 0.5, -0.5)
     axes.set_yticks(range(len(streams)), streams, parse_math=False)
     axes.grid(visible=False, axis="y")
