@@ -17,9 +17,9 @@ TOKEN, WORD = "gh" + "p_" + Invented(41).of(36), Invented(42).of(14)
 
 def filled(url: str) -> dict[tuple[str, str], str | None]:
     """Fill a database as an older version would have; return what should be found: (kind, where) -> id."""
-    with CascadeMemory(url, embedder="hashing", learn="inline", redact=False, ttl=0.4) as memory:
+    with CascadeMemory(url, embedder="hashing", learn="inline", redact=False, ttl=3.0) as memory:
         aside = memory.add(f"old {TOKEN}", f"password={WORD}")
-        time.sleep(0.5)
+        time.sleep(3.1)  # it is kept for as long again
         memory.recall("anything")
         memory.sync()
         assert [one.id for one in memory.expired()] == [aside]
