@@ -256,13 +256,28 @@ class WarningDesk:
         found: list[tuple[float, FailureWarning]] = []
         for group in shelf.groups():
             failures = [one for one in group.failures if one.at >= since]
-            if not failures:
-                continue
-            allowed = self._trusted(namespace, failures)
-            warning = described(shelf, allowed or failures, held=not allowed)
-            order = float(failures[-1].key) if near is None else max(float(one.vector @ near) for one in failures)
-            found.append((order, warning))
+            if failures:
+                order = float(failures[-1].key) if near is None else max(float(one.vector @ near) for one in failures)
+                found.append((order, self._told(shelf, failures)))
         return [warning for _, warning in sorted(found, key=lambda one: -one[0])]
+
+    def one(self, namespace: str, warning: str) -> FailureWarning | None:
+        """Return one warning; None if there is none. Only its own failures are read, since others may be many."""
+        shelf = self.shelf(namespace)
+        if shelf is None:
+            return None
+        self._engine.hear()
+        shelf.refresh()
+        shelf.count_up()
+        since, failures = self._engine.oldest(), list[Failure]()
+        while more := self._ledger.warnings.failures(shelf.namespace_id, failures[-1].key if failures else 0, warning=warning):
+            failures += more
+        failures = [one for one in failures if one.at >= since]
+        return self._told(shelf, failures) if failures else None
+
+    def _told(self, shelf: WarningShelf, failures: Sequence[Failure]) -> FailureWarning:
+        allowed = self._trusted(shelf.name, failures)
+        return described(shelf, allowed or failures, held=not allowed)
 
     def _trusted(self, namespace: str, failures: Sequence[Failure]) -> list[Failure]:
         """Leave out the failures of one warning that are held back from everybody."""

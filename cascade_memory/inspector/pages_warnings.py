@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cascade_memory.domain.failure_warning import FailureWarning, Tally
+from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
 from cascade_memory.inspector.shown import cut, is_cut
 from cascade_memory.inspector.view import Missing, Rendered, View
@@ -41,8 +42,10 @@ def warnings(view: View) -> Rendered:
 def warning(view: View) -> Rendered:
     """Show one warning."""
     one, whole = view.query.get("id", ""), view.asked("whole") is not None
-    every = view.memory.warnings(namespace=view.namespace)  # as they are now: it is decided here, and may have been forgotten
-    found = next((known for known in every if known.id == one), None)
+    try:
+        found = view.memory.get_warning(one, namespace=view.namespace)
+    except InvalidInput:  # no warning has such an id
+        found = None
     if found is None:
         raise Missing(
             f"There is no warning {one!r} in the namespace {view.namespace!r}. A warning goes with the last of its failures."

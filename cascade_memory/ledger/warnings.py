@@ -29,7 +29,7 @@ _FAILURES = """SELECT failure.key, episode.id, failure.why, failure.tool, failur
   FROM failure JOIN outcome ON outcome.key = failure.key AND outcome.withdrawn_at IS NULL
     JOIN episode ON episode.key = outcome.episode
     LEFT JOIN cases ON cases.key = failure.cases_key LEFT JOIN expired ON expired.key = failure.cases_key
-  WHERE failure.namespace = ? AND failure.key > ? ORDER BY failure.key LIMIT ?"""
+  WHERE failure.namespace = ? AND failure.key > ? {} ORDER BY failure.key LIMIT ?"""
 _CHECKS = """SELECT episode.id, checked.warning, checked.warned, checked.propensity, checked.at, checked.call,
     checked.repeated, checked.reward
   FROM checked JOIN episode ON episode.key = checked.episode WHERE episode.id = ?"""
@@ -46,11 +46,13 @@ class SQLWarnings:
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
-    def failures(self, namespace: int, after: int = 0, limit: int = 1_000) -> list[Failure]:
-        """Return the failures whose outcomes stand, by key: those after a key, and at most ``limit``."""
+    def failures(self, namespace: int, after: int = 0, limit: int = 1_000, *, warning: str | None = None) -> list[Failure]:
+        """Return the failures whose outcomes stand, by key: those after a key, and at most ``limit``; all or of one warning."""
+        query = _FAILURES.format("" if warning is None else "AND failure.warning = ?")
+        which = () if warning is None else (warning,)
         with self._connections.read() as connection:
             while True:
-                read = fetched(connection, _FAILURES, (namespace, after, limit))
+                read = fetched(connection, query, (namespace, after, *which, limit))
                 rows, vectors = with_vectors([row for row in read if type(row[-1]) is bytes])
                 found = usable(zip(rows, vectors, strict=True), lambda both: _failure(*both))
                 if found or len(read) < limit or not read:

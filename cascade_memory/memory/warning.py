@@ -108,6 +108,18 @@ class WarningVerbs(StandingVerbs):
         found = engine.warnings.all(name, near=vector)
         return found if k is None else found[: check_k(k)]
 
+    def get_warning(self, warning_id: str, *, namespace: str | None = None) -> FailureWarning | None:
+        """Return one warning as it is now; None if there is none with this id: it goes with the last of its failures.
+
+        >>> from cascade_memory import CascadeMemory, Step
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
+        >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
+        >>> memory.get_warning(memory.warnings()[0].id).happened
+        'no such column: nme'
+        """
+        return self._caught_up().warnings.one(self._in(namespace), check_id(warning_id, "warning_id"))
+
     # -- deciding ----------------------------------------------------------------------------------------------------
 
     def retire(self, warning_id: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> bool:

@@ -18,8 +18,8 @@ class Warnings(Protocol):
     says when a decision was made or taken back, or old failures were dropped (``Change.decides``).
     """
 
-    def failures(self, namespace: int, after: int = 0, limit: int = 1_000) -> list[Failure]:
-        """Return the failures whose outcomes stand, by key: those after a key, and at most ``limit``.
+    def failures(self, namespace: int, after: int = 0, limit: int = 1_000, *, warning: str | None = None) -> list[Failure]:
+        """Return the failures whose outcomes stand, by key: those after a key, and at most ``limit``; all or of one warning.
 
         The result is empty only if none follow. The key of a failure is that of its outcome, which the log names.
         They are of whoever asked, like the cases of an episode; they are trusted no more than their source, the cases that were

@@ -79,6 +79,16 @@ class LedgerWarningsContract(_Warned):
         assert [one.episode_id for one in ledger.warnings.failures(1, limit=1)] == ["e1"]
         assert ledger.warnings.failures(2) == []
 
+    def test_one_warning_is_read_alone(self) -> None:
+        """Page by page, and nothing of the others."""
+        ledger = self._ledger()
+        for number, group in enumerate("wvww"):
+            self._blamed(ledger, f"e{number}", blame=self._blame(group=group))
+        first, second = ledger.warnings.failures(1, 0, 2, warning="w")
+        assert [one.episode_id for one in (first, second)] == ["e0", "e2"]
+        assert [one.episode_id for one in ledger.warnings.failures(1, second.key, 2, warning="w")] == ["e3"]
+        assert ledger.warnings.failures(1, warning="unknown") == []
+
     def test_whom_nobody_trusts_blames_nothing(self) -> None:
         """Neither does what is beyond the cap of its actor."""
         ledger = self._ledger()

@@ -295,6 +295,21 @@ def test_they_are_listed_latest_first_or_nearest_first(memory: CascadeMemory):
     assert [one.happened for one in memory.warnings(near="paint a fence", k=1)] == ["no such column: green"]
 
 
+def test_one_is_what_the_list_says_of_it_and_goes_with_it(memory: CascadeMemory):
+    fail(memory)
+    fail(memory, "count the customers")
+    fail(memory, TASK, mistaken("adress"))
+    listed = memory.warnings()
+    assert [memory.get_warning(one.id) for one in listed] == listed
+    memory.advise(listed[0].id, "the column is called address")
+    assert memory.get_warning(listed[0].id) == memory.warnings()[0]
+    assert memory.get_warning(listed[0].id).advice == "the column is called address"  # type: ignore[union-attr]
+    memory.forget(everything=True)
+    assert memory.get_warning(listed[0].id) is None
+    assert memory.get_warning("unknown") is None
+    assert memory.get_warning(listed[0].id, namespace="elsewhere") is None
+
+
 def test_a_model_writes_advice_once_for_each_new_warning():
     asked: list[str] = []
 
