@@ -87,6 +87,7 @@ class Adapter:
     check = of_engine(Engine.check)
     acheck = awaited(Engine.acheck)
     warnings = after_runs(Engine.warnings)
+    get_warning = after_runs(Engine.get_warning)
     retire = after_runs(Engine.retire)
     restore_warning = after_runs(Engine.restore_warning)
     advise = after_runs(Engine.advise)

@@ -21,8 +21,8 @@ SHOWN = {"zero-shot": "no memory", "CASCADE, always a case": "always a case"}
 TITLES = {"alfworld-20": "household, 20 steps", "alfworld-30": "household, 30 steps", "spider": "Spider (SQL)"}
 TITLES |= {"scienceworld": "ScienceWorld"}
 _ENCODER = {"frozen features, ": "frozen, ", "trained encoder, ": "trained, ", ", trained encoder": ", trained"}
-_SOLVED = re.compile(r"([\d.]+)(?: \([+-][\d.]+ ± ([\d.]+)\))?")
-_REGRET = re.compile(r"\*{0,2}(\d+) ± (\d+)")
+SOLVED = re.compile(r"([\d.]+)(?: \([+-][\d.]+ ± ([\d.]+)\))?")
+REGRET = re.compile(r"\*{0,2}(\d+) ± (\d+)")
 _LOOKS = looks(METHODS)
 _WIDTH = 7.2  # inches, so that a letter is large enough on a phone
 
@@ -41,7 +41,7 @@ def table_of(text: str, first: str, cells: re.Pattern[str]) -> Table:
     """Return the figures from the table whose first column has this name; columns without such cells are left out.
 
     >>> text = "| | a | average |\\n|---|---|---|\\n| similarity | 3.5 | – |\\n| mine † | 4.0 (+0.5 ± 0.2) | – |\\n"
-    >>> table_of(text, "a", _SOLVED)
+    >>> table_of(text, "a", SOLVED)
     {'a': {'similarity': Figure(value=3.5, half=None), 'mine': Figure(value=4.0, half=0.2)}}
     """
     lines = text[text.index(f"| | {first} |") :].splitlines()
@@ -105,9 +105,9 @@ def main() -> None:
     text = options.page.read_text(encoding="utf-8")
     about = "bars: 95 % interval of the difference to the most similar case (the line)"
     for first, solver, name in (("banking77", "SIMULATED solver", "simulated"), ("scienceworld", "reuse agents", "reuse")):
-        table, title = table_of(text, first, _SOLVED), f"Tasks solved, % · {solver}, no language model"
+        table, title = table_of(text, first, SOLVED), f"Tasks solved, % · {solver}, no language model"
         draw(table, title, about, options.images / f"local_{name}.png", methods=METHODS, columns=2, base="similarity")
-    table = table_of(text, "logistic: regret", _REGRET)
+    table = table_of(text, "logistic: regret", REGRET)
     bandits = [one for one in table["logistic: regret"] if one != "random"]
     title, about = "Regret after 5,000 rounds in three simulated worlds", "less is better; bars: 95 % interval over five seeds"
     draw(table, title, about, options.images / "worlds.png", methods=bandits, columns=1)

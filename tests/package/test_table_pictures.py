@@ -31,11 +31,11 @@ def test_its_own_example_runs(drawing: ModuleType):
 def test_every_table_is_read_whole(drawing: ModuleType):
     text = PAGE.read_text(encoding="utf-8")
     for first, columns in (("banking77", 5), ("scienceworld", 4)):
-        table = drawing.table_of(text, first, drawing._SOLVED)
+        table = drawing.table_of(text, first, drawing.SOLVED)
         assert len(table) == columns
         for its in table.values():
             assert set(drawing.METHODS) <= set(its)
-    regrets = drawing.table_of(text, "logistic: regret", drawing._REGRET)
+    regrets = drawing.table_of(text, "logistic: regret", drawing.REGRET)
     assert [len(its) for its in regrets.values()] == [11, 11, 11]
 
 
