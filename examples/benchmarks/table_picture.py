@@ -2,7 +2,7 @@
 
     python examples/benchmarks/table_picture.py docs/benchmarks.md --images docs/images
 
-The figures are those of the tables, so the pictures need no rows and cannot say anything else. A test sees to it that they can be drawn.
+The figures are those of the tables, so the pictures need no rows and cannot say anything else.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from cascade_memory.looks.palette import FAINT, INK, looks
 
 METHODS = ("CASCADE", "CASCADE, always a case", "Neural-LinLogUCB", "LinLogUCB", "similarity", "random", "zero-shot")
 SHOWN = {"zero-shot": "no memory", "CASCADE, always a case": "always a case"}
-TITLES = {"alfworld-20": "household, 20 steps", "alfworld-30": "household, 30 steps", "spider": "Spider (SQL)"}
-TITLES |= {"scienceworld": "ScienceWorld"}
+TITLES = {
+    "alfworld-20": "household, 20 steps",
+    "alfworld-30": "household, 30 steps",
+    "spider": "Spider (SQL)",
+    "scienceworld": "ScienceWorld",
+}
 _ENCODER = {"frozen features, ": "frozen, ", "trained encoder, ": "trained, ", ", trained encoder": ", trained"}
 SOLVED = re.compile(r"([\d.]+)(?: \([+-][\d.]+ ± ([\d.]+)\))?")
 REGRET = re.compile(r"\*{0,2}(\d+) ± (\d+)")
