@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from pathlib import Path
 
-from cascade_memory.domain.private_files import create_file, is_plain, make_private
+from cascade_memory.domain.private_files import create_file, make_private
 from cascade_memory.errors import StoreCorrupt, StoreUnwritable
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
@@ -24,7 +25,11 @@ def check_plain(ledger: Path) -> None:
     """
     for end in _BESIDE:
         file = ledger.with_name(ledger.name + end)
-        if (file.exists() or file.is_symlink()) and not is_plain(file):
+        try:
+            mode = file.lstat().st_mode  # one look: a journal of another process comes and goes meanwhile
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if not stat.S_ISREG(mode):
             raise StoreCorrupt(
                 f"{file} is not a plain file but a link, a pipe, a device or a folder: move it away, or restore the memory "
                 "from a backup. To keep a memory in another place, open it by the path of that folder"

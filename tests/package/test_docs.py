@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import io
 import json
+import os
 import re
 import shlex
 import sys
@@ -46,6 +47,7 @@ def _close(word: str, other: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_every_block_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # the command of this environment
     put_stand_ins(page, tmp_path, monkeypatch)
     names: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks(page):
