@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.cli.log_lines import log_to_standard_error
 from cascade_memory.cli.opening import EMBEDDER, existing, place
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import EncoderMismatch, InvalidInput
@@ -41,9 +41,7 @@ def serve(options: argparse.Namespace) -> int:
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
     place(options)
-    logging.basicConfig(
-        level=options.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to_standard_error(options.log_level)
     take_from_all_lines()
     with _opened(options) as memory:
         if listening is None:

@@ -1,0 +1,59 @@
+"""What a server logs of requests that make no sense: few short lines, without what a client has sent."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mcp_clients import served
+
+from cascade_memory.cli.log_lines import FewLines, ShortLines
+
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+def record(name: str, message: str, *args: object) -> logging.LogRecord:
+    return logging.LogRecord(name, logging.WARNING, "here.py", 1, message, args, None)
+
+
+def test_a_line_of_another_library_is_one_short_line():
+    said = ShortLines("%(name)s: %(message)s").format(record("root", "invalid: %s\nthe card\u202e of Ann", "x" * 500))
+    assert said == f"root: invalid: {'x' * 150}…"
+    own = "cascade_memory.engine"
+    assert ShortLines("%(message)s").format(record(own, "a\nb %s", "c" * 500)) == f"a\nb {'c' * 500}"
+
+
+def test_an_exception_of_another_library_is_named_and_not_quoted():
+    one = record("mcp.server", "it failed")
+    one.exc_info = (ValueError, ValueError("the card of Ann"), None)
+    assert ShortLines("%(message)s").format(one) == "it failed (ValueError)"
+
+
+def test_a_minute_has_so_many_lines_of_others_and_all_of_its_own():
+    few = FewLines(most=3)
+    records = [record("mcp.server.lowlevel", f"line {number}") for number in range(9)]
+    written = [one.getMessage() for one in records if few.filter(one)]
+    assert written == ["line 0", "line 1", "many lines of other libraries: those of the next minute are left out"]
+    assert all(few.filter(record("cascade_memory.engine", "a recall")) for _ in range(9))
+
+
+def test_a_server_that_nobody_listens_to_goes_on_and_has_logged_no_text(folder: Path):
+    """Its standard error is a pipe that holds 64 kB; two hundred messages of the SDK were more."""
+    with served(folder, "--rate", "0") as (base, process):
+        connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)
+        for number in range(200):
+            params = {"name": "", "arguments": "the card of Ann", "number": number}
+            body = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+            connection.request("POST", "/mcp", body=body, headers=HEADERS)
+            assert connection.getresponse().read()
+        connection.close()
+        process.terminate()
+        said = process.communicate(timeout=20)[1]
+    assert "the card of Ann" not in said
+    assert "arguments" not in said
+    lines = said.splitlines()
+    assert len(lines) <= 70
+    assert max(map(len, lines)) < 300
