@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cascade_memory.cycle.action_words import MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
+from cascade_memory.cycle.places import is_repeated
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Blame, Blamed
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -246,4 +247,4 @@ def came_again(found: Blame, run: Trajectory, value: float) -> bool:
     """
     if found.why == "left":
         return value < FAILED_BELOW
-    return any(step.failed and is_same_mistake(found.words, found.tool, step) for step in _acting(run))
+    return any(step.failed and is_repeated(found, step) for step in _acting(run))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.action_words import is_same_mistake
 from cascade_memory.cycle.advising import advice_text
+from cascade_memory.cycle.places import is_repeated, place_of, place_of_mistake
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
 from cascade_memory.domain.patience import patience
@@ -158,7 +158,7 @@ class WarningDesk:
         earlier = self._ledger.warnings.checks(request.episode_id)
         if episode.status != "open" or (earlier and not self._goes_on(found, earlier)):
             return self._again(request, shelf, found, earlier)
-        return self._decide(request, shelf, found, len(earlier))
+        return self._decide(request, shelf, step, found, len(earlier))
 
     def _clean(self, step: Step) -> Step:
         """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
@@ -183,12 +183,14 @@ class WarningDesk:
                 return self._advice(request, shelf, allowed) if allowed else None
         return None
 
-    def _decide(self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group], earlier: int) -> Advice | None:
+    def _decide(
+        self, request: CheckRequest, shelf: WarningShelf, step: Step, found: Collection[Group], earlier: int
+    ) -> Advice | None:
         """Let chance decide whether to warn of the mistake that was made on the most similar task."""
         episode = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
         shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, episode.vector), request)
-        nearest = self._uncontradicted(nearest, request.namespace, episode.vector)
+        nearest = self._uncontradicted(nearest, request.namespace, step, episode.vector)
         if not nearest:
             return None
         best = next((one for one in nearest if shelf.chance(one.blame.group) > FLOOR), nearest[0])
@@ -209,8 +211,10 @@ class WarningDesk:
         group = shelf.group(warning)
         return None if group is None else self._advice(request, shelf, self._allowed(group.failures, request), best)
 
-    def _uncontradicted(self, failures: Sequence[Failure], namespace: str, vector: NDArray[np.float32]) -> list[Failure]:
-        """Leave out failures at what has worked on tasks like the present one."""
+    def _uncontradicted(
+        self, failures: Sequence[Failure], namespace: str, step: Step, vector: NDArray[np.float32]
+    ) -> list[Failure]:
+        """Leave out failures at what has worked in the same place, or on tasks more like the present one."""
         if not failures:
             return []
         keys, cosines = self._engine.namespace_state(namespace).index.nearest(vector, _CONTRADICTING)
@@ -218,9 +222,11 @@ class WarningDesk:
         runs = [
             (float(cosine), case.solution)
             for key, cosine in zip(keys.tolist(), cosines, strict=True)
-            if (case := stored.get(key)) is not None and case.metadata.get("solved") is not False
+            if (case := stored.get(key)) is not None
+            and case.metadata.get("solved") is not False
+            and isinstance(case.solution, Trajectory)
         ]
-        return [one for one in failures if _stands(one, float(one.vector @ vector), runs)]
+        return [one for one in failures if _stands(one, float(one.vector @ vector), step, runs)]
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
         """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""
@@ -355,16 +361,33 @@ def _is_evident(group: Group) -> bool:
     return group.blame.why != "left" or len(group.failures) >= _LEFT
 
 
-def _stands(failure: Failure, cosine: float, runs: Sequence[tuple[float, object]]) -> bool:
-    """Say whether a failure counts: the same has worked on no clearly more similar task; what the world let pass, on none."""
-    why, worked = failure.blame.why, _worked_at(failure, runs)
-    return why == "refused" or worked < (-1.5 if why == "left" else cosine + _CLEARLY)
+def _stands(failure: Failure, cosine: float, step: Step, runs: Sequence[tuple[float, Trajectory]]) -> bool:
+    """Say whether a failure counts where the step is about to be done.
+
+    What the world let pass counts only if it has worked on no similar task. Of other failures and successes, those in the same
+    place count more. If both were there, the failure counts unless the same has worked on a clearly more similar task; so it
+    does if neither was, unless calls name places that come again: then a success elsewhere says nothing about this one.
+    """
+    blame = failure.blame
+    if blame.why == "refused" or not is_repeated(blame, step):
+        return blame.why == "refused"
+    here = place_of(blame, step.arguments)
+    calls = [
+        (place_of(blame, one.arguments), alike, not one.failed and is_repeated(blame, one))
+        for alike, run in runs
+        for one in run.steps
+        if one.tool == blame.tool
+    ]
+    worked = [(place == here, alike) for place, alike, works in calls if works]
+    if blame.why == "left" or not worked:
+        return not worked
+    failed_here = place_of_mistake(blame) == here
+    worked_here, alike = max(worked)
+    if failed_here != worked_here:
+        return failed_here
+    return alike < cosine + _CLEARLY or (not worked_here and _come_again([place for place, *_ in calls]))
 
 
-def _worked_at(failure: Failure, runs: Sequence[tuple[float, object]]) -> float:
-    """Return how similar the nearest task is on which the same action worked; below any cosine if there is none."""
-    words, tool = failure.blame.words, failure.blame.tool
-    for cosine, run in runs:
-        if isinstance(run, Trajectory) and any(is_same_mistake(words, tool, one) and not one.failed for one in run.steps):
-            return cosine
-    return -2.0
+def _come_again(places: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether any of the places is there twice, as those are that agents work in, and free texts are not."""
+    return any(place in places[:number] for number, place in enumerate(places))

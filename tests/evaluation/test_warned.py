@@ -158,6 +158,7 @@ def test_a_query_of_which_the_agent_was_told_is_not_run(singers: Folders):
     (step,) = failed.answer.steps
     assert step.failed
     assert "no such column: nonsense" in step.observation
+    assert step.arguments["database"] == "singers"
     skipped = agent.attempt(0, [broken], Listener([told(step.action)]))
     assert (skipped.success, skipped.answer) == (False, None)
     better = told(step.action, 'sql({"query": "SELECT name FROM singer WHERE id = 1"})', "Database elsewhere: What?")

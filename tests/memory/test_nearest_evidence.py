@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from warned import CALL, TASK, about_to, fail
 
@@ -47,3 +49,44 @@ def test_one_run_that_left_what_works_is_no_evidence_and_two_are(memory: Cascade
     assert about_to(memory, action="climb ladder 2") is None
     fail(memory, TASK, *left)
     assert about_to(memory, action="climb ladder 2") is not None
+
+
+def call_in(database: str) -> dict[str, Any]:
+    return {"tool": "sql", "arguments": {"database": database, "q": "SELECT nme FROM t"}}
+
+
+def in_two_places(memory: CascadeMemory) -> None:
+    """Let the same query fail in a shop and work on a farm."""
+    fail(memory, TASK, Step(**call_in("shop"), observation="no such column: nme", failed=True))
+    memory.recall(FARMS).reward(1.0, solution=[Step(**call_in("farm"), observation="3 rows")], source="env")
+
+
+def test_what_worked_in_the_same_place_counts_more_than_a_failure_elsewhere(memory: CascadeMemory):
+    in_two_places(memory)
+    assert about_to(memory, TASK, **call_in("farm")) is None
+
+
+def test_what_failed_in_the_same_place_counts_more_than_a_success_elsewhere(memory: CascadeMemory):
+    in_two_places(memory)
+    assert about_to(memory, FARMS, **call_in("shop")) is not None
+
+
+def test_where_nothing_is_known_of_the_place_the_more_similar_task_counts(memory: CascadeMemory):
+    in_two_places(memory)
+    assert about_to(memory, FARMS, **call_in("port")) is None
+    assert about_to(memory, TASK, **call_in("port")) is not None
+
+
+def test_where_calls_name_places_that_come_again_a_success_elsewhere_says_nothing_about_a_new_one(memory: CascadeMemory):
+    in_two_places(memory)
+    again = Step(tool="sql", arguments={"database": "farm", "q": "SELECT size FROM t"}, observation="3 rows")
+    memory.recall(f"{FARMS} and how large are they").reward(1.0, solution=[again], source="env")
+    assert about_to(memory, FARMS, **call_in("port")) is not None
+    assert about_to(memory, FARMS, **call_in("farm")) is None
+
+
+def test_a_place_with_the_name_of_a_mistake_is_no_mistake(memory: CascadeMemory):
+    fail(memory, TASK, Step(**call_in("shop"), observation="no such column: nme", failed=True))
+    named_so = {"database": "nme", "q": "SELECT size FROM t"}
+    assert about_to(memory, TASK, tool="sql", arguments=named_so) is None
+    assert about_to(memory, TASK, **call_in("shop")) is not None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.action_words import is_same_mistake, said_by, words_in
 from cascade_memory.cycle.blame import Solved, blame
+from cascade_memory.cycle.places import is_repeated
 from cascade_memory.domain.failure_warning import Blame, FailureWarning
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.warned.listening import Act
@@ -53,18 +53,18 @@ class Book:
 
         An action at which failed runs left what works counts if this run has failed as well.
         """
-        steps = [] if done is None else [(step.tool, set(words_in(said_by(step))), step.failed) for step in done.steps]
+        steps = [] if done is None else done.steps
         return any(
-            tool == mistake.tool and said.issuperset(mistake.words) and (failed if mistake.why != "left" else not success)
+            (step.failed if mistake.why != "left" else not success) and is_repeated(mistake, step)
             for mistake in self.known.values()
-            for tool, said, failed in steps
+            for step in steps
         )
 
     def is_meant(self, warning: FailureWarning, act: Act) -> bool:
         """Say whether an action is the mistake of a warning."""
         mistake = self._words(warning)
         step = Step(action=act.action, tool=act.tool, arguments=act.arguments or {})
-        return mistake is not None and is_same_mistake(mistake.words, mistake.tool, step)
+        return mistake is not None and is_repeated(mistake, step)
 
     def is_contradicted(self, warning: FailureWarning, task: NDArray[np.float32], its_task: NDArray[np.float32]) -> bool:
         """Say whether the action of a warning has worked on a task that is clearly more similar to this one than its own.
@@ -76,7 +76,7 @@ class Book:
             return False
         enough = float(task @ its_task) + _CLEARLY if mistake.why == "failed" else -1.0
         return any(
-            cosine >= enough and not one.failed and is_same_mistake(mistake.words, mistake.tool, one)
+            cosine >= enough and not one.failed and is_repeated(mistake, one)
             for cosine, solved in self._nearest(task)
             for one in solved.run.steps
         )

@@ -46,7 +46,7 @@ class SQL:
         steps: list[Step] = []
         worked: list[str] = []
         for sql in dict.fromkeys(versions):
-            told = listener.before(act_of(sql))
+            told = listener.before(act_of(sql, item))
             if told is None:
                 steps.append(self._step(sql, item))
                 if not steps[-1].failed:
@@ -54,26 +54,30 @@ class SQL:
             elif told.instead:
                 worked.append(self._agent.adapted(told.query, sql_in(told.instead), item))
         for sql in worked:
-            if sql not in versions and listener.before(act_of(sql)) is None:
+            if sql not in versions and listener.before(act_of(sql, item)) is None:
                 return [*steps, self._step(sql, item)]
         return steps
 
     def _step(self, sql: str, item: Item) -> Step:
         ran, observation = self._agent.answer(sql, item)
-        return Step(tool=TOOL, arguments={"query": sql}, observation=observation, failed=not ran)
+        return Step(tool=TOOL, arguments=_arguments(sql, item), observation=observation, failed=not ran)
 
     def close(self) -> None:
         """End the process that runs queries."""
         self._agent.close()
 
 
-def act_of(sql: str) -> Act:
-    """Describe the call that runs a query.
+def act_of(sql: str, item: Item) -> Act:
+    """Describe the call that runs a query on the database of a question.
 
-    >>> act_of("SELECT 1").action
-    'sql({"query": "SELECT 1"})'
+    >>> act_of("SELECT 1", Item("", "", {"db_id": "pets"})).action
+    'sql({"database": "pets", "query": "SELECT 1"})'
     """
-    return Act(Step(tool=TOOL, arguments={"query": sql}).action, TOOL, {"query": sql})
+    return Act(Step(tool=TOOL, arguments=_arguments(sql, item)).action, TOOL, _arguments(sql, item))
+
+
+def _arguments(sql: str, item: Item) -> dict[str, str]:
+    return {"database": str(item.fields["db_id"]), "query": sql}
 
 
 def sql_in(action: str) -> str:
