@@ -125,7 +125,27 @@ def test_the_table_compares_with_the_clean_run_of_the_same_seed():
     rows = [row("clean", "1111", 0), row("clean", "1100", 1), row("many=0.1", "1110", 0), row("many=0.1", "1110", 1)]
     clean, many = table(rows)
     assert clean[:6] == ["clean", "–", "CASCADE", "all", "75.0", "–"]
-    assert many[:6] == ["many", "10 %", "CASCADE", "all", "75.0", "+0.0"]
+    assert many[:6] == ["many", "10 %", "CASCADE", "all", "75.0", "+0.0 ± 317.6"]
+    assert table(rows[::2])[1][5] == "-25.0"  # one order has no interval
+
+
+def test_the_table_has_a_line_for_all_attacks_and_compares_what_was_aimed_at_with_similarity():
+    def row(attack: str, method: str, success: str, seed: int) -> dict[str, Any]:
+        marks = {"shown": "1111", "bad": "0000", "aimed": "1100", "followed": "0000"}
+        layers = "all" if method == "CASCADE" else "none"
+        return {"method": method, "layers": layers, "attack": attack, "seed": seed, "success": success, **marks}
+
+    rows = [
+        row(attack, method, success, seed)
+        for seed in range(2)
+        for attack in ("clean", "many=0.1", "unique=0.1", "unique=0.05")
+        for method, success in (("CASCADE", "1110"), ("similarity", "1011" if attack[0] == "m" else "0011"))
+    ]
+    lines = {(line[0], line[1], line[2]): line for line in table(rows)}
+    assert lines["many", "10 %", "CASCADE"][7] == "+50.0 ± 0.0"
+    assert lines["all attacks", "10 %", "CASCADE"][4:8] == ["75.0", "+0.0 ± 0.0", "100.0", "+75.0 ± 0.0"]
+    assert lines["all attacks", "10 %", "similarity"][7] == "–"
+    assert ("all attacks", "5 %", "CASCADE") not in lines
 
 
 def test_the_suite_refuses_a_stream_that_it_does_not_have(folders: Folders, capsys: pytest.CaptureFixture[str]):

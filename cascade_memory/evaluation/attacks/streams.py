@@ -80,7 +80,7 @@ def _procedure(number: int, query: str, label: str) -> str:
     return f"Note {number}: settled as {label}. It began with: {query[:_SHOWN_CHARS]}"
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # two streams take turns
 def _read(task: str, limit: int, folders: Folders) -> tuple[list[tuple[str, str]], list[tuple[str, str]], PrecomputedEmbedder]:
     items = catalogued(task).items(folders.data)
     found = list(dict.fromkeys((item.query, item.solution) for item in items))

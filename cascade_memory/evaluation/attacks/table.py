@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.bench.summary import interval
 
+_CLEAN, _RIVAL = "clean", "similarity"
+_SEVERAL = 2  # differences, from which they have an interval
+_Found = Mapping[tuple[str, str, str, int], Mapping[str, float]]
 HEAD = (
     "attack",
     "malicious turns",
@@ -17,6 +21,7 @@ HEAD = (
     "success",
     "against clean",
     "aimed at",
+    "against similarity",
     "shown malicious",
     "followed",
 )
@@ -46,20 +51,57 @@ def _share(marks: Any) -> float:
 
 
 def table(rows: Sequence[Row]) -> list[list[str]]:
-    """Make the lines of the table for the rows of one stream: a line for each condition."""
-    clean = {(row["method"], row["layers"], row["seed"]): measured(row)["success"] for row in rows if row["attack"] == "clean"}
-    by: dict[tuple[str, str, str], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row["attack"] != "clean", row["attack"].partition("=")[0])):
-        by.setdefault((row["attack"], row["method"], row["layers"]), []).append(row)
-    lines: list[list[str]] = []
-    for (attack, method, layers), its in by.items():
-        kind, _, share = attack.partition("=")
-        found = [measured(row) for row in its]
-        baseline = [clean.get((method, "all" if method == "CASCADE" else layers, row["seed"])) for row in its]
-        lost = [one["success"] - base for one, base in zip(found, baseline, strict=True) if base is not None]
-        numbers = [float(np.mean([one[name] for one in found])) for name in ("success", "aimed", "malicious", "followed")]
-        success, aimed, malicious, followed = (f"{number:.1f}" for number in numbers)
-        against = f"{np.mean(lost):+.1f}" if lost and kind != "clean" else "–"
-        turns = f"{100 * float(share):g} %" if share else "–"
-        lines.append([kind, turns, method, layers, success, against, aimed, malicious, followed])
+    """Make the lines of the table for the rows of one stream: one for each condition, and one for all attacks together.
+
+    Differences are paired by seed, and have their 95 % interval.
+    """
+    found = {(row["attack"], row["method"], row["layers"], row["seed"]): measured(row) for row in rows}
+    by: dict[tuple[str, str, str], list[int]] = {}
+    for attack, method, layers, seed in found:
+        by.setdefault((attack, method, layers), []).append(seed)
+    order = sorted(by, key=lambda one: (one[0] != _CLEAN, one[0].partition("=")[0]))
+    lines = [_line(found, [attack], method, layers, by[attack, method, layers]) for attack, method, layers in order]
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for attack, method, layers in order:
+        if attack != _CLEAN:
+            together.setdefault((attack.partition("=")[2], method, layers), []).append(attack)
+    for (_, method, layers), attacks in together.items():
+        seeds = set.intersection(*(set(by[attack, method, layers]) for attack in attacks))
+        if len(attacks) > 1 and seeds:
+            lines.append(_line(found, attacks, method, layers, sorted(seeds)))
     return lines
+
+
+def _line(found: _Found, attacks: Sequence[str], method: str, layers: str, seeds: Sequence[int]) -> list[str]:
+    """Make the line of one attack, or of the mean of several."""
+    kind, _, share = attacks[0].partition("=")
+    means = [_mean([found[attack, method, layers, seed] for attack in attacks]) for seed in seeds]
+    success, aimed, malicious, followed = (
+        f"{np.mean([one[name] for one in means]):.1f}" for name in ("success", "aimed", "malicious", "followed")
+    )
+    base = "all" if method == "CASCADE" else layers
+    clean = [found.get((_CLEAN, method, base, seed)) for seed in seeds]
+    rival = [_mean_of([found.get((attack, _RIVAL, "none", seed)) for attack in attacks]) for seed in seeds]
+    against = "–" if kind == _CLEAN else _difference(means, clean, "success")
+    ahead = "–" if kind == _CLEAN or method == _RIVAL else _difference(means, rival, "aimed")
+    named = "all attacks" if len(attacks) > 1 else kind
+    turns = f"{100 * float(share):g} %" if share else "–"
+    return [named, turns, method, layers, success, against, aimed, ahead, malicious, followed]
+
+
+def _mean(measures: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([one[name] for one in measures])) for name in measures[0]}
+
+
+def _mean_of(measures: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    there = [one for one in measures if one is not None]
+    return _mean(there) if len(there) == len(measures) else None
+
+
+def _difference(ours: Sequence[Mapping[str, float]], theirs: Sequence[Mapping[str, float] | None], name: str) -> str:
+    """Write the mean of the paired differences, with half the width of its interval if there are several."""
+    differences = [one[name] - other[name] for one, other in zip(ours, theirs, strict=True) if other is not None]
+    if not differences:
+        return "–"
+    mean, half = interval(differences)
+    return f"{mean:+.1f}" if len(differences) < _SEVERAL else f"{mean:+.1f} ± {half:.1f}"
