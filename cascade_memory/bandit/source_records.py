@@ -279,9 +279,11 @@ class SourceRecords:
         if heeded and len(witnesses) < self.MOST_WITNESSES:
             witnesses.add(heard.reporter)
         fails = record.cases >= self.CONVICTED and record.did + 0.5 < self.DOES * (record.should + 0.5)
-        broad = len(record.failed) >= self.BAD_CASES and self._enough(record.against)
-        if fails and broad and self._convicts:
-            self.convicted.add(author)
+        if fails and len(record.failed) >= self.BAD_CASES and self._convicts:
+            # New names cost nothing, so those without a good record convict nobody, however many they are.
+            against = {one for one in record.against if self.established(one)}
+            if self._enough(against):
+                self.convicted.add(author)
 
     def _record(self, actor: int) -> SourceRecord:
         record = self.records[actor] = self.records.pop(actor, None) or SourceRecord()

@@ -70,6 +70,14 @@ def test_one_who_slanders_convicts_nobody():
     assert 3 not in records.convicted
 
 
+def test_many_new_names_convict_nobody():
+    records = SourceRecords()
+    honest_past(records)
+    for case in range(400):
+        records.observe(heard(100 + case, 3, 0.0, case=case, key=case))
+    assert 3 not in records.convicted
+
+
 def test_one_wrong_case_makes_no_bad_actor():
     records = SourceRecords()
     honest_past(records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -83,6 +84,7 @@ def test_no_message_and_no_state_says_who_asks(make: Any, kind: str):
     assert episode.actor == "ann"
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="LangChain passes no context to asynchronous code before Python 3.11")
 async def test_asynchronous_runs_know_it_too(make: Any):
     memory = make(reward_fn=lambda _: 1.0)
     agent = create_agent(model("It is 5."), [], middleware=[memory.middleware()])

