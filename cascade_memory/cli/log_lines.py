@@ -1,4 +1,4 @@
-"""Log lines of the libraries that a server is built on: short, few, and without what clients have sent.
+"""Log lines of the libraries that a server is built on: short, few, and without most of what clients have sent.
 
 An SDK logs a request that makes no sense with all of its values. That is private text, it is as long as the client likes, and a
 server stands still when nobody reads its standard error any more.
