@@ -23,10 +23,19 @@ def said_by(step: Step) -> str:
     ('Turing', 'go north')
     """
     if step.arguments:
-        return "\n".join(_texts_in(step.arguments))[:_READ]
+        return said_in(step.arguments)
     if step.tool is not None and step.action.startswith(f"{step.tool}("):
         return step.action[len(step.tool) : _READ]
     return step.action[:_READ]
+
+
+def said_in(value: Any) -> str:
+    r"""Return the texts in an argument, or in all of them.
+
+    >>> said_in({"q": "Turing", "in": ["books", "films"], "k": 3})
+    'Turing\nbooks\nfilms'
+    """
+    return "\n".join(_texts_in(value))[:_READ]
 
 
 def _texts_in(value: Any) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cascade_memory.cycle.action_words import MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
-from cascade_memory.cycle.places import is_repeated
+from cascade_memory.cycle.places import Call, Mistake
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Blame, Blamed
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -247,4 +247,5 @@ def came_again(found: Blame, run: Trajectory, value: float) -> bool:
     """
     if found.why == "left":
         return value < FAILED_BELOW
-    return any(step.failed and is_repeated(found, step) for step in _acting(run))
+    mistake = Mistake(found)
+    return any(step.failed and mistake.is_repeated(Call(step)) for step in _acting(run))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.advising import advice_text
-from cascade_memory.cycle.places import is_repeated, place_of, place_of_mistake
+from cascade_memory.cycle.places import Call, Mistake, stands
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
 from cascade_memory.domain.patience import patience
@@ -31,7 +31,6 @@ _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were 
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
 _CONTRADICTING = 16  # solved cases that are asked whether an action works
 _LEFT = 2  # failed runs that must have left what works at the same step, before it counts as a mistake
-_CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 _TIDIED = 64  # failures after which old ones are looked for
 
 
@@ -219,14 +218,17 @@ class WarningDesk:
             return []
         keys, cosines = self._engine.namespace_state(namespace).index.nearest(vector, _CONTRADICTING)
         stored = self._ledger.cases.by_key(keys.tolist())
-        runs = [
-            (float(cosine), case.solution)
+        calls = [
+            (float(cosine), Call(one))
             for key, cosine in zip(keys.tolist(), cosines, strict=True)
             if (case := stored.get(key)) is not None
             and case.metadata.get("solved") is not False
             and isinstance(case.solution, Trajectory)
+            for one in case.solution.steps
+            if one.tool == step.tool
         ]
-        return [one for one in failures if _stands(one, float(one.vector @ vector), step, runs)]
+        now = Call(step)
+        return [one for one in failures if stands(Mistake(one.blame), float(one.vector @ vector), now, calls)]
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
         """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""
@@ -359,35 +361,3 @@ class WarningDesk:
 def _is_evident(group: Group) -> bool:
     """Say whether enough failed at a step: that one run left there what worked elsewhere may have many reasons."""
     return group.blame.why != "left" or len(group.failures) >= _LEFT
-
-
-def _stands(failure: Failure, cosine: float, step: Step, runs: Sequence[tuple[float, Trajectory]]) -> bool:
-    """Say whether a failure counts where the step is about to be done.
-
-    What the world let pass counts only if it has worked on no similar task. Of other failures and successes, those in the same
-    place count more. If both were there, the failure counts unless the same has worked on a clearly more similar task; so it
-    does if neither was, unless calls name places that come again: then a success elsewhere says nothing about this one.
-    """
-    blame = failure.blame
-    if blame.why == "refused" or not is_repeated(blame, step):
-        return blame.why == "refused"
-    here = place_of(blame, step.arguments)
-    calls = [
-        (place_of(blame, one.arguments), alike, not one.failed and is_repeated(blame, one))
-        for alike, run in runs
-        for one in run.steps
-        if one.tool == blame.tool
-    ]
-    worked = [(place == here, alike) for place, alike, works in calls if works]
-    if blame.why == "left" or not worked:
-        return not worked
-    failed_here = place_of_mistake(blame) == here
-    worked_here, alike = max(worked)
-    if failed_here != worked_here:
-        return failed_here
-    return alike < cosine + _CLEARLY or (not worked_here and _come_again([place for place, *_ in calls]))
-
-
-def _come_again(places: Sequence[Mapping[str, Any]]) -> bool:
-    """Say whether any of the places is there twice, as those are that agents work in, and free texts are not."""
-    return any(place in places[:number] for number, place in enumerate(places))

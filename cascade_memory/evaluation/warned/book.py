@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.blame import Solved, blame
-from cascade_memory.cycle.places import is_repeated
+from cascade_memory.cycle.places import CLEARLY, Call, Mistake
 from cascade_memory.domain.failure_warning import Blame, FailureWarning
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.warned.listening import Act
 
-_CLEARLY = 0.1  # how much more similar a task must be for what worked there to count more than a failure: as the memory has it
 _NEAR, _ALIKE = 16, 0.3  # solved tasks that a failure is compared with, and the least cosine to them: as the memory has it
 
 
@@ -53,30 +52,30 @@ class Book:
 
         An action at which failed runs left what works counts if this run has failed as well.
         """
-        steps = [] if done is None else done.steps
+        calls = [] if done is None else [Call(step) for step in done.steps]
         return any(
-            (step.failed if mistake.why != "left" else not success) and is_repeated(mistake, step)
-            for mistake in self.known.values()
-            for step in steps
+            (call.step.failed if mistake.blame.why != "left" else not success) and mistake.is_repeated(call)
+            for mistake in map(Mistake, self.known.values())
+            for call in calls
         )
 
     def is_meant(self, warning: FailureWarning, act: Act) -> bool:
         """Say whether an action is the mistake of a warning."""
         mistake = self._words(warning)
         step = Step(action=act.action, tool=act.tool, arguments=act.arguments or {})
-        return mistake is not None and is_repeated(mistake, step)
+        return mistake is not None and Mistake(mistake).is_repeated(Call(step))
 
     def is_contradicted(self, warning: FailureWarning, task: NDArray[np.float32], its_task: NDArray[np.float32]) -> bool:
         """Say whether the action of a warning has worked on a task that is clearly more similar to this one than its own.
 
         An action that the world did not refuse is no mistake if it has worked on any of the most similar tasks.
         """
-        mistake = self._words(warning)
-        if mistake is None or mistake.why == "refused":
+        blamed = self._words(warning)
+        if blamed is None or blamed.why == "refused":
             return False
-        enough = float(task @ its_task) + _CLEARLY if mistake.why == "failed" else -1.0
+        mistake, enough = Mistake(blamed), float(task @ its_task) + CLEARLY if blamed.why == "failed" else -1.0
         return any(
-            cosine >= enough and not one.failed and is_repeated(mistake, one)
+            cosine >= enough and not one.failed and mistake.is_repeated(Call(one))
             for cosine, solved in self._nearest(task)
             for one in solved.run.steps
         )
