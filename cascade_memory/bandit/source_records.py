@@ -275,15 +275,14 @@ class SourceRecords:
         if change > 0 and len(record.failed) < self.BAD_CASES:
             record.failed.add(case)
         witnesses = record.against if change > 0 else record.of_it
-        heeded = change > 0 or self.established(heard.reporter) or not self._settled()
+        # New names cost nothing: without a good record they convict nobody, and praise only where few have one yet.
+        heeded = self.established(heard.reporter) or (change <= 0 and not self._settled())
         if heeded and len(witnesses) < self.MOST_WITNESSES:
             witnesses.add(heard.reporter)
         fails = record.cases >= self.CONVICTED and record.did + 0.5 < self.DOES * (record.should + 0.5)
-        if fails and len(record.failed) >= self.BAD_CASES and self._convicts:
-            # New names cost nothing, so those without a good record convict nobody, however many they are.
-            against = {one for one in record.against if self.established(one)}
-            if self._enough(against):
-                self.convicted.add(author)
+        broad = len(record.failed) >= self.BAD_CASES and self._enough(record.against)
+        if fails and broad and self._convicts:
+            self.convicted.add(author)
 
     def _record(self, actor: int) -> SourceRecord:
         record = self.records[actor] = self.records.pop(actor, None) or SourceRecord()

@@ -78,6 +78,18 @@ def test_many_new_names_convict_nobody():
     assert 3 not in records.convicted
 
 
+def test_puppets_who_speak_against_a_liar_first_do_not_save_it():
+    """So many of them that an actor's list of witnesses would be full, if their word counted."""
+    records = SourceRecords()
+    honest_past(records)
+    for case in range(40):
+        records.observe(heard(100 + case, LIAR, 0.0, case=case, key=case))
+    for number in range(20 * Turns.WINDOW // 10):
+        honest_past(records, rounds=1)
+        records.observe(heard(1 + number % 10, LIAR, 0.0, case=1_000_000 + number, key=number))
+    assert LIAR in records.convicted
+
+
 def test_one_wrong_case_makes_no_bad_actor():
     records = SourceRecords()
     honest_past(records)
