@@ -49,7 +49,7 @@ class FewLines(logging.Filter):
             self._since, self._count = now, 0
         self._count += 1
         if self._count == self._most:
-            record.msg, record.args = "many lines of other libraries: those of the next minute are left out", None
+            record.msg, record.args = "many lines of other libraries: further ones are left out for up to a minute", None
             record.exc_info = None
         return self._count <= self._most
 

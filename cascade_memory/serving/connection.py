@@ -34,6 +34,7 @@ def settings(app: App, **options: Any) -> uvicorn.Config:
     protocol: Any = functools.partial(Connection, Crowd(connections))
     return uvicorn.Config(
         app,
+        log_config=None,  # its lines go where those of the process go
         log_level="warning",
         proxy_headers=False,
         http=protocol,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import socket
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,7 +38,7 @@ def test_a_minute_has_so_many_lines_of_others_and_all_of_its_own():
     few = FewLines(most=3)
     records = [record("mcp.server.lowlevel", f"line {number}") for number in range(9)]
     written = [one.getMessage() for one in records if few.filter(one)]
-    assert written == ["line 0", "line 1", "many lines of other libraries: those of the next minute are left out"]
+    assert written == ["line 0", "line 1", "many lines of other libraries: further ones are left out for up to a minute"]
     assert all(few.filter(record("cascade_memory.engine", "a recall")) for _ in range(9))
 
 
@@ -56,4 +58,18 @@ def test_a_server_that_nobody_listens_to_goes_on_and_has_logged_no_text(folder: 
     assert "arguments" not in said
     lines = [line for line in said.splitlines() if " WARNING " in line]
     assert len(lines) <= 70
+    assert lines or not version("mcp").startswith("1."), "the SDK of version 2 says nothing"
     assert max(map(len, lines), default=0) < 300
+
+
+def test_what_is_no_http_is_logged_as_seldom(folder: Path):
+    with served(folder, "--rate", "0") as (base, process):
+        address = urlsplit(base)
+        for _ in range(150):
+            with socket.create_connection((address.hostname, address.port), timeout=30) as one:
+                one.sendall(b"the card of Ann\r\n\r\n")
+                assert one.recv(100)
+        process.terminate()
+        lines = [line for line in process.communicate(timeout=20)[1].splitlines() if "Invalid HTTP" in line]
+    assert 1 <= len(lines) <= 70
+    assert all(" WARNING uvicorn" in line for line in lines)
