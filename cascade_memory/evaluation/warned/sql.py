@@ -73,7 +73,8 @@ def act_of(sql: str, item: Item) -> Act:
     >>> act_of("SELECT 1", Item("", "", {"db_id": "pets"})).action
     'sql({"database": "pets", "query": "SELECT 1"})'
     """
-    return Act(Step(tool=TOOL, arguments=_arguments(sql, item)).action, TOOL, _arguments(sql, item))
+    arguments = _arguments(sql, item)
+    return Act(Step(tool=TOOL, arguments=arguments).action, TOOL, arguments)
 
 
 def _arguments(sql: str, item: Item) -> dict[str, str]:
