@@ -36,6 +36,7 @@ _NEEDED = "|".join(
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
 _NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and line feed
 
 
 def visible(text: str) -> str:
@@ -45,6 +46,15 @@ def visible(text: str) -> str:
     'pay bob<U+202E><U+E0041>'
     """
     return text if text.isascii() else _HIDDEN.sub(_written, text)
+
+
+def printable(text: str) -> str:
+    r"""Prepare a text for a terminal or a log: control characters are written out as well, except tab and line feed.
+
+    >>> printable("\x1b[2J paid\r\n")
+    '<U+001B>[2J paid<U+000D>\n'
+    """
+    return visible(_CONTROL.sub(_written, text))
 
 
 def legible(text: str) -> str:

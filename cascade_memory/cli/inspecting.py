@@ -10,6 +10,7 @@ from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.numbers import share
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.serving import token_of
+from cascade_memory.cli.standard_error import never_wait
 
 
 def add_options(inspect: argparse.ArgumentParser) -> None:
@@ -36,6 +37,7 @@ def inspect(options: argparse.Namespace) -> int:
     listening = Listening(
         host=options.host, port=options.port, allow_hosts=tuple(options.allow_host), token=token_of(options.token_file)
     )
+    never_wait()
     with (
         existing(options, options.namespace),
         CascadeMemory(options.path, embedder="stored", chroma=options.chroma, namespace=options.namespace) as memory,

@@ -1,7 +1,6 @@
 """Log lines of the libraries that a server is built on: short, few, and without most of what clients have sent.
 
-An SDK logs a request that makes no sense with all of its values. That is private text, it is as long as the client likes, and a
-server stands still when nobody reads its standard error any more.
+An SDK logs a request that makes no sense with all of its values. That is private text, and it is as long as the client likes.
 """
 
 from __future__ import annotations
@@ -9,24 +8,24 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections import Counter
 
-from cascade_memory.visible import visible
+from cascade_memory.visible import printable
 
 _OWN = "cascade_memory"
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LONGEST = 160  # characters of a message
-_MOST, _WITHIN = 60, 60.0  # lines, and seconds
+_MOST, _WITHIN = 60, 60.0  # lines of one logger and level, and seconds
 
 
 class ShortLines(logging.Formatter):
-    """Formats a record of another library as one short line."""
+    """Formats a record of another library as one short line. In all records, control characters are written out."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the first line of the message, and the kind of an exception instead of its text."""
         if _is_own(record):
-            return super().format(record)
-        said = record.getMessage().partition("\n")[0]
-        said = visible(said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…")
+            return printable(super().format(record))
+        said = _cut(printable(_cut(record.getMessage().partition("\n")[0])))  # what is written out is longer
         failed = f" ({record.exc_info[0].__name__})" if record.exc_info and record.exc_info[0] else ""
         short = logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, said + failed, None, None)
         short.created, short.msecs = record.created, record.msecs
@@ -34,11 +33,15 @@ class ShortLines(logging.Formatter):
 
 
 class FewLines(logging.Filter):
-    """Lets at most so many records of other libraries pass in a minute; the last one says so."""
+    """Lets at most so many records of one level pass in a minute from each logger of another library; the last one says so.
+
+    Each has its own count, so that requests that make no sense hide no failure.
+    """
 
     def __init__(self, most: int = _MOST) -> None:
         super().__init__()
-        self._most, self._since, self._count = most, time.monotonic(), 0
+        self._most, self._since = most, time.monotonic()
+        self._counts: Counter[tuple[str, int]] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Say whether a record is written."""
@@ -46,12 +49,14 @@ class FewLines(logging.Filter):
             return True
         now = time.monotonic()
         if now - self._since >= _WITHIN:
-            self._since, self._count = now, 0
-        self._count += 1
-        if self._count == self._most:
-            record.msg, record.args = "many lines of other libraries: further ones are left out for up to a minute", None
+            self._since = now
+            self._counts.clear()
+        same = (record.name, record.levelno)
+        self._counts[same] += 1
+        if self._counts[same] == self._most:
+            record.msg, record.args = "many such lines: further ones are left out for up to a minute", None
             record.exc_info = None
-        return self._count <= self._most
+        return self._counts[same] <= self._most
 
 
 def log_to_standard_error(level: str) -> None:
@@ -62,6 +67,10 @@ def log_to_standard_error(level: str) -> None:
         handler.setFormatter(ShortLines(_FORMAT))
         handler.addFilter(FewLines())
     logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _is_own(record: logging.LogRecord) -> bool:

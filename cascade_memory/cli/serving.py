@@ -13,6 +13,7 @@ from typing import Any
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.log_lines import log_to_standard_error
 from cascade_memory.cli.opening import EMBEDDER, existing, place
+from cascade_memory.cli.standard_error import finish, never_wait
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.mcp_server.clients import tokens_in
@@ -41,6 +42,7 @@ def serve(options: argparse.Namespace) -> int:
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
     place(options)
+    never_wait()  # whoever started the server need not read what it logs
     log_to_standard_error(options.log_level)
     take_from_all_lines()
     with _opened(options) as memory:
@@ -94,6 +96,7 @@ def _close_on_signal(memory: CascadeMemory) -> None:
         try:
             memory.close()
         finally:
+            finish()
             os._exit(0)
 
     def signalled(*_: object) -> None:

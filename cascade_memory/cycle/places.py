@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import string
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
@@ -11,6 +13,9 @@ from cascade_memory.cycle.action_words import said_by, said_in, words_in
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
+_PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
+_NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned
+_NOTHING: tuple[Any, ...] = (None, {}, [])
 CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 
 
@@ -29,6 +34,11 @@ class Call:
     def by_argument(self) -> Mapping[str, frozenset[str]]:
         """The words of each argument."""
         return _by_argument(self.step.arguments)
+
+    @cached_property
+    def where(self) -> Mapping[str, Any]:
+        """What its arguments say of a place; see ``place_in``."""
+        return _without_nothing(self.step.arguments)
 
 
 class Mistake:
@@ -55,9 +65,18 @@ class Mistake:
         return not names or self._words <= frozenset[str]().union(*(call.by_argument[name] for name in names))
 
     def place_in(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return in which place a call does what the mistake is about: its other arguments."""
-        names = self._lies_in
-        return {name: value for name, value in arguments.items() if name not in names} if names else {}
+        """Return in which place a call does what the mistake is about: its other arguments.
+
+        Values that are empty, and placeholders of secrets, say nothing of a place.
+        """
+        return self._but_the_mistake(_without_nothing(arguments)) if self._lies_in else {}
+
+    def place_of(self, call: Call) -> Mapping[str, Any]:
+        """Return the place of a call that is compared with many mistakes."""
+        return self._but_the_mistake(call.where) if self._lies_in else {}
+
+    def _but_the_mistake(self, where: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {name: value for name, value in where.items() if name not in self._lies_in}
 
     @property
     def place(self) -> Mapping[str, Any]:
@@ -67,7 +86,10 @@ class Mistake:
     @cached_property
     def _lies_in(self) -> frozenset[str]:
         """The names of the arguments in which all words of the mistake stood; none if that is not known."""
-        found = _by_argument(self._arguments)
+        try:
+            found = _by_argument(self._arguments)
+        except RecursionError:  # as below
+            return frozenset()
         return frozenset(name for name, words in found.items() if self._words <= words)
 
     @cached_property
@@ -89,30 +111,59 @@ def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[flo
     ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. What the world let pass
     counts only if it has worked on none of them. Of other failures and successes, those in the same place count more. If both
     or neither were there, the failure counts unless the same has worked on a clearly more similar task. But a success elsewhere
-    says nothing if calls name places that come again.
+    says nothing if calls name places that come again. A call that names no place is in the same place as no other.
     """
     why = mistake.blame.why
     if why == "refused" or not mistake.is_repeated(now):
         return why == "refused"
-    here = mistake.place_in(now.step.arguments)
+    here = mistake.place_of(now)
     worked = [
-        (mistake.place_in(one.step.arguments) == here, alike)
+        (bool(here) and mistake.place_of(one) == here, alike)
         for alike, one in calls
         if not one.step.failed and mistake.is_repeated(one)
     ]
     if why == "left" or not worked:
         return not worked
-    failed_here = mistake.place == here
+    failed_here = bool(here) and mistake.place == here
     worked_here, alike = max(worked)
     if failed_here != worked_here:
         return failed_here
-    return alike < cosine + CLEARLY or (not worked_here and _come_again(mistake, calls))
+    return alike < cosine + CLEARLY or (bool(here) and not worked_here and _come_again(mistake, calls))
 
 
 def _come_again(mistake: Mistake, calls: Sequence[tuple[float, Call]]) -> bool:
     """Say whether any place of the calls is there twice, as those are that agents work in, and free texts are not."""
-    places = [json.dumps(mistake.place_in(one.step.arguments), sort_keys=True, default=repr) for _, one in calls]
-    return len({*places}) < len(places)
+    found = [json.dumps(place, sort_keys=True, default=repr) for _, one in calls if (place := mistake.place_of(one))]
+    return len({*found}) < len(found)
+
+
+def _without_nothing(value: Any) -> Any:
+    """Return a value without what is empty in it, and without placeholders of secrets.
+
+    >>> _without_nothing({"db": "shop", "options": {}, "note": None, "key": "password=[secret:password#1]", "size": 0})
+    {'db': 'shop', 'size': 0}
+    >>> _without_nothing("postgres://ann:[secret:password#1]@host/shop")
+    'postgres://@host/shop'
+    """
+    if isinstance(value, str):
+        return (_without_secrets(value) if "[secret:" in value else value).strip() or None
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, Any]", value).items()
+        return {name: said for name, one in pairs if (said := _without_nothing(one)) not in _NOTHING}
+    if isinstance(value, (list, tuple)):
+        return [said for one in cast("Sequence[Any]", value) if (said := _without_nothing(one)) not in _NOTHING]
+    return value
+
+
+def _without_secrets(text: str) -> str:
+    """Return a text without the placeholders of secrets and the names to which they were assigned."""
+    *before, last = _PLACEHOLDER.split(text)
+    return "".join([*(_without_name(one) for one in before), last])
+
+
+def _without_name(text: str) -> str:
+    said = text.rstrip("\"' ").removesuffix("Bearer").removesuffix("Basic").rstrip()
+    return said[:-1].rstrip("\"' ").rstrip(_NAMING) if said.endswith(("=", ":")) else said
 
 
 def _by_argument(arguments: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:

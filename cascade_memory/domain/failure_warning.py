@@ -89,6 +89,7 @@ class FailureWarning:
 
     ``times`` says how often runs failed at this step, ``source`` on whose word (the most trusted one). ``state`` is "active",
     "retired" (its record says that it does not help, or a person decided so), or "held" (of an actor who is not trusted yet).
+    ``by_hand`` says that a person has retired or restored it, so that its record does not count.
     """
 
     id: str
@@ -106,13 +107,14 @@ class FailureWarning:
     first_at: float = 0.0
     last_at: float = 0.0
     state: str = "active"
+    by_hand: bool = False
     tally: Tally = Tally()
 
     def rows(self) -> list[tuple[str, str]]:
         """List the rows of the table, each with a name and a value."""
         tally, who = self.tally, ", ".join(self.actors)
         return [
-            ("state", self.state),
+            ("state", self.state + self._why_so()),
             ("task", self.query),
             ("done", self.action),
             ("happened", self.happened),
@@ -123,6 +125,12 @@ class FailureWarning:
             ("warned", _came(tally.warned, tally.warned_repeated, tally.warned_reward)),
             ("silent", _came(tally.silent, tally.silent_repeated, tally.silent_reward)),
         ]
+
+    def _why_so(self) -> str:
+        """Say who decided on the state, as far as that is not clear from the state itself."""
+        if self.by_hand and self.state != "held":
+            return ", as a person decided"
+        return ", by its record" if self.state == "retired" else ""
 
     def _repr_html_(self) -> str:
         return Card("Warning", parts=[Facts([("id", self.id), *self.rows()])]).html()

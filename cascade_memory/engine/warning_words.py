@@ -38,6 +38,7 @@ def described(
         first_at=min(one.at for one in failures),
         last_at=max(one.at for one in failures),
         state="retired" if retired else "held" if held else "active",
+        by_hand=decided.retired is not None,
         tally=shelf.tallies.get(blame.group, Tally()),
     )
 

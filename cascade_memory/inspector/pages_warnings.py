@@ -17,8 +17,12 @@ WHY = {
 }
 MEANS = {
     "active": "Agents that are about to do it may be warned; chance decides, with a probability that is learned.",
-    "retired": "It is hardly given any more: it did not help, or a person decided so.",
+    "retired": "It is hardly given any more: its record says that it did not help.",
     "held": "It rests on the word of actors who are not trusted yet, or are in quarantine. Agents are not shown it.",
+}
+BY_HAND = {
+    "active": "A person has restored it: agents that are about to do it are nearly always warned, whatever its record says.",
+    "retired": "A person has retired it: agents do not get it any more, whatever its record says.",
 }
 
 
@@ -56,7 +60,7 @@ def warning(view: View) -> Rendered:
         {
             "warning": found,
             "why": WHY.get(found.why, found.why),
-            "means": MEANS.get(found.state, found.state),
+            "means": {**MEANS, **(BY_HAND if found.by_hand else {})}.get(found.state, found.state),
             "texts": {name: cut(text, whole) for name, text in texts.items()},
             "whole": whole,
             "can_be_whole": any(is_cut(text) for text in texts.values()),

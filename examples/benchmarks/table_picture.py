@@ -2,12 +2,14 @@
 
     python examples/benchmarks/table_picture.py docs/benchmarks.md --images docs/images
 
-The figures are those of the tables, so the pictures need no rows and cannot say anything else.
+The figures are those of the tables, so the pictures need no rows and cannot say anything else. Each picture also
+holds them as text, so that a test finds a picture that was not drawn again after its table had changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ TITLES = {
 _ENCODER = {"frozen features, ": "frozen, ", "trained encoder, ": "trained, ", ", trained encoder": ", trained"}
 SOLVED = re.compile(r"([\d.]+)(?: \([+-][\d.]+ ± ([\d.]+)\))?")
 REGRET = re.compile(r"\*{0,2}(\d+) ± (\d+)")
+FIGURES = "Figures"  # the name of the text in a picture
 _LOOKS = looks(METHODS)
 _WIDTH = 7.2  # inches, so that a letter is large enough on a phone
 
@@ -77,7 +80,16 @@ def draw(table: Table, title: str, about: str, target: Path, *, methods: Sequenc
             axes.set_axis_off()
         figure.suptitle(title, x=0.01, ha="left")
         figure.supxlabel(about, color=FAINT, fontsize=9)
-        saved(figure, [], target, dpi=150)
+        saved(figure, [], target, dpi=150, metadata={FIGURES: as_text(table, methods)})
+
+
+def as_text(table: Table, methods: Sequence[str]) -> str:
+    """Write down what a picture shows.
+
+    >>> as_text({"a": {"similarity": Figure(3.5, None), "mine": Figure(4.0, 0.2)}}, ["mine", "similarity"])
+    '{"a": {"mine": [4.0, 0.2], "similarity": [3.5, null]}}'
+    """
+    return json.dumps({column: {one: its[one] for one in methods if one in its} for column, its in table.items()})
 
 
 def _panel(axes: Any, its: dict[str, Figure], methods: Sequence[str]) -> None:

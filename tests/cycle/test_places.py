@@ -12,7 +12,18 @@ CALL = Call(Step(tool="sql", arguments={"db": "farm", "q": "SELECT nme FROM fiel
 
 
 @pytest.mark.parametrize(
-    "arguments", ["[" * 100_000, '{"q": ' * 100_000, '{"q": "SELECT nme', '["nme"]', "null", "\x00", '{"q": NaN}', '{"nme": 1}']
+    "arguments",
+    [
+        "[" * 100_000,
+        '{"q": ' * 600 + '"nme"' + "}" * 600,
+        '{"q": ' * 100_000,
+        '{"q": "SELECT nme',
+        '["nme"]',
+        "null",
+        "\x00",
+        '{"q": NaN}',
+        '{"nme": 1}',
+    ],
 )
 def test_what_is_no_call_has_no_place_and_is_compared_by_its_words(arguments: str):
     blame = Blame(

@@ -148,6 +148,24 @@ def test_the_table_has_a_line_for_all_attacks_and_compares_what_was_aimed_at_wit
     assert ("all attacks", "5 %", "CASCADE") not in lines
 
 
+def test_the_lines_for_all_attacks_are_means_of_the_same_attacks_and_orders():
+    def row(attack: str, layers: str, success: str, seed: int = 0) -> dict[str, Any]:
+        marks = dict.fromkeys(("shown", "bad", "aimed", "followed"), "1111")
+        return {"method": "CASCADE", "layers": layers, "attack": f"{attack}=0.05", "seed": seed, "success": success, **marks}
+
+    rows = [
+        row(attack, layers, "0000" if attack == "flooding" else "1111")
+        for attack in ("many", "unique", "flooding")
+        for layers in ("all", "none", "without trust")
+        if (attack, layers) != ("flooding", "without trust")
+    ]
+    rows += [row(attack, "all", "0000", seed=1) for attack in ("many", "unique")]
+    means = {line[3]: line for line in table(rows) if "attacks" in line[0]}
+    assert {layers: line[4] for layers, line in means.items()} == dict.fromkeys(("all", "none", "without trust"), "100.0")
+    assert {line[0] for line in means.values()} == {"2 of 3 attacks"}
+    assert {line[0] for line in table(rows[:2]) if "attacks" in line[0]} == set(), "one attack is no mean"
+
+
 def test_the_suite_refuses_a_stream_that_it_does_not_have(folders: Folders, capsys: pytest.CaptureFixture[str]):
     options = ["--data", str(folders.data), "--out", str(Path(folders.work) / "rows.jsonl")]
     assert main(["bench", "run", "--suite", "attacks", "--tasks", "nonsense", *options]) == 2

@@ -84,8 +84,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def served(path: Path, *options: str, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server process on HTTP, and its address."""
+def served(path: Path, *options: str, pipesize: int = -1, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A server process on HTTP, and its address; ``pipesize`` is how much its pipes hold (Linux)."""
     port = free_port()
     process = subprocess.Popen(
         command(path, "--transport", "http", "--port", str(port), *options),
@@ -93,6 +93,7 @@ def served(path: Path, *options: str, **environment: str) -> Iterator[tuple[str,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        pipesize=pipesize,
     )
     base = f"http://127.0.0.1:{port}"
     try:

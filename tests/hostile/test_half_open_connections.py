@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.client
 import os
 import resource
@@ -49,6 +50,13 @@ def many_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(autouse=True)
+def no_socket_is_left() -> Iterator[None]:
+    """One that is still open fails the test that left it open, and not a later one."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
@@ -113,11 +121,14 @@ async def recalls(base: str) -> None:
     from mcp.client import streamable_http
 
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    if old := getattr(streamable_http, "streamablehttp_client", None):
-        client = old(f"{base}/mcp", headers=headers)
-    else:
-        client = streamable_http.streamable_http_client(f"{base}/mcp", http_client=httpx.AsyncClient(headers=headers))
-    async with client as streams, ClientSession(streams[0], streams[1]) as session:
+    async with contextlib.AsyncExitStack() as closing:
+        if new := getattr(streamable_http, "streamable_http_client", None):
+            own = httpx.AsyncClient(headers=headers)
+            await closing.enter_async_context(own)  # the SDK does not close what it is given
+            streams = await closing.enter_async_context(new(f"{base}/mcp", http_client=own))
+        else:
+            streams = await closing.enter_async_context(streamable_http.streamablehttp_client(f"{base}/mcp", headers=headers))
+        session = await closing.enter_async_context(ClientSession(streams[0], streams[1]))
         await session.initialize()
         assert len((await call(session, "recall_cases", query="heat some cup and put it in cabinet"))["cases"]) == 1
 

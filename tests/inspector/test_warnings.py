@@ -121,6 +121,7 @@ def test_a_person_retires_a_warning_and_restores_it(person: Browser, memory: Cas
     warning = only(memory)
     page = decide(person, warning, "retire", note="the table has changed")
     assert "This warning is retired" in text_of(page)
+    assert "A person has retired it" in text_of(page)
     assert only(memory).state == "retired"
     assert about_to(memory, **CALL) is None
     page = decide(person, warning, "restore")

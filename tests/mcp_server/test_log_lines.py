@@ -28,6 +28,16 @@ def test_a_line_of_another_library_is_one_short_line():
     assert ShortLines("%(message)s").format(record(own, "a\nb %s", "c" * 500)) == f"a\nb {'c' * 500}"
 
 
+def test_control_characters_and_invisible_ones_are_written_out():
+    said = "\x1b[2J\rall is well\x9b\u2028\u202e\x00"
+    written = "<U+001B>[2J<U+000D>all is well<U+009B><U+2028><U+202E><U+0000>"
+    assert ShortLines("%(message)s").format(record("root", said)) == written
+    assert ShortLines("%(message)s").format(record("cascade_memory.engine", f"a\n\tb {said}")) == f"a\n\tb {written}"
+    long = ShortLines("%(message)s").format(record("root", "\x1b" * 500))
+    assert len(long) == 160
+    assert "\x1b" not in long
+
+
 def test_an_exception_of_another_library_is_named_and_not_quoted():
     one = record("mcp.server", "it failed")
     one.exc_info = (ValueError, ValueError("the card of Ann"), None)
@@ -38,12 +48,23 @@ def test_a_minute_has_so_many_lines_of_others_and_all_of_its_own():
     few = FewLines(most=3)
     records = [record("mcp.server.lowlevel", f"line {number}") for number in range(9)]
     written = [one.getMessage() for one in records if few.filter(one)]
-    assert written == ["line 0", "line 1", "many lines of other libraries: further ones are left out for up to a minute"]
+    assert written == ["line 0", "line 1", "many such lines: further ones are left out for up to a minute"]
     assert all(few.filter(record("cascade_memory.engine", "a recall")) for _ in range(9))
 
 
-def test_a_server_that_nobody_listens_to_goes_on_and_has_logged_no_text(folder: Path):
-    """Its standard error is a pipe that holds 64 kB; two hundred messages of the SDK were more."""
+def test_a_flood_hides_no_lines_of_another_logger_and_no_errors():
+    few = FewLines(most=3)
+    for number in range(100):
+        few.filter(record("root", f"invalid {number}"))
+    failed = record("root", "the server failed")
+    failed.levelno = logging.ERROR
+    for other in (record("chromadb", "the disk is full"), failed):
+        said = other.getMessage()
+        assert few.filter(other)
+        assert other.getMessage() == said
+
+
+def test_two_hundred_messages_that_make_no_sense_are_few_lines_without_their_text(folder: Path):
     with served(folder, "--rate", "0") as (base, process):
         connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)
         for number in range(200):

@@ -55,6 +55,25 @@ def test_where_nothing_has_failed_a_check_asks_nobody(monkeypatch: pytest.Monkey
         assert memory.health().ok
 
 
+def test_where_nothing_has_failed_a_check_takes_nothing_out_of_an_action():
+    taken: list[str] = []
+
+    def take(text: str) -> str:
+        taken.append(text)
+        return text
+
+    with CascadeMemory(embedder="hashing", learn="inline", redact=take) as memory:
+        recall = memory.recall(TASK)
+        taken.clear()
+        for _ in range(3):
+            assert memory.check(recall.episode_id, **CALL) is None
+        assert taken == []
+        fail(memory)
+        taken.clear()
+        memory.check(memory.recall(TASK).episode_id, **CALL)
+        assert any("SELECT" in text for text in taken), "it is compared as it would be stored"
+
+
 def test_a_reward_and_a_recall_look_at_no_warning_where_nothing_was_checked(monkeypatch: pytest.MonkeyPatch):
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory)

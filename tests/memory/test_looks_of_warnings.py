@@ -44,6 +44,33 @@ def test_a_report_says_how_often_mistakes_were_repeated():
         assert report.as_dict()["tally"]["warned"] == warned
 
 
+def test_a_warning_says_whether_a_person_or_its_record_has_retired_it():
+    right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        fail(memory)
+        for number in range(60):  # who is warned repeats it and fails, and nobody else does
+            recall = memory.recall(f"{TASK} {number}")
+            warned = memory.check(recall.episode_id, **CALL) is not None
+            memory.reward(recall.episode_id, float(not warned), solution=[MISTAKE if warned else right], source="env")
+        (warning,) = memory.warnings()
+        assert (warning.state, warning.by_hand) == ("retired", False)
+        assert dict(warning.rows())["state"] == "retired, by its record"
+        memory.restore_warning(warning.id, by="ann")
+        (warning,) = memory.warnings()
+        assert (warning.state, warning.by_hand) == ("active", True)
+        assert dict(warning.rows())["state"] == "active, as a person decided"
+        memory.retire(warning.id, by="ann")
+        (warning,) = memory.warnings()
+        assert (warning.state, warning.by_hand) == ("retired", True)
+        assert "by_hand=True" in repr(warning)
+        for shown in (dict(warning.rows())["state"], warning._repr_html_()):
+            assert "retired, as a person decided" in shown
+        for _ in range(2):
+            memory.undo(next(one for one in memory.audit() if one.can_undo).id)
+        (warning,) = memory.warnings()
+        assert (warning.state, warning.by_hand) == ("retired", False)
+
+
 def test_warnings_and_advice_are_cards_whose_texts_are_escaped():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         step = Step(tool="sql", arguments={"q": f"nme {EVIL}"}, observation=f"no such column: nme {EVIL}", failed=True)

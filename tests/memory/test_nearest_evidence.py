@@ -90,3 +90,36 @@ def test_a_place_with_the_name_of_a_mistake_is_no_mistake(memory: CascadeMemory)
     named_so = {"database": "nme", "q": "SELECT size FROM t"}
     assert about_to(memory, TASK, tool="sql", arguments=named_so) is None
     assert about_to(memory, TASK, **call_in("shop")) is not None
+
+
+def saying(**others: Any) -> dict[str, Any]:
+    """The call of the mistake, with other arguments."""
+    return {"tool": "sql", "arguments": {**others, "q": "SELECT nme FROM t"}}
+
+
+@pytest.mark.parametrize(
+    "empty", [{"database": None}, {"database": ""}, {"database": " "}, {"options": {}}, {"options": {"a": [None, {}]}}]
+)
+def test_optional_arguments_without_a_value_are_no_place(memory: CascadeMemory, empty: dict[str, Any]):
+    fail(memory, TASK, Step(**saying(**empty), observation="no such column: nme", failed=True))
+    memory.recall(FARMS).reward(1.0, solution=[Step(**call_in("farm"), observation="3 rows")], source="env")
+    assert about_to(memory, FARMS, **saying(**empty)) is None, "what worked is nearer"
+    assert about_to(memory, TASK, **saying(**empty)) is not None
+    assert about_to(memory, FARMS, **saying(**{**empty, "database": "farm"})) is None
+
+
+@pytest.mark.parametrize("key", ["password=Tr0ub4dor", "ghp_" + "a1B2" * 9, "Authorization: Bearer " + "a1B2" * 9])
+def test_a_secret_is_no_place(memory: CascadeMemory, key: str):
+    fail(memory, TASK, Step(**saying(key=key), observation="no such column: nme", failed=True))
+    (warning,) = memory.warnings()
+    assert "[secret:" in warning.action
+    memory.recall(FARMS).reward(1.0, solution=[Step(**call_in("farm"), observation="3 rows")], source="env")
+    assert about_to(memory, FARMS, **saying(key=key)) is None, "what worked is nearer"
+
+
+def test_calls_that_name_no_place_name_none_that_comes_again(memory: CascadeMemory):
+    in_two_places(memory)
+    for number in range(2):
+        nowhere = Step(tool="sql", arguments={"database": None, "q": "SELECT size FROM t"}, observation="3 rows")
+        memory.recall(f"{FARMS} and how large are {number} of them").reward(1.0, solution=[nowhere], source="env")
+    assert about_to(memory, FARMS, **call_in("port")) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import struct
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,8 @@ from types import ModuleType
 import pytest
 
 pytest.importorskip("matplotlib")
+
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -39,13 +40,43 @@ def test_every_table_is_read_whole(drawing: ModuleType):
     assert [len(its) for its in regrets.values()] == [11, 11, 11]
 
 
-def test_each_picture_is_drawn_and_is_on_the_page(drawing: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(sys, "argv", ["table_picture.py", str(PAGE), "--images", str(tmp_path)])
-    drawing.main()
-    drawn = sorted(tmp_path.glob("*.png"))
+def test_each_picture_is_on_the_page_and_shows_what_its_table_says(
+    drawing: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    text = PAGE.read_text(encoding="utf-8")
+    drawn = draw_all(drawing, monkeypatch, text, tmp_path)
     assert len(drawn) == 3
-    for picture in drawn:
-        assert f"(images/{picture.name})" in PAGE.read_text(encoding="utf-8")
-        stored = (ROOT / "docs" / "images" / picture.name).read_bytes()
-        size = picture.read_bytes()[16:24]
-        assert struct.unpack(">II", size)[0] == struct.unpack(">II", stored[16:24])[0] == 1080
+    for name, (size, figures) in drawn.items():
+        assert f"(images/{name})" in text
+        stored_size, stored = read(drawing, ROOT / "docs" / "images" / name)
+        assert size[0] == stored_size[0] == 1080
+        assert stored == figures, f"draw {name} again: python examples/benchmarks/table_picture.py docs/benchmarks.md ..."
+
+
+def test_a_picture_tells_if_a_figure_of_its_table_has_changed(
+    drawing: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    text = PAGE.read_text(encoding="utf-8")
+    before = draw_all(drawing, monkeypatch, text, tmp_path)
+    place = text.index("| CASCADE | ", text.index("| | banking77 |")) + len("| CASCADE | ")
+    assert text[place].isdigit()
+    changed = f"{text[:place]}{(int(text[place]) + 1) % 10}{text[place + 1 :]}"
+    after = draw_all(drawing, monkeypatch, changed, tmp_path)
+    assert [one for one in sorted(before) if before[one] != after[one]] == ["local_simulated.png"]
+
+
+def draw_all(
+    drawing: ModuleType, monkeypatch: pytest.MonkeyPatch, text: str, folder: Path
+) -> dict[str, tuple[tuple[int, int], str]]:
+    """The size and the figures of each picture that is drawn for a page."""
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["table_picture.py", str(page), "--images", str(folder)])
+    drawing.main()
+    return {one.name: read(drawing, one) for one in folder.glob("*.png")}
+
+
+def read(drawing: ModuleType, picture: Path) -> tuple[tuple[int, int], str]:
+    with Image.open(picture) as image:
+        image.load()
+        return image.size, str(image.info.get(drawing.FIGURES))

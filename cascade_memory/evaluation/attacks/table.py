@@ -11,7 +11,7 @@ from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.summary import interval
 
 _CLEAN, _RIVAL = "clean", "similarity"
-_SEVERAL = 2  # differences, from which they have an interval
+_SEVERAL = 2  # differences, from which they have an interval; attacks, from which they have a mean
 _Found = Mapping[tuple[str, str, str, int], Mapping[str, float]]
 HEAD = (
     "attack",
@@ -53,6 +53,8 @@ def _share(marks: Any) -> float:
 def table(rows: Sequence[Row]) -> list[list[str]]:
     """Make the lines of the table for the rows of one stream: one for each condition, and one for all attacks together.
 
+    At one share of malicious turns, the lines for all attacks are means of the same attacks and orders, whatever was played: of
+    those that all methods and measures have. If these are not all attacks of that share, the line says how many they are.
     Differences are paired by seed, and have their 95 % interval.
     """
     found = {(row["attack"], row["method"], row["layers"], row["seed"]): measured(row) for row in rows}
@@ -60,19 +62,32 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
     for attack, method, layers, seed in found:
         by.setdefault((attack, method, layers), []).append(seed)
     order = sorted(by, key=lambda one: (one[0] != _CLEAN, one[0].partition("=")[0]))
-    lines = [_line(found, [attack], method, layers, by[attack, method, layers]) for attack, method, layers in order]
-    together: dict[tuple[str, str, str], list[str]] = {}
+    lines = [
+        _line(found, attack.partition("=")[0], [attack], method, layers, by[attack, method, layers])
+        for attack, method, layers in order
+    ]
+    shares: dict[str, dict[tuple[str, str], dict[str, list[int]]]] = {}
     for attack, method, layers in order:
         if attack != _CLEAN:
-            together.setdefault((attack.partition("=")[2], method, layers), []).append(attack)
-    for (_, method, layers), attacks in together.items():
-        seeds = set.intersection(*(set(by[attack, method, layers]) for attack in attacks))
-        if len(attacks) > 1 and seeds:
-            lines.append(_line(found, attacks, method, layers, sorted(seeds)))
+            its = shares.setdefault(attack.partition("=")[2], {})
+            its.setdefault((method, layers), {})[attack] = by[attack, method, layers]
+    for conditions in shares.values():
+        lines += _together(found, conditions)
     return lines
 
 
-def _line(found: _Found, attacks: Sequence[str], method: str, layers: str, seeds: Sequence[int]) -> list[str]:
+def _together(found: _Found, conditions: Mapping[tuple[str, str], Mapping[str, Sequence[int]]]) -> list[list[str]]:
+    """Make the lines of one share of malicious turns: the means of the attacks and orders that all conditions have."""
+    played = list(dict.fromkeys(attack for its in conditions.values() for attack in its))
+    attacks = [one for one in played if all(one in its for its in conditions.values())]
+    if len(attacks) < _SEVERAL:
+        return []
+    seeds = sorted(set[int].intersection(*(set(its[attack]) for its in conditions.values() for attack in attacks)))
+    named = "all attacks" if attacks == played else f"{len(attacks)} of {len(played)} attacks"
+    return [_line(found, named, attacks, method, layers, seeds) for method, layers in conditions if seeds]
+
+
+def _line(found: _Found, named: str, attacks: Sequence[str], method: str, layers: str, seeds: Sequence[int]) -> list[str]:
     """Make the line of one attack, or of the mean of several."""
     kind, _, share = attacks[0].partition("=")
     means = [_mean([found[attack, method, layers, seed] for attack in attacks]) for seed in seeds]
@@ -84,7 +99,6 @@ def _line(found: _Found, attacks: Sequence[str], method: str, layers: str, seeds
     rival = [_mean_of([found.get((attack, _RIVAL, "none", seed)) for attack in attacks]) for seed in seeds]
     against = "–" if kind == _CLEAN else _difference(means, clean, "success")
     ahead = "–" if kind == _CLEAN or method == _RIVAL else _difference(means, rival, "aimed")
-    named = "all attacks" if len(attacks) > 1 else kind
     turns = f"{100 * float(share):g} %" if share else "–"
     return [named, turns, method, layers, success, against, aimed, ahead, malicious, followed]
 

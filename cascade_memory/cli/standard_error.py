@@ -1,0 +1,112 @@
+"""Standard error of a server: writing to it never waits.
+
+A pipe that nobody reads is full after 64 kB, and whoever writes to it then stands still.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import sys
+import threading
+from collections import deque
+from typing import Any
+
+_MOST = 256 * 1024  # bytes that wait to be written; a longer text waits only if nothing else does
+_LACKS = b"cascade-memory: lines are left out here, since nobody read standard error\n"
+_PATIENCE = 1.0  # seconds for what still waits at the end of the process
+
+
+class Unhurried(io.RawIOBase):
+    """Writes to another raw stream from a thread of its own, and leaves out what would wait for too long.
+
+    Only that thread stands still when nobody reads. It calls the raw stream itself: a buffered one has a lock, which Python
+    needs at its end. ``flush`` does nothing, since handlers of logs call it after each line; ``finish`` waits.
+    """
+
+    def __init__(self, target: Any, most: int = _MOST) -> None:
+        super().__init__()
+        self._target, self._most = target, most
+        self._texts: deque[bytes] = deque()
+        self._waiting, self._lacks = 0, False  # bytes that are not written yet; whether something was left out
+        self._changed = threading.Condition()  # its lock lets a thread in twice: a signal may come while it is held
+        threading.Thread(target=self._write_all, name="cascade-memory-standard-error", daemon=True).start()
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the file descriptor, for other processes."""
+        return int(self._target.fileno())
+
+    def isatty(self) -> bool:
+        """Say whether it is a terminal."""
+        return bool(self._target.isatty())
+
+    def write(self, data: Any, /) -> int:
+        """Have a text written, unless too many wait already."""
+        text = bytes(data)
+        with self._changed:
+            if self._waiting and self._waiting + len(text) > self._most:
+                self._lacks = True
+            else:
+                self._texts.append(text)
+                self._waiting += len(text)
+                self._changed.notify_all()
+        return len(text)
+
+    def finish(self, seconds: float = _PATIENCE) -> bool:
+        """Wait until everything is written, but not longer than this; say whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting, seconds)
+
+    def _write_all(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._texts)
+                text = self._texts.popleft()
+                lacks, self._lacks = self._lacks, False
+            self._write_one(text)
+            if lacks:
+                self._write_one(_LACKS)
+            with self._changed:
+                self._waiting -= len(text)
+                self._changed.notify_all()
+
+    def _write_one(self, text: bytes) -> None:
+        try:
+            while text and (done := self._target.write(text)):  # None: the other side wants no waiting, and there is no room
+                text = text[done:]
+        except (OSError, ValueError):
+            return  # nobody is there who could be told
+
+
+def never_wait() -> None:
+    """From now on, nothing that this process writes to standard error waits until somebody reads it.
+
+    That holds for log lines, warnings, tracebacks and prints. A stream without a file behind it, as in a notebook, is left
+    alone.
+    """
+    plain = sys.stderr
+    raw = _raw(plain)
+    if raw is None:
+        return
+    plain.flush()
+    stream = Unhurried(raw)
+    atexit.register(stream.finish)
+    sys.stderr = io.TextIOWrapper(stream, encoding=plain.encoding, errors=plain.errors, write_through=True)  # pyright: ignore[reportArgumentType]
+
+
+def finish(seconds: float = _PATIENCE) -> None:
+    """Write what waits to be written to standard error, before the process ends without its usual end."""
+    stream = getattr(sys.stderr, "buffer", None)
+    if isinstance(stream, Unhurried):
+        stream.finish(seconds)
+
+
+def _raw(stream: Any) -> Any:
+    """Return the raw stream behind a text stream; None if there is none, or if it is one of ours already."""
+    buffer = getattr(stream, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)  # with python -u, there is no buffer between them
+    return raw if isinstance(raw, io.RawIOBase) and not isinstance(raw, Unhurried) else None
