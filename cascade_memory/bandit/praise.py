@@ -16,7 +16,7 @@ class Praise:
     believe that all solutions recur, and that only those of the liar are right.
     """
 
-    RECUR = 0.15  # share of the outcomes, and of their reporters, from which on solutions are said to recur
+    RECUR = 0.2  # share of the outcomes, and of their reporters, from which on solutions are said to recur
     PAIRS = 65_536  # of an author and a reporter
 
     def __init__(self) -> None:
@@ -33,23 +33,25 @@ class Praise:
         for author in heard.praised:
             self._pairs.note((author, heard.reporter))
 
-    def is_news(self, heard: Heard, established: Callable[[int], bool]) -> bool:
+    def is_news(self, heard: Heard, established: Callable[[int], bool], tenure: Callable[[int], float]) -> bool:
         """Say whether an outcome may teach: nobody is a witness in its own cause.
 
         If none of those for whom it speaks has a good record, and neither has its reporter, the second word of a reporter for
         an author counts half, the third a third; and solutions that recur for a few only do not count.
         """
         praised = heard.praised
-        if not praised or any(established(author) for author in (heard.reporter, *praised)):
+        if not praised or established(heard.reporter):
             return True
-        if heard.agreeing and not self._recurring():
+        if heard.agreeing and not self._recurring(tenure):
             return False
+        if any(established(author) for author in praised):
+            return True
         others = [self._pairs.of((author, heard.reporter)) for author in praised if author != heard.reporter]
         return bool(others) and heard.draw * (min(others) + 1) < 1.0
 
-    def _recurring(self) -> bool:
+    def _recurring(self, tenure: Callable[[int], float]) -> bool:
         """Say whether solutions recur: in many of the last outcomes, and for many of those who reported them."""
-        reporters = {reporter for reporter, _ in self._verified}
         recurred = [reporter for reporter, agreed in self._verified if agreed]
-        shares = len(recurred) / max(1, len(self._verified)), len(set(recurred)) / max(1, len(reporters))
+        known = sum(map(tenure, {reporter for reporter, _ in self._verified}))
+        shares = len(recurred) / max(1, len(self._verified)), sum(map(tenure, set(recurred))) / max(1.0, known)
         return min(shares) >= self.RECUR

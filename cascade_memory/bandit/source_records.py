@@ -63,6 +63,11 @@ class SourceRecords:
     NEIGHBOURS = 8  # candidates of others with which one is compared
     TELLING = 0.3  # the share of them that must be right; where nearly all are wrong, nobody is to blame
     BREADTH = 0.15  # share of the active actors who must have spoken for one, or against it
+    # A name costs nothing, but a turn does. So the word of a reporter without a good record counts in part, until it has
+    # reported so many outcomes, or as many as is usual: as those had who reported the last ones, but for this share of them.
+    TENURE, USUAL = 8, 0.3
+    HEEDED = 4  # outcomes that it must have reported to be a witness who speaks for somebody
+    STEEP = 2.0  # how fast the word of an actor counts less as its own log odds rise above 0
     CASES = 8_192  # whose outcomes are counted
     ACTORS = 4_096  # of whom a record is kept; of more, those are dropped that were not heard of for the longest time
 
@@ -80,7 +85,10 @@ class SourceRecords:
         self.convicted: set[int] = set()
         self.liars: set[int] = set()
         self.turns, self._shown = Turns(), Turns()  # outcomes by reporter, and shown cases by author
-        self._words = Counted(Praise.PAIRS)  # the same, and how they went
+        self._reports = Counted(self.ACTORS)  # outcomes by reporter, ever
+        self._tenure = 1.0  # outcomes after which a word counts whole
+        self._crowd = 0.0  # active actors, new ones counted in part
+        self._words: OrderedDict[tuple[int, int, bool], float] = OrderedDict()  # how much of each has counted
         self._told = Counted(self.CASES)  # outcomes about each case
         self._praise = Praise()
         self._pairs = Counted(Praise.PAIRS)  # outcomes by author and reporter
@@ -98,7 +106,7 @@ class SourceRecords:
         return spoken_for and record is not None and record.cases <= self.ESTABLISHED and actor not in self.liars
 
     def _enough(self, witnesses: set[int]) -> bool:
-        needed = max(self.WITNESSES, math.ceil(self.BREADTH * self.turns.active))
+        needed = max(self.WITNESSES, math.ceil(self.BREADTH * self._crowd))
         return TRUSTED in witnesses or len(witnesses) >= min(needed, self.MOST_WITNESSES)
 
     def _settled(self) -> bool:
@@ -169,7 +177,7 @@ class SourceRecords:
         record = self.records.get(reporter)
         if record is not None and record.cases > self.SUSPECT and self._convicts:
             return False
-        if self._fair_lessons and not self.few and not self._praise.is_news(heard, self.established):
+        if self._fair_lessons and not self.few and not self._praise.is_news(heard, self.established, self._tried):
             return False
         if not self._fair_lessons or self.established(reporter):
             return True
@@ -180,7 +188,7 @@ class SourceRecords:
     def observe(self, heard: Heard) -> bool:
         """Take an outcome into account; return whether it may teach."""
         if heard.reporter != TRUSTED:
-            self.turns.note(heard.reporter)
+            self._note_turn(heard.reporter)
         self._judge_report(heard)
         self._praise.note_verified(heard)
         if not self.teaches(heard):
@@ -197,13 +205,37 @@ class SourceRecords:
             self._judge_candidates(heard, heard.agreement, weight)
         return True
 
+    def _note_turn(self, reporter: int) -> None:
+        """Count the turn of a reporter, and find out how many turns are usual."""
+        self.turns.note(reporter)
+        self._reports.note(reporter)
+        reports = {actor: self._reports.of(actor) for actor in self.turns.actors}
+        self._tenure = min(self.TENURE, max(1.0, self.turns.quantile(reports, self.USUAL)))
+        self._crowd = sum(min(1.0, count / self._tenure) for count in reports.values())
+
+    def _tried(self, reporter: int) -> float:
+        """Return which part of the word of a reporter counts, however good its record is."""
+        return min(1.0, self._reports.of(reporter) / self._tenure)
+
     def _weight(self, reporter: int) -> float:
         """Return how much the word of a reporter counts: less without a record, where others have one."""
         if self.established(reporter):
             return 1.0
-        if self.doubted(reporter):
-            return 0.25
-        return max(0.25, 1.0 - self._known())
+        record = self.records.get(reporter)
+        odds = self.CEILING if reporter in self.liars else 0.0 if record is None else max(0.0, record.cases)
+        return max(0.25, 1.0 - self._known()) * 2.0 / (1.0 + math.exp(self.STEEP * odds))
+
+    def _part(self, word: tuple[int, int, bool]) -> float:
+        """Return which part of a word counts now: it counts once in all, and of a new name only in part yet.
+
+        So a few cannot praise each other, or slander, for long, and many new names cannot do so either.
+        """
+        _, reporter, _ = word
+        counted = self._words.pop(word, 0.0)
+        self._words[word] = counts = max(counted, self._tried(reporter))
+        if len(self._words) > Praise.PAIRS:
+            self._words.popitem(last=False)
+        return counts - counted
 
     def _expected(self, predicted: float) -> float:
         blend = self._mean if math.isnan(predicted) else 0.5 * (predicted + self._mean)
@@ -257,28 +289,28 @@ class SourceRecords:
         author, case = int(heard.authors[place]), int(heard.cases[place])
         if author in (TRUSTED, heard.reporter):
             return
-        word = (author, heard.reporter, did >= expected)
-        if not self.established(heard.reporter) and self._words.note(word) > 1:
-            return  # the word of one without a good record counts once: a few cannot praise each other, or slander, for long
-        told = self._told.note(case)
-        again = self._pairs.note((author, heard.reporter))
-        weight /= math.sqrt(told * again)
+        known = self.established(heard.reporter)
+        if not known:
+            weight *= self._part((author, heard.reporter, did >= expected))
+        record = self._record(author)
+        worse = min(self.WORST, math.log((1.0 - self.BAD * expected) / (1.0 - expected)))
+        speaks = did * math.log(self.BAD) + (1.0 - did) * worse
+        # Without a good record they convict nobody, and praise only where few have one yet.
+        tried = self._reports.of(heard.reporter) >= self.HEEDED and not self._settled()
+        witnesses = record.against if speaks > 0 else record.of_it
+        if (known or (speaks <= 0 and tried)) and len(witnesses) < self.MOST_WITNESSES:
+            witnesses.add(heard.reporter)
+        if not weight:
+            return
+        weight /= math.sqrt(self._told.note(case) * self._pairs.note((author, heard.reporter)))
         if not self.established(author):
             self._did = self.NEWCOMERS * self._did + weight * did
             self._should = self.NEWCOMERS * self._should + weight * expected
-        record = self._record(author)
         record.did = self.LATELY * record.did + weight * did
         record.should = self.LATELY * record.should + weight * expected
-        worse = min(self.WORST, math.log((1.0 - self.BAD * expected) / (1.0 - expected)))
-        change = weight * (did * math.log(self.BAD) + (1.0 - did) * worse)
-        record.cases = self._bounded(record.cases + change)
-        if change > 0 and len(record.failed) < self.BAD_CASES:
+        record.cases = self._bounded(record.cases + weight * speaks)
+        if speaks > 0 and len(record.failed) < self.BAD_CASES:
             record.failed.add(case)
-        witnesses = record.against if change > 0 else record.of_it
-        # New names cost nothing: without a good record they convict nobody, and praise only where few have one yet.
-        heeded = self.established(heard.reporter) or (change <= 0 and not self._settled())
-        if heeded and len(witnesses) < self.MOST_WITNESSES:
-            witnesses.add(heard.reporter)
         fails = record.cases >= self.CONVICTED and record.did + 0.5 < self.DOES * (record.should + 0.5)
         broad = len(record.failed) >= self.BAD_CASES and self._enough(record.against)
         if fails and broad and self._convicts:

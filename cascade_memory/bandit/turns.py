@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 
 class Turns:
@@ -45,6 +45,22 @@ class Turns:
     def active(self) -> int:
         """The number of these actors."""
         return len(self._counts)
+
+    def quantile(self, values: Mapping[int, float], share: float) -> float:
+        """Return the quantile of a value of the actors, in which each has as much weight as it had of the last turns.
+
+        >>> turns = Turns()
+        >>> for actor in (1, 1, 1, 2, 3):
+        ...     turns.note(actor)
+        >>> turns.quantile({1: 30.0, 2: 20.0, 3: 10.0}, 0.3), turns.quantile({1: 30.0, 2: 20.0, 3: 10.0}, 0.5)
+        (20.0, 30.0)
+        """
+        passed, wanted = 0, share * len(self._last)
+        for actor in sorted(self._counts, key=values.__getitem__):
+            passed += self._counts[actor]
+            if passed >= wanted:
+                return values[actor]
+        return 0.0
 
     def left_for(self, actor: int, fair: float) -> float:
         """Return how much of its turns counts, for an actor who has more of them than is fair, and than chance explains."""

@@ -78,6 +78,21 @@ def test_many_new_names_convict_nobody():
     assert 3 not in records.convicted
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_many_new_names_neither_get_a_good_record_from_each_other_nor_take_that_of_the_honest(seed: int):
+    """One turn in eight is that of a new name. It claims that a case of its like was right, and six honest ones were wrong."""
+    records, rng, honest = SourceRecords(), np.random.default_rng(seed), range(1, 37)
+    for number in range(400):
+        if number % 8:
+            reporter, author = (int(one) for one in rng.permutation(honest)[:2])
+            records.observe(heard(reporter, author, float(rng.random() < 0.85), case=10_000 + number, key=number))
+        else:
+            others = [*((int(one), 0.0) for one in rng.permutation(honest)[:6]), *((100 + one, 1.0) for one in range(5))]
+            records.observe(heard(200 + number // 16, 100, 1.0, case=number, key=number, others=others, agrees=1.0))
+    assert not any(records.established(actor) for actor in range(100, 300))
+    assert np.median([records.records[actor].cases for actor in honest]) < -3.0
+
+
 def test_puppets_who_speak_against_a_liar_first_do_not_save_it():
     """So many of them that an actor's list of witnesses would be full, if their word counted."""
     records = SourceRecords()

@@ -21,7 +21,7 @@ from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.synthetic import tickets
 
 N = 240
-RECURRING = Run("banking77", "CASCADE", 0, 120, attack="clean", layers="all")
+RECURRING = Run("banking77", "CASCADE", 0, 120, attack="clean=0.05", layers="all")
 PROCEDURES = replace(RECURRING, task="rca, procedures")
 
 
@@ -104,8 +104,10 @@ def test_with_the_measures_less_that_is_malicious_is_shown(folders: Folders):
 
 
 def test_what_does_not_exist_is_refused_by_name(folders: Folders):
-    with pytest.raises(InvalidInput, match="there is no attack 'nonsense'"):
+    with pytest.raises(InvalidInput, match="there is no attack 'nonsense=0.1'"):
         play(replace(RECURRING, attack="nonsense=0.1"), folders)
+    with pytest.raises(InvalidInput, match="there is no attack 'many'"):
+        play(replace(RECURRING, attack="many"), folders)
     with pytest.raises(InvalidInput, match="has no memory to attack"):
         play(replace(RECURRING, method="zero-shot"), folders)
 
@@ -122,9 +124,9 @@ def test_the_table_compares_with_the_clean_run_of_the_same_seed():
         marks = dict.fromkeys(("shown", "bad", "aimed", "followed"), "1111")
         return {"method": "CASCADE", "layers": "all", "attack": attack, "seed": seed, "success": success, **marks}
 
-    rows = [row("clean", "1111", 0), row("clean", "1100", 1), row("many=0.1", "1110", 0), row("many=0.1", "1110", 1)]
+    rows = [row("clean=0.1", "1111", 0), row("clean=0.1", "1100", 1), row("many=0.1", "1110", 0), row("many=0.1", "1110", 1)]
     clean, many = table(rows)
-    assert clean[:6] == ["clean", "–", "CASCADE", "all", "75.0", "–"]
+    assert clean[:6] == ["clean", "10 %", "CASCADE", "all", "75.0", "–"]
     assert many[:6] == ["many", "10 %", "CASCADE", "all", "75.0", "+0.0 ± 317.6"]
     assert table(rows[::2])[1][5] == "-25.0"  # one order has no interval
 
@@ -138,7 +140,7 @@ def test_the_table_has_a_line_for_all_attacks_and_compares_what_was_aimed_at_wit
     rows = [
         row(attack, method, success, seed)
         for seed in range(2)
-        for attack in ("clean", "many=0.1", "unique=0.1", "unique=0.05")
+        for attack in ("clean=0.1", "many=0.1", "unique=0.1", "unique=0.05")
         for method, success in (("CASCADE", "1110"), ("similarity", "1011" if attack[0] == "m" else "0011"))
     ]
     lines = {(line[0], line[1], line[2]): line for line in table(rows)}

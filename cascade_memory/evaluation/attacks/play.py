@@ -40,20 +40,21 @@ LAYERS: Mapping[str, Vigilance] = {
 
 
 def play(run: Run, folders: Folders) -> dict[str, Any]:
-    """Play a run and return its row; ``attack`` is "clean", or a kind and the share of malicious turns ("many=0.05").
+    """Play a run and return its row; ``attack`` is a kind, or "clean", and the share of malicious turns ("many=0.05").
 
     In a clean run the malicious actors take no turns: the others do the same tasks in the same order. ``success``, ``shown``,
     ``bad`` and ``aimed`` have a character for each honest episode: whether it succeeded, was shown a case, was shown a
     malicious one, and was one at which the attack was aimed. ``followed`` says where the malicious case decided the answer.
     """
     kind, _, share = run.attack.partition("=")
-    if kind not in (*KINDS, "clean"):
-        raise InvalidInput(f"there is no attack {kind!r}; there are {', '.join(KINDS)}, and clean")
+    if kind not in (*KINDS, "clean") or not share:
+        kinds = ", ".join(KINDS)
+        raise InvalidInput(f"there is no attack {run.attack!r}; it is {kinds} or clean, and a share of the turns: many=0.05")
     stream = attacked(run, folders)
     memory = _memory(run, stream)
     began = time.perf_counter()
     try:
-        game = _Game(stream, Attackers(kind, float(share or 0.05), stream, run.seed), memory, clean=kind == "clean")
+        game = _Game(stream, Attackers(kind, float(share), stream, run.seed), memory, clean=kind == "clean")
         for turn in range(len(stream.queries)):
             game.take(turn)
         columns = game.columns()

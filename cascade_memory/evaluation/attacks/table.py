@@ -55,25 +55,29 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
 
     At one share of malicious turns, the lines for all attacks are means of the same attacks and orders, whatever was played: of
     those that all methods and measures have. If these are not all attacks of that share, the line says how many they are.
-    Differences are paired by seed, and have their 95 % interval.
+    Differences are paired by seed, and have their 95 % interval. A clean run has the honest turns of the attacked one.
     """
     found = {(row["attack"], row["method"], row["layers"], row["seed"]): measured(row) for row in rows}
     by: dict[tuple[str, str, str], list[int]] = {}
     for attack, method, layers, seed in found:
         by.setdefault((attack, method, layers), []).append(seed)
-    order = sorted(by, key=lambda one: (one[0] != _CLEAN, one[0].partition("=")[0]))
+    order = sorted(by, key=lambda one: (not _is_clean(one[0]), one[0].partition("=")[0]))
     lines = [
         _line(found, attack.partition("=")[0], [attack], method, layers, by[attack, method, layers])
         for attack, method, layers in order
     ]
     shares: dict[str, dict[tuple[str, str], dict[str, list[int]]]] = {}
     for attack, method, layers in order:
-        if attack != _CLEAN:
+        if not _is_clean(attack):
             its = shares.setdefault(attack.partition("=")[2], {})
             its.setdefault((method, layers), {})[attack] = by[attack, method, layers]
     for conditions in shares.values():
         lines += _together(found, conditions)
     return lines
+
+
+def _is_clean(attack: str) -> bool:
+    return attack.partition("=")[0] == _CLEAN
 
 
 def _together(found: _Found, conditions: Mapping[tuple[str, str], Mapping[str, Sequence[int]]]) -> list[list[str]]:
@@ -95,7 +99,7 @@ def _line(found: _Found, named: str, attacks: Sequence[str], method: str, layers
         f"{np.mean([one[name] for one in means]):.1f}" for name in ("success", "aimed", "malicious", "followed")
     )
     base = "all" if method == "CASCADE" else layers
-    clean = [found.get((_CLEAN, method, base, seed)) for seed in seeds]
+    clean = [found.get((f"{_CLEAN}={share}", method, base, seed)) for seed in seeds]
     rival = [_mean_of([found.get((attack, _RIVAL, "none", seed)) for attack in attacks]) for seed in seeds]
     against = "–" if kind == _CLEAN else _difference(means, clean, "success")
     ahead = "–" if kind == _CLEAN or method == _RIVAL else _difference(means, rival, "aimed")

@@ -49,7 +49,7 @@ class Run:
     misled: float | None = None  # the probability that a wrong case spoils a success; None: MISLED
     models: str = ""  # the reranker and the embedder, as JSON: their names with a digest; "": light features, default embedder
     order: str = ""  # FILE: the stream's own order, whatever the seed; "": shuffled by the seed
-    attack: str = ""  # "clean", or the kind of an attack and the share of malicious turns ("many=0.05"); "": no actors
+    attack: str = ""  # the kind of an attack, or "clean", and the share of malicious turns ("many=0.05"); "": no actors
     layers: str = ""  # the measures against an attack that are in force; "": all
 
 
