@@ -104,7 +104,7 @@ def test_with_the_measures_less_that_is_malicious_is_shown(folders: Folders):
 
 
 def test_what_does_not_exist_is_refused_by_name(folders: Folders):
-    with pytest.raises(InvalidInput, match="there is no attack 'nonsense=0.1'"):
+    with pytest.raises(InvalidInput, match=r"there is no attack 'nonsense=0\.1'"):
         play(replace(RECURRING, attack="nonsense=0.1"), folders)
     with pytest.raises(InvalidInput, match="there is no attack 'many'"):
         play(replace(RECURRING, attack="many"), folders)
