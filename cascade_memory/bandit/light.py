@@ -230,7 +230,8 @@ class LightPolicy:
         weight = outcome.weight  # the recalls of one episode share its weight, so an episode counts once
         if not len(outcome.slate):
             self._rewards += weight / outcome.trust
-            self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
+            if not outcome.shown:  # else what was shown has been forgotten, so this says nothing about doing without a case
+                self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)
             return
         features = self._logged(outcome)
         if features is None:

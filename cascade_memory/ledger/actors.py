@@ -21,6 +21,11 @@ _TESTIMONY = f"""SELECT outcome.key, recall.key, {_REPORTER},
   FROM outcome JOIN episode ON episode.key = outcome.episode
     JOIN recall ON recall.episode = outcome.episode AND recall.kind = 'recall'
   WHERE outcome.learns = 1 AND outcome.withdrawn_at IS NULL AND"""
+# Who verified cases that are not there any more: they made room, or were not verified for too long.
+_OUTCOMES = f"""SELECT outcome.cases_key, outcome.at, outcome.source, coalesce(episode.actor, outcome.actor)
+  FROM outcome JOIN episode ON episode.key = outcome.episode
+  WHERE outcome.cases_key IN ({KEYS}) AND outcome.withdrawn_at IS NULL ORDER BY outcome.at, outcome.key"""
+_ADDITIONS = f"SELECT cases_key, at, source, actor FROM addition WHERE cases_key IN ({KEYS}) ORDER BY at, key"
 
 
 class SQLActors:
@@ -36,10 +41,13 @@ class SQLActors:
             return connection.execute(query, (namespace,)).fetchone() is not None
 
     def authors(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the authors of cases by key, for those that have one."""
+        """Return the authors of cases by key, for those that have one; also of cases that have made room since."""
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"SELECT cases.key, {AUTHOR} FROM cases WHERE cases.key IN ({KEYS})", keys)
-        return {key: actor for key, actor in rows if isinstance(actor, str)}
+            there = {key for key, _ in rows}
+            gone = [key for key in keys if key not in there]
+            told = fetched_for(connection, _OUTCOMES, gone) + fetched_for(connection, _ADDITIONS, gone)
+        return {key: actor for key, actor in [*rows, *_first_of(told)] if isinstance(actor, str)}
 
     def testimonies(self, namespace: int, limit: int, *, until: int = 2**62) -> list[Testimony]:
         """Return the last ``limit`` outcomes that are learned from, oldest first, one entry per recall."""
@@ -88,6 +96,16 @@ class SQLActors:
                 return None
             action_log.write(connection, namespace, action, subject=actor)
             return moved
+
+
+def _first_of(told: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Return the author of each case that is gone: whoever verified it first, nobody if a person ever did."""
+    by_person = {key for key, _, source, _ in told if source == "human"}
+    first: dict[int, tuple[float, Any]] = {}
+    for key, at, _, actor in told:
+        if key not in first or at < first[key][0]:
+            first[key] = (at, actor)
+    return [(key, actor) for key, (_, actor) in first.items() if key not in by_person]
 
 
 def _read(row: Sequence[Any]) -> Testimony:

@@ -43,7 +43,7 @@ class Actors(Protocol):
         ...
 
     def authors(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the authors of cases by key, for those that have one."""
+        """Return the authors of cases by key, for those that have one; also of cases that have made room since."""
         ...
 
     def testimonies(self, namespace: int, limit: int, *, until: int = 2**62) -> list[Testimony]:

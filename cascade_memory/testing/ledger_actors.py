@@ -39,6 +39,23 @@ class LedgerActorsContract(LedgerMaterial):
         found = ledger.candidates(np.array(keys, np.int64))
         assert [found[key][4] for key in keys] == ["bob", None, None, None]
 
+    def test_the_authors_of_cases_that_have_made_room_are_known(self) -> None:
+        """What was said about such a case is heard again whenever outcomes are gone through again."""
+        ledger = self._ledger()
+        told: list[tuple[str, dict[str, Any]]] = [("bob", {}), ("joe", {}), ("eve", {"source": "human"})]
+        for number, (actor, options) in enumerate(told):
+            ledger.record(self._recall(f"e{number}", actor=actor))
+            case = self._case(query=f"a{number}", actor=actor, episode_id=f"e{number}", **options)
+            ledger.settle(self._settlement(f"e{number}", 1.0, case, **options))
+        ledger.cases.add([self._case(query="by hand", actor="sue"), self._case(query="nobody's")])
+        keys = self._keys(ledger)
+        known = ledger.actors.authors(keys)
+        assert known == {keys[0]: "bob", keys[1]: "joe", keys[3]: "sue"}
+        ledger.cases.evict(keys[1:], aside=10)
+        assert ledger.actors.authors(keys) == known
+        ledger.cases.evict(keys[:1])
+        assert ledger.actors.authors(keys) == known
+
     def test_testimonies_are_the_outcomes_that_are_learned_from(self) -> None:
         """The newest ones up to a limit, oldest first, with what was shown; a person is no reporter."""
         ledger = self._ledger()

@@ -47,6 +47,28 @@ def test_hindsight_teaches_which_feature_tells():
     assert right > 80
 
 
+def test_a_failure_with_a_case_that_is_forgotten_says_nothing_about_doing_without_one():
+    """Such an outcome has lost all its candidates, and looks else like one from an empty memory."""
+    policy, slate = LightPolicy(3), random_slate(8, 3)
+    empty = Slate(features=np.zeros((0, 3)), similarity=np.zeros(0), groups=np.zeros(0, np.int64))
+    before = policy.select(slate, 1, abstain=True, seed=0).baseline
+    for shown in (True, False):
+        lost = [
+            Feedback(
+                key=key,
+                slate=empty,
+                chosen=np.zeros(0, np.int64),
+                context=np.zeros(0),
+                shown=shown,
+                reward=0.0,
+                agreement=None,
+            )
+            for key in range(20)
+        ]
+        policy.update(lost)
+        assert (policy.select(slate, 1, abstain=True, seed=0).baseline == before) is shown
+
+
 def test_it_explores_only_after_enough_rewards():
     policy = LightPolicy(3, exploration=UpperConfidence(alpha=100.0, burn_in=16))
     slate = random_slate(8, 3)

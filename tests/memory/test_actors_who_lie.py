@@ -114,6 +114,17 @@ def test_honest_actors_keep_their_good_name(memory: Memory):
     assert {one.standing for one in memory.standings() if one.actor.startswith("actor")} <= {"established", "new"}
 
 
+def test_it_is_the_same_when_all_is_learned_again_though_cases_have_made_room():
+    """What others said about a case counts for its author, whether or not the case is still there."""
+    with CascadeMemory(embedder="hashing", learn="inline", max_cases=30) as memory:
+        live(memory, n=180, liars=0)
+        before = memory.standings()
+        assert sum(one.standing == "established" for one in before) > 6
+        memory.recall("something else", actor="stranger").reward(0.0, actor="stranger")
+        memory.forget(actor="stranger")
+        assert [one for one in memory.standings() if one.actor != "stranger"] == before
+
+
 @pytest.mark.long
 def test_it_is_the_same_after_opening_again(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
