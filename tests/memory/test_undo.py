@@ -192,7 +192,7 @@ def test_after_a_real_stream_honest_cases_are_back(data: Path, tmp_path: Path):
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_success_after_an_undo_is_that_of_a_memory_that_never_knew_the_poisoner(data: Path):
-    """Within half a point on the mean of two streams; 10 % poison alone costs a point, as others were misled meanwhile."""
+    """Within half a point on the mean of two streams; 10 % poison alone costs a point."""
     differences = []
     for seed in range(12):
         for stream, poison in (("banking77", 0.1), ("sentifin", 0.05)):
