@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput, MissingExtra
 
 NAME = "warnings"
-_TITLE = "SIMULATED agents, no language model; {}; {} orders of {} tasks"
+_TITLE = "SIMULATED agents, no language model; {}; {} orders of {} tasks; a warned action is done: {}"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -20,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from cascade_memory.evaluation.bench.runner import run as run_all
     from cascade_memory.evaluation.bench.stages import lacking
     from cascade_memory.evaluation.warned.picture import draw
-    from cascade_memory.evaluation.warned.plan import ARMS, ASIDE, SEEDS, STREAMS, runs
+    from cascade_memory.evaluation.warned.plan import ARMS, ASIDE, HEEDS, SEEDS, STREAMS, runs
     from cascade_memory.evaluation.warned.play import play
     from cascade_memory.evaluation.warned.table import HEAD, table
 
@@ -29,22 +31,25 @@ def run(options: argparse.Namespace) -> int:
     arms = options.methods or list(ARMS)
     if missing := sorted(set(arms) - set(ARMS)):
         raise InvalidInput(f"there is no arm {missing[0]!r}; there are {', '.join(ARMS)}")
+    if missing := sorted(set(options.heeds) - set(HEEDS)):
+        raise InvalidInput(f"there is no way of heeding {missing[0]!r}; there are {', '.join(HEEDS)}")
     folder = folder_of_data(options.data)
     absent = {name: why for name in options.tasks or STREAMS if (why := lacking(name, folder)) is not None}
     tasks = [name for name in options.tasks or STREAMS if name not in absent]
     if not tasks:
         raise InvalidInput("; ".join(absent.values()))
-    wanted = list(runs(tasks, SEEDS if options.seeds is None else options.seeds, options.limit, arms))
+    wanted = list(runs(tasks, SEEDS if options.seeds is None else options.seeds, options.limit, arms, options.heeds))
     known = Rows(options.out)
     known.missing(wanted)
     rows = run_all(wanted, folder, options.out, how=play, jobs=options.jobs, progress=False if options.json else None)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    for task, solver in dict.fromkeys((row["task"], row["solver"]) for row in rows):
-        its = [row for row in rows if (row["task"], row["solver"]) == (task, solver)]
+    for kind in dict.fromkeys(map(_kind, rows)):
+        task, solver, heeds = kind
+        its = [row for row in rows if _kind(row) == kind]
         name = f"{task}, tasks that are set aside" if solver == SET_ASIDE else task
-        print_table(_TITLE.format(name, len({row["seed"] for row in its}), its[0]["n"]), HEAD, table(its))
+        print_table(_TITLE.format(name, len({row["seed"] for row in its}), its[0]["n"], heeds), HEAD, table(its))
     for why in absent.values():
         print(f"not played: {why}")
     print(f"rows: {options.out}")
@@ -53,3 +58,8 @@ def run(options: argparse.Namespace) -> int:
     except MissingExtra as error:
         print(f"no picture: {error}")
     return 0
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the stream of a row and how its agent heeds; rows from before there was a choice say nothing of it."""
+    return str(row["task"]), str(row["solver"]), str(row.get("heeds", "never"))

@@ -154,42 +154,52 @@ class WarningDesk:
         episode = self._ledger.episodes.one(request.episode_id)
         if not found or episode is None or episode.namespace != request.namespace or episode.arm == "holdout":
             return None
-        earlier = self._ledger.warnings.checks(request.episode_id)
-        if episode.status != "open" or (earlier and not self._goes_on(found, earlier)):
-            return self._again(request, shelf, found, earlier)
-        return self._decide(request, shelf, step, found, len(earlier))
+        earlier, known = self._ledger.warnings.checks(request.episode_id), {group.id for group in found}
+        few = self.options is not None and sum(one.warned for one in earlier) < self.options.per_episode
+        said, more = [one for one in earlier if one.warning in known], episode.status == "open" and few
+        if not said and not more:
+            return None
+        now = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
+        evidence = self._evidence(request, shelf, step, found, now.vector)
+        here = {one.blame.group for one in evidence}
+        same = [one for one in said if request.call_id is not None and one.call == request.call_id]
+        if same or any(one.warning in here for one in said):  # each mistake gets one decision in an episode
+            locks = self.options is not None and self.options.lock
+            said_here = [one for one in said if locks and one.warning in here]
+            return self._again(request, shelf, evidence, [*same, *said_here])
+        return self._decide(request, shelf, evidence, (now.key, len(earlier))) if more else None
 
     def _clean(self, step: Step) -> Step:
         """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
         stored = self._engine.parts.door.record().solution([step])
         return stored.steps[0] if isinstance(stored, Trajectory) else step
 
-    def _goes_on(self, found: Collection[Group], earlier: Sequence[Check]) -> bool:
-        """Say whether a further decision may be made in an episode: each action gets one, and few are warned of."""
-        options, known = self.options, {group.id for group in found}
-        few = options is not None and sum(one.warned for one in earlier) < options.per_episode
-        return few and not any(one.warning in known for one in earlier)
+    def _evidence(
+        self, request: CheckRequest, shelf: WarningShelf, step: Step, found: Collection[Group], vector: NDArray[np.float32]
+    ) -> list[Failure]:
+        """Return the failures that make an action a mistake in its place, those on the most similar tasks first."""
+        shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
+        nearest = self._allowed(shelf.nearest(shown, vector), request)
+        return self._uncontradicted(nearest, request.namespace, step, vector)
 
     def _again(
-        self, request: CheckRequest, shelf: WarningShelf, found: Collection[Group], earlier: Sequence[Check]
+        self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
     ) -> Advice | None:
         """Answer a call that was answered before, or one that is locked; None if there is nothing more to say."""
-        locks, known = self.options is not None and self.options.lock, {group.id: group for group in found}
-        for one in earlier:
-            same = request.call_id is not None and one.call == request.call_id
-            if one.warned and one.warning in known and (same or locks):
-                allowed = self._allowed(known[one.warning].failures, request)
-                return self._advice(request, shelf, allowed) if allowed else None
+        for one in answers:
+            group = shelf.group(one.warning) if one.warned else None
+            if group is not None:
+                best = next((failure for failure in evidence if failure.blame.group == group.id), None)
+                return self._advice(request, shelf, self._allowed(group.failures, request), best)
         return None
 
     def _decide(
-        self, request: CheckRequest, shelf: WarningShelf, step: Step, found: Collection[Group], earlier: int
+        self, request: CheckRequest, shelf: WarningShelf, nearest: Sequence[Failure], number: tuple[int, int]
     ) -> Advice | None:
-        """Let chance decide whether to warn of the mistake that was made on the most similar task."""
-        episode = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
-        shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
-        nearest = self._allowed(shelf.nearest(shown, episode.vector), request)
-        nearest = self._uncontradicted(nearest, request.namespace, step, episode.vector)
+        """Let chance decide whether to warn of the mistake that was made on the most similar task.
+
+        ``number`` is that of the episode, and that of the check in it.
+        """
         if not nearest:
             return None
         best = next((one for one in nearest if shelf.chance(one.blame.group) > FLOOR), nearest[0])
@@ -198,7 +208,7 @@ class WarningDesk:
         new = Check(
             episode_id=request.episode_id,
             warning=warning,
-            warned=shelf.draw(episode.key, earlier) < chance,
+            warned=shelf.draw(*number) < chance,
             propensity=chance,
             at=time.time(),
             call=request.call_id,

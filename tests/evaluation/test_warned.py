@@ -28,9 +28,9 @@ from cascade_memory.evaluation.reuse.sql_agent import SQLAgent
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.warned.household import Household
 from cascade_memory.evaluation.warned.known_world import KnownWorld
-from cascade_memory.evaluation.warned.listening import Act, Listener, Told
+from cascade_memory.evaluation.warned.listening import LAST_RESORT, Act, Listener, Told
 from cascade_memory.evaluation.warned.picture import draw
-from cascade_memory.evaluation.warned.plan import ARMS, STREAMS, runs
+from cascade_memory.evaluation.warned.plan import ARMS, HEEDS, STREAMS, runs
 from cascade_memory.evaluation.warned.play import play
 from cascade_memory.evaluation.warned.science import Science
 from cascade_memory.evaluation.warned.sql import SQL, sql_in
@@ -165,6 +165,12 @@ def test_a_query_of_which_the_agent_was_told_is_not_run(singers: Folders):
     repaired = agent.attempt(0, [broken], Listener([better]))
     assert repaired.success
     assert repaired.steps == 1
+    last = Listener([told(step.action)], heeds=LAST_RESORT)
+    insisting = agent.attempt(0, [broken], last)
+    assert isinstance(insisting.answer, Trajectory)
+    assert [one.action for one in insisting.answer.steps] == [step.action]  # nothing else was left
+    assert last.last_resort() is None
+    assert agent.attempt(0, [broken], Listener([better], heeds=LAST_RESORT)) == repaired
     agent.close()
     task.close()
 
@@ -190,6 +196,10 @@ def test_the_household_agent_pays_for_what_is_refused_and_heeds_what_it_is_told(
     repaired = alone.attempt(0, (), Listener([told(last, first)]))
     assert isinstance(repaired.answer, Trajectory)
     assert repaired.answer.steps[-1].action.startswith("go to ")
+    insisting = alone.attempt(0, (), Listener([told(last)], heeds=LAST_RESORT))
+    assert insisting.success
+    assert isinstance(insisting.answer, Trajectory)
+    assert insisting.answer.steps[-1].action == last
     alone.close()
     reusing = Household(games, alone=[False, False], limit=30, answers=tmp_path / "answers.sqlite")
     own = case(games[0].query, Trajectory([Step(action) for action in games[0].solution]))
@@ -215,6 +225,12 @@ def test_the_science_agent_pays_for_what_is_refused_and_heeds_what_it_is_told(tm
     assert [step.action for step in refused.answer.steps if step.failed] == ["fly to the moon"]
     heeded = agent.attempt(0, [case(task.text, flown)], Listener([told("fly to the moon")]))
     assert heeded.steps == refused.steps - 1
+    last = task.solution.steps[-1].action
+    agent.close()
+    agent = Science([task], alone=[True], embedder=HashingEmbedder(), answers=tmp_path / "answers.sqlite")
+    given_up, insisting = (agent.attempt(0, (), Listener([told(last)], heeds=how)) for how in HEEDS)
+    assert not given_up.success
+    assert insisting.success
     agent.close()
 
 
@@ -227,6 +243,17 @@ def test_a_stream_is_played_in_every_arm_and_its_row_is_the_same_again(singers: 
     assert {row["stream"] for row in rows.values()} == {rows["none"]["stream"]}
     assert all(len(row[name]) == row["n"] for row in rows.values() for name in ("success", "repeated", "steps", "heeded"))
     assert sum(rows["none"]["heeded"]) == sum(rows["failures as examples"]["heeded"]) == 0
+
+
+def test_how_agents_heed_is_part_of_a_run_and_nothing_else_is_a_way(singers: Folders):
+    (run,) = runs(["spider-aside"], seeds=1, arms=["none"], heeds=[LAST_RESORT])
+    row = play(run, singers)
+    assert (row["heeds"], row["options"], set(row["insisted"])) == (LAST_RESORT, '{"heeds": "last resort"}', {"0"})
+    assert len({*runs(heeds=HEEDS)}) == 2 * len({*runs()})
+    with pytest.raises(InvalidInput, match="there is no way of heeding 'always'"):
+        play(Run("spider", "none", 0, None, ASIDE, '{"heeds": "always"}'), singers)
+    options = ["--data", str(singers.data), "--out", str(singers.work / "rows.jsonl")]
+    assert main(["bench", "run", "--suite", "warnings", "--heeds", "always", *options]) == 2
 
 
 def test_what_is_no_arm_or_no_stream_is_refused_by_name(singers: Folders, capsys: pytest.CaptureFixture[str]):

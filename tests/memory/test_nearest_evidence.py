@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from warned import CALL, TASK, about_to, fail
 
-from cascade_memory import CascadeMemory, Step
+from cascade_memory import CascadeMemory, Step, WarningOptions
 
 FARMS = "how many farms are there in the north"
 WORKED = Step(tool="sql", arguments={"q": "SELECT nme FROM farms"}, observation="3 rows")
@@ -123,3 +123,28 @@ def test_calls_that_name_no_place_name_none_that_comes_again(memory: CascadeMemo
         nowhere = Step(tool="sql", arguments={"database": None, "q": "SELECT size FROM t"}, observation="3 rows")
         memory.recall(f"{FARMS} and how large are {number} of them").reward(1.0, solution=[nowhere], source="env")
     assert about_to(memory, FARMS, **call_in("port")) is None
+
+
+def test_a_lock_holds_where_the_failure_counts_and_nowhere_else():
+    with CascadeMemory(embedder="hashing", learn="inline", warnings=WarningOptions(lock=True)) as memory:
+        in_two_places(memory)
+        advice = about_to(memory, TASK, **call_in("shop"))
+        assert advice is not None
+        assert memory.check(advice.episode_id, **call_in("farm")) is None
+        assert memory.check(advice.episode_id, tool="sql", arguments={"database": "nme", "q": "SELECT size FROM t"}) is None
+        again = memory.check(advice.episode_id, **call_in("shop"))
+        assert again is not None
+        assert again.locked
+
+
+def test_whoever_was_warned_in_one_place_is_warned_of_another_mistake_elsewhere(memory: CascadeMemory):
+    in_two_places(memory)
+    other: dict[str, Any] = {"tool": "sql", "arguments": {"database": "farm", "q": "SELECT nme, agee FROM t"}}
+    fail(memory, TASK, Step(**other, observation="no such column: agee", failed=True))
+    said: list[str] = []
+    for _ in range(20):
+        advice = about_to(memory, TASK, **call_in("shop"))
+        assert advice is not None
+        elsewhere = memory.check(advice.episode_id, **other)
+        said += [] if elsewhere is None else [elsewhere.warning.happened]
+    assert {*said} == {"no such column: agee"}

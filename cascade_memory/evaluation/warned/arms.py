@@ -8,7 +8,7 @@ from itertools import islice
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain.failure_warning import FailureWarning
 from cascade_memory.evaluation.warned.book import Book
-from cascade_memory.evaluation.warned.listening import Act, Ask, Listener, Told
+from cascade_memory.evaluation.warned.listening import NEVER, Act, Ask, Listener, Told
 from cascade_memory.evaluation.warned.plan import Arm
 from cascade_memory.memory.memory import Memory
 from cascade_memory.ports.embedder import Embedder
@@ -21,11 +21,14 @@ def memory_of(arm: Arm, embedder: Embedder) -> Memory:
     return CascadeMemory(embedder=embedder, learn="inline", deadline=None, warnings=warnings, retain_at=retain_at)
 
 
-def listener_of(arm: Arm, memory: Memory, book: Book, query: str, episode_id: str, embedder: Embedder, seed: int) -> Listener:
+def listener_of(
+    arm: Arm, memory: Memory, book: Book, query: str, episode_id: str, embedder: Embedder, *, seed: int, heeds: str = NEVER
+) -> Listener:
     """Return the ear of an agent that begins a task.
 
     At the start it is shown the nearest warnings, after the sieve of a check: not those at what has worked on a task that is
-    clearly more similar, and not those at steps where only one run left what works.
+    clearly more similar, and not those at steps where only one run left what works. The rule of places cannot be part of this
+    sieve: a call names its place, and at the start there is no call yet.
     """
     found = memory.warnings(near=query) if arm.shown else []
     active = [one for one in found if one.state == "active" and (one.why != "left" or one.times > 1)]
@@ -33,7 +36,7 @@ def listener_of(arm: Arm, memory: Memory, book: Book, query: str, episode_id: st
     sieved = (one for one in active if not book.is_contradicted(one, task, embedder.embed([one.query])[0]))
     at_the_start = [_told(one, book) for one in islice(sieved, arm.shown)]
     ask = _asking(memory, book, episode_id) if arm.at_the_action else None
-    return Listener(at_the_start, ask, remembered=arm.remembered, seed=seed)
+    return Listener(at_the_start, ask, remembered=arm.remembered, seed=seed, heeds=heeds)
 
 
 def _asking(memory: Memory, book: Book, episode_id: str) -> Ask:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -14,12 +15,13 @@ from cascade_memory.evaluation.reuse.household_plan import OPERATION, adapted, k
 from cascade_memory.evaluation.reuse.household_player import Over, Player
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.warned.known_world import KnownWorld
-from cascade_memory.evaluation.warned.listening import Act, Listener
+from cascade_memory.evaluation.warned.listening import Act, Listener, from_the_declined
 
 _VERSION = "household-warned-1"
 _REFUSED = "Nothing happens"  # the beginning of the game's answer to what it does not allow
 _CLOSED = "is closed"
 _WAYS = ("go to ", "open ", "close ", "examine ")
+T = TypeVar("T")
 
 
 class HouseholdWorld:
@@ -80,12 +82,11 @@ class Household:
         player = _Listening(self._world, game.query, listener, self._limit)
         try:
             if self._alone[place]:
-                for action in game.solution:
-                    player.do(action)
+                player.carry_out_all(game.solution, player.do)
             elif case is not None and isinstance(case.solution, Trajectory):
                 done = Trajectory([step for step in case.solution.steps if not step.failed] or case.solution.steps)
-                for operation in adapted(operations(done), read_query(case.query), read_query(game.query)):
-                    player.carry_out(operation)
+                plan = adapted(operations(done), read_query(case.query), read_query(game.query))
+                player.carry_out_all(plan, player.carry_out)
         except Over:
             pass
         done = Trajectory(player.steps) if player.steps else None
@@ -103,6 +104,15 @@ class _Listening(Player):
         self._wanted = read_query(query).thing or ""
         self._closed = False  # what the agent stands at
         self._instead: set[str] = set()
+
+    def carry_out_all(self, plan: Sequence[T], do: Callable[[T], None]) -> None:
+        """Carry out a plan, and if the agent has a last resort, again from where an action was declined."""
+        rest = from_the_declined(plan, do, self._listener)
+        after_all = self._listener.last_resort()
+        if after_all is not None:
+            self._visited = {one for one in self._visited if not after_all.action.endswith(f" {one}")}
+            for one in rest:
+                do(one)
 
     def do(self, action: str) -> None:
         """Do an action of a known solution."""

@@ -2,9 +2,12 @@
 
 * Before each action the agent looks whether it has been told that this action is a mistake. What it was told stays with it
   until the task ends.
-* It never does an action of which it has been told. If it was told what worked instead, it does that once, in the words of its
+* It does not do an action of which it has been told. If it was told what worked instead, it does that once, in the words of its
   own task (for SQL: only if its own plan has no other query left). In any case its plan then goes on as if the world had
   refused the action.
+* What it does at the end of its plan, if the task is not solved, is declared for the whole run (``Run.options``). ``NEVER``: it
+  gives up. ``LAST_RESORT``: once in a task, it does the first action that it has not done because of a warning after all, and
+  its plan goes on from there.
 * This also holds for tasks that it solves alone, so that a false warning can spoil them.
 * ``remembered`` is the probability with which it still thinks, at a later action, of what it was told. What it is told at an
   action, it heeds there.
@@ -14,9 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+
+NEVER, LAST_RESORT = "never", "last resort"  # whether an agent does what it was warned of when nothing else is left
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +62,67 @@ class Listener:
     """
 
     def __init__(
-        self, at_the_start: Sequence[Told] = (), ask: Ask | None = None, *, remembered: float = 1.0, seed: int = 0
+        self,
+        at_the_start: Sequence[Told] = (),
+        ask: Ask | None = None,
+        *,
+        remembered: float = 1.0,
+        seed: int = 0,
+        heeds: str = NEVER,
     ) -> None:
         self.told = list(at_the_start)
         self.heeded = 0
+        self.declined: Act | None = None  # the first action that was not done because of a warning
+        self.insisted: Act | None = None  # the action that is done although the agent was warned of it
+        self._heeds = heeds
         self._ask, self._remembered, self._rng = ask, remembered, np.random.default_rng([seed, 41])
 
     def before(self, act: Act) -> Told | None:
         """Return what the agent heeds at this action: it does not do it then."""
+        if act == self.insisted:
+            return None
         found = self._remembers(act)
         if found is None and self._ask is not None:
             found = self._ask(act)
             if found is not None:
                 self.told.append(found)
         self.heeded += found is not None
+        if found is not None and self.declined is None:
+            self.declined = act
         return found
+
+    def last_resort(self) -> Act | None:
+        """Return what the agent does after all when nothing else is left: once in a task, if it does so at all.
+
+        >>> listener = Listener([Told("", "jump", "", is_meant=lambda act: act.action == "jump")], heeds=LAST_RESORT)
+        >>> listener.before(Act("jump")) is None, listener.last_resort(), listener.before(Act("jump")) is None
+        (False, Act(action='jump', tool=None, arguments=None), True)
+        >>> listener.last_resort() is None
+        True
+        """
+        if self._heeds != LAST_RESORT or self.insisted is not None:
+            return None
+        self.insisted = self.declined
+        return self.insisted
 
     def _remembers(self, act: Act) -> Told | None:
         about = next((one for one in self.told if one.is_meant(act)), None)
         return about if about is not None and (self._remembered >= 1 or self._rng.random() < self._remembered) else None
+
+
+def from_the_declined(plan: Sequence[T], do: Callable[[T], None], listener: Listener) -> Sequence[T]:
+    """Carry out a plan; return its part that begins where an action was declined first.
+
+    >>> listener = Listener([Told("", "jump", "", is_meant=lambda act: act.action == "jump")])
+    >>> from_the_declined(["walk", "jump", "run"], lambda one: print(one, listener.before(Act(one)) is None), listener)
+    walk True
+    jump False
+    run True
+    ['jump', 'run']
+    """
+    first = len(plan)
+    for place, one in enumerate(plan):
+        do(one)
+        if listener.declined is not None:
+            first = min(first, place)
+    return plan[first:]

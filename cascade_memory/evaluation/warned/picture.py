@@ -12,6 +12,7 @@ import numpy as np
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.report.drawing import Chart, Panel, png
+from cascade_memory.evaluation.warned.listening import NEVER
 from cascade_memory.evaluation.warned.plan import ARMS, NOTHING
 from cascade_memory.evaluation.warned.table import MEASURES, differences
 from cascade_memory.looks.figure import need_matplotlib
@@ -21,7 +22,7 @@ from cascade_memory.looks.palette import INK, looks
 def draw(rows: Sequence[Row], target: Path) -> None:
     """Draw a panel for each measure into a PNG file. Needs matplotlib."""
     need_matplotlib("the picture of the warnings")
-    streams = list(dict.fromkeys(str(row["task"]) for row in rows))
+    streams = list(dict.fromkeys(map(_stream, rows)))
     arms = [arm for arm in ARMS if arm != NOTHING and any(row["method"] == arm for row in rows)]
     height = 0.9 + len(streams) * (0.2 + 0.12 * len(arms))
     panels = [
@@ -35,7 +36,7 @@ def draw(rows: Sequence[Row], target: Path) -> None:
 def _draw(rows: Sequence[Row], streams: Sequence[str], arms: Sequence[str], measure: str, axes: Any) -> None:
     look, reach = looks(arms), 0.0
     for place, stream in enumerate(streams):
-        its = [row for row in rows if row["task"] == stream]
+        its = [row for row in rows if _stream(row) == stream]
         for i, arm in enumerate(arms):
             paired = differences(its, arm, measure)
             if not paired:
@@ -54,3 +55,8 @@ def _draw(rows: Sequence[Row], streams: Sequence[str], arms: Sequence[str], meas
     axes.grid(visible=False, axis="y")
     for edge in range(1, len(streams)):
         axes.axhline(edge - 0.5, color=INK, alpha=0.15, linewidth=0.6)
+
+
+def _stream(row: Row) -> str:
+    """Name a stream with what its agent does at the end of its plan, unless that is nothing."""
+    return f"{row['task']}, {row['heeds']}" if row.get("heeds", NEVER) != NEVER else str(row["task"])

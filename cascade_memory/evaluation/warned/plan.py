@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import REUSED, Run
+from cascade_memory.evaluation.warned.listening import LAST_RESORT, NEVER
 
 NAME = "warnings"
 LIMITS = {"scienceworld": 80, "alfworld-30": 80, "spider": 600}  # tasks that are played of each stream
@@ -28,6 +31,7 @@ class Arm:
 
 
 NOTHING = "none"
+HEEDS = (NEVER, LAST_RESORT)  # how an agent heeds what it was told, the same in every arm of a run
 ARMS: Mapping[str, Arm] = {
     NOTHING: Arm(),
     "at the start": Arm(shown=2),
@@ -39,15 +43,33 @@ ARMS: Mapping[str, Arm] = {
 
 
 def runs(
-    tasks: Sequence[str] = STREAMS, seeds: int = SEEDS, limit: int | None = None, arms: Sequence[str] = tuple(ARMS)
+    tasks: Sequence[str] = STREAMS,
+    seeds: int = SEEDS,
+    limit: int | None = None,
+    arms: Sequence[str] = tuple(ARMS),
+    heeds: Sequence[str] = (NEVER,),
 ) -> Iterator[Run]:
-    """Yield the runs seed by seed.
+    """Yield the runs seed by seed, with agents that heed in each of the given ways.
 
     >>> len(list(runs(seeds=1)))
     18
     """
+    heard = {NEVER: "", LAST_RESORT: json.dumps({"heeds": LAST_RESORT})}
     for seed in range(seeds):
         for task in tasks:
             name, solver = REUSED[task]
-            for arm in arms:
-                yield Run(name, arm, seed, limit or LIMITS[name], solver)
+            for how in heeds:
+                for arm in arms:
+                    yield Run(name, arm, seed, limit or LIMITS[name], solver, heard[how])
+
+
+def heeds_of(options: str) -> str:
+    """Return how the agent of a run heeds what it was told.
+
+    >>> heeds_of(""), heeds_of('{"heeds": "last resort"}')
+    ('never', 'last resort')
+    """
+    how = json.loads(options or "{}").get("heeds", NEVER)
+    if how not in HEEDS:
+        raise InvalidInput(f"there is no way of heeding {how!r}; there are {', '.join(HEEDS)}")
+    return how

@@ -15,7 +15,7 @@ from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.warned.arms import listener_of, memory_of
 from cascade_memory.evaluation.warned.book import Book
-from cascade_memory.evaluation.warned.plan import ARMS
+from cascade_memory.evaluation.warned.plan import ARMS, heeds_of
 from cascade_memory.evaluation.warned.stages import WarnedStage, warned_stage
 from cascade_memory.memory.memory import Memory
 
@@ -27,7 +27,9 @@ def play(run: Run, folders: Folders) -> dict[str, Any]:
     was solved, whether a step of the failed attempt is blamed, whether that was a known mistake when the task began, whether
     any known mistake was made again, and whether the agent knows the solution without a case. ``heeded``, ``refused`` and
     ``steps`` count for each task the warnings that the agent heeded, the actions that the world refused, and all actions.
+    ``heeds`` says whether it does what it was warned of as its last resort, and ``insisted`` in which tasks it did.
     """
+    heeds = heeds_of(run.options)
     arm = ARMS.get(run.method)
     if arm is None:
         raise InvalidInput(f"there is no arm {run.method!r}; there are {', '.join(ARMS)}")
@@ -46,6 +48,7 @@ def play(run: Run, folders: Folders) -> dict[str, Any]:
         **asdict(run),
         "declared": {"alone": ALONE_REUSE},
         "arm": asdict(arm),
+        "heeds": heeds,
         "stream": hashlib.blake2b(json.dumps(list(stage.queries)).encode(), digest_size=8).hexdigest(),
         "embedder": stage.embedder.identity,
         "n": len(ends),
@@ -55,6 +58,7 @@ def play(run: Run, folders: Folders) -> dict[str, Any]:
         "repeated": _text(end.repeated for end in ends),
         "again": _text(end.again for end in ends),
         "alone": _text(stage.alone),
+        "insisted": _text(end.insisted for end in ends),
         "heeded": [end.heeded for end in ends],
         "refused": [end.refused for end in ends],
         "steps": [end.steps for end in ends],
@@ -70,6 +74,7 @@ class _End:
     blamed: bool
     repeated: bool
     again: bool
+    insisted: bool
     heeded: int
     refused: int
     steps: int
@@ -79,7 +84,8 @@ def _take(run: Run, stage: WarnedStage, memory: Memory, book: Book, place: int) 
     query, arm = stage.queries[place], ARMS[run.method]
     recall = memory.recall(query, episode_id=f"task {place}")
     seed = 1_000_003 * run.seed + place
-    listener = listener_of(arm, memory, book, query, recall.episode_id, stage.embedder, seed)
+    heeds = heeds_of(run.options)
+    listener = listener_of(arm, memory, book, query, recall.episode_id, stage.embedder, seed=seed, heeds=heeds)
     attempt = stage.agent.attempt(place, recall.cases, listener)
     done = attempt.answer if isinstance(attempt.answer, Trajectory) else None
     again = book.is_made_again(done, success=attempt.success)
@@ -91,6 +97,7 @@ def _take(run: Run, stage: WarnedStage, memory: Memory, book: Book, place: int) 
         blamed=found is not None,
         repeated=found is not None and found.known,
         again=again,
+        insisted=listener.insisted is not None,
         heeded=listener.heeded,
         refused=0 if done is None else sum(step.failed for step in done.steps),
         steps=attempt.steps,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,14 @@ from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import UNKNOWN, Place, ScienceWorld
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
-from cascade_memory.evaluation.reuse.scienceworld import Alike, Experiment, Replay, named
+from cascade_memory.evaluation.reuse.scienceworld import Alike, Experiment, Replay, deeds, named
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.warned.known_world import KnownWorld
-from cascade_memory.evaluation.warned.listening import Act, Listener
+from cascade_memory.evaluation.warned.listening import Act, Listener, from_the_declined
 from cascade_memory.ports.embedder import Embedder
 
 _VERSION = "science-warned-1"
+T = TypeVar("T")
 
 
 class RealScienceWorld(ScienceWorld):
@@ -77,16 +79,33 @@ class _Listening(Replay):
         self._instead: set[str] = set()
 
     def play(self, old: Experiment, trajectory: Trajectory) -> Trajectory | None:
-        worked = [step for step in trajectory.steps if not step.failed]
-        return super().play(old, Trajectory(worked or trajectory.steps))
+        worked = Trajectory([step for step in trajectory.steps if not step.failed] or trajectory.steps)
+        phrases = mapped_phrases(old.task, self._new.task)
+        self._carry_out(list(deeds(old, worked)), lambda deed: self._redo(deed, phrases), wait=True)
+        return Trajectory(self._steps) if self._steps else None
 
     def follow(self, solution: Trajectory) -> Trajectory | None:
         """Do the actions of a known solution."""
-        for step in solution.steps:
-            if self._ended:
-                break
-            self._act(step.action)
+        self._carry_out(solution.steps, lambda step: self._act(step.action), wait=False)
         return Trajectory(self._steps) if self._steps else None
+
+    def _carry_out(self, plan: Sequence[T], do: Callable[[T], object], *, wait: bool) -> None:
+        """Carry out a plan, and if the agent has a last resort, again from where an action was declined."""
+
+        def do_unless_ended(one: T) -> None:
+            if not self._ended:
+                do(one)
+
+        rest = from_the_declined(plan, do_unless_ended, self._listener)
+        self._wait(wait)
+        if not self._ended and self._listener.last_resort() is not None:
+            for one in rest:
+                do_unless_ended(one)
+            self._wait(wait)
+
+    def _wait(self, wait: bool) -> None:
+        if wait and not self._ended:
+            self._act("wait1")  # some experiments are judged only after a moment
 
     def _act(self, action: str) -> bool:
         told = self._listener.before(Act(action))

@@ -20,7 +20,7 @@ class SQL:
 
     First it runs the query with the values of its own question, and only if the database refuses that, one with other tables
     and columns: the first query that runs is its answer. It leaves out those of which it has been told. If none is left that
-    runs, it runs what it was told to have worked, adapted to its own question.
+    runs, it runs what it was told to have worked, adapted to its own question; and if that does not run, its last resort.
     """
 
     def __init__(self, agent: SQLAgent, *, alone: Sequence[bool]) -> None:
@@ -55,7 +55,13 @@ class SQL:
                 worked.append(self._agent.adapted(told.query, sql_in(told.instead), item))
         for sql in worked:
             if sql not in versions and listener.before(act_of(sql, item)) is None:
-                return [*steps, self._step(sql, item)]
+                steps.append(self._step(sql, item))
+                if not steps[-1].failed:
+                    return steps
+                break
+        after_all = listener.last_resort()
+        if after_all is not None and after_all.arguments is not None:
+            steps.append(self._step(str(after_all.arguments["query"]), item))
         return steps
 
     def _step(self, sql: str, item: Item) -> Step:
