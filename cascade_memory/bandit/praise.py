@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -36,8 +37,8 @@ class Praise:
     def is_news(self, heard: Heard, established: Callable[[int], bool], tenure: Callable[[int], float]) -> bool:
         """Say whether an outcome may teach: nobody is a witness in its own cause.
 
-        If none of those for whom it speaks has a good record, and neither has its reporter, the second word of a reporter for
-        an author counts half, the third a third; and solutions that recur for a few only do not count.
+        If its reporter has no good record, solutions that recur for a few only do not count. If none of those for whom it
+        speaks has one either, the second word of a reporter for an author counts half, the third a third.
         """
         praised = heard.praised
         if not praised or established(heard.reporter):
@@ -52,6 +53,6 @@ class Praise:
     def _recurring(self, tenure: Callable[[int], float]) -> bool:
         """Say whether solutions recur: in many of the last outcomes, and for many of those who reported them."""
         recurred = [reporter for reporter, agreed in self._verified if agreed]
-        known = sum(map(tenure, {reporter for reporter, _ in self._verified}))
-        shares = len(recurred) / max(1, len(self._verified)), sum(map(tenure, set(recurred))) / max(1.0, known)
+        known, whom = (math.fsum(map(tenure, some)) for some in ({one for one, _ in self._verified}, set(recurred)))
+        shares = len(recurred) / max(1, len(self._verified)), whom / max(1.0, known)
         return min(shares) >= self.RECUR

@@ -215,14 +215,14 @@ class SourceRecords:
 
     def _tried(self, reporter: int) -> float:
         """Return which part of the word of a reporter counts, however good its record is."""
-        return min(1.0, self._reports.of(reporter) / self._tenure)
+        return 1.0 if reporter == TRUSTED else min(1.0, self._reports.of(reporter) / self._tenure)
 
     def _weight(self, reporter: int) -> float:
         """Return how much the word of a reporter counts: less without a record, where others have one."""
         if self.established(reporter):
             return 1.0
         record = self.records.get(reporter)
-        odds = self.CEILING if reporter in self.liars else 0.0 if record is None else max(0.0, record.cases)
+        odds = 0.0 if record is None else max(0.0, record.cases)
         return max(0.25, 1.0 - self._known()) * 2.0 / (1.0 + math.exp(self.STEEP * odds))
 
     def _part(self, word: tuple[int, int, bool]) -> float:
@@ -296,9 +296,9 @@ class SourceRecords:
         worse = min(self.WORST, math.log((1.0 - self.BAD * expected) / (1.0 - expected)))
         speaks = did * math.log(self.BAD) + (1.0 - did) * worse
         # Without a good record they convict nobody, and praise only where few have one yet.
-        tried = self._reports.of(heard.reporter) >= self.HEEDED and not self._settled()
+        heeded = known or (speaks <= 0 and self._reports.of(heard.reporter) >= self.HEEDED and not self._settled())
         witnesses = record.against if speaks > 0 else record.of_it
-        if (known or (speaks <= 0 and tried)) and len(witnesses) < self.MOST_WITNESSES:
+        if heeded and len(witnesses) < self.MOST_WITNESSES:
             witnesses.add(heard.reporter)
         if not weight:
             return

@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any
 
 _MOST = 256 * 1024  # bytes that wait to be written; a longer text waits only if nothing else does
+_EACH = 64  # bytes that each waiting text counts beside its own
 _LACKS = b"cascade-memory: lines are left out here, since nobody read standard error\n"
 _PATIENCE = 1.0  # seconds for what still waits at the end of the process
 
@@ -28,9 +29,15 @@ class Unhurried(io.RawIOBase):
         super().__init__()
         self._target, self._most = target, most
         self._texts: deque[bytes] = deque()
-        self._waiting, self._lacks = 0, False  # bytes that are not written yet; whether something was left out
+        self._waiting = 0  # bytes that are not written yet
+        self._lacks = self._within = False  # whether something was left out; and whether its line goes on
         self._changed = threading.Condition()  # its lock lets a thread in twice: a signal may come while it is held
         threading.Thread(target=self._write_all, name="cascade-memory-standard-error", daemon=True).start()
+
+    @property
+    def name(self) -> str:
+        """The name of the stream, which some libraries read."""
+        return "<stderr>"
 
     def writable(self) -> bool:
         """Say that it can be written to."""
@@ -48,13 +55,23 @@ class Unhurried(io.RawIOBase):
         """Have a text written, unless too many wait already."""
         text = bytes(data)
         with self._changed:
-            if self._waiting and self._waiting + len(text) > self._most:
-                self._lacks = True
-            else:
-                self._texts.append(text)
-                self._waiting += len(text)
-                self._changed.notify_all()
+            if self._within or (self._waiting and self._waiting + len(text) > self._most):
+                self._lacks = self._lacks or bool(text)
+                self._within = not text.endswith(b"\n")
+            elif text:
+                self._tell_of_loss()
+                self._queue(text)
         return len(text)
+
+    def _queue(self, text: bytes) -> None:
+        self._texts.append(text)
+        self._waiting += len(text) + _EACH
+        self._changed.notify_all()
+
+    def _tell_of_loss(self) -> None:
+        if self._lacks:
+            self._lacks = False
+            self._queue(_LACKS)
 
     def finish(self, seconds: float = _PATIENCE) -> bool:
         """Wait until everything is written, but not longer than this; say whether it is."""
@@ -66,12 +83,11 @@ class Unhurried(io.RawIOBase):
             with self._changed:
                 self._changed.wait_for(lambda: self._texts)
                 text = self._texts.popleft()
-                lacks, self._lacks = self._lacks, False
             self._write_one(text)
-            if lacks:
-                self._write_one(_LACKS)
             with self._changed:
-                self._waiting -= len(text)
+                self._waiting -= len(text) + _EACH
+                if not self._texts:
+                    self._tell_of_loss()
                 self._changed.notify_all()
 
     def _write_one(self, text: bytes) -> None:

@@ -79,7 +79,7 @@ def test_many_new_names_convict_nobody():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_many_new_names_neither_get_a_good_record_from_each_other_nor_take_that_of_the_honest(seed: int):
+def test_names_with_two_turns_each_neither_praise_each_other_nor_take_the_good_record_of_the_honest(seed: int):
     """One turn in eight is that of a new name. It claims that a case of its like was right, and six honest ones were wrong."""
     records, rng, honest = SourceRecords(), np.random.default_rng(seed), range(1, 37)
     for number in range(400):
@@ -91,6 +91,15 @@ def test_many_new_names_neither_get_a_good_record_from_each_other_nor_take_that_
             records.observe(heard(200 + number // 16, 100, 1.0, case=number, key=number, others=others, agrees=1.0))
     assert not any(records.established(actor) for actor in range(100, 300))
     assert np.median([records.records[actor].cases for actor in honest]) < -3.0
+
+
+def test_where_a_person_verifies_that_solutions_recur_they_do():
+    records = SourceRecords()
+    for number in range(100):
+        records.observe(heard(TRUSTED, 1, 1.0, case=number, key=number, others=[(2, 1.0)], agrees=1.0))
+    for number in range(20):
+        records.observe(heard(3 + number % 5, 1, 1.0, case=200 + number, key=number))
+    assert records.teaches(heard(3, 20, 1.0, case=900, key=1, others=[(21, 1.0)], agrees=1.0))
 
 
 def test_puppets_who_speak_against_a_liar_first_do_not_save_it():
