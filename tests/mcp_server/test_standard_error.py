@@ -124,12 +124,12 @@ def test_a_line_is_left_out_whole():
         stream = Unhurried(writer, most=100_000)
         for _ in range(200):
             stream.write(b"x" * 999 + b"\n")
-        stream.write(b"the beginning ")
+        stream.write(b"y" * 3_000)  # it does not fit, and what follows would
         stream.write(b"of a line")
+        stream.write(b", and its end\n")
         said = b""
         while not stream.finish(0.01):
             said += reader.read1(65_536)
-        stream.write(b", and its end\n")
         stream.write(b"last\n")
         assert stream.finish(10)
         writer.close()
