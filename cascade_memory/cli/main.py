@@ -290,9 +290,7 @@ def _bench(verbs: _Verbs) -> None:
     hard.add_argument("--wrong-cases", nargs="+", metavar="HOW", help=about)
     about = "the share of the SIMULATED solver's successes that a wrong case spoils (default 0.5)"
     hard.add_argument("--misled", nargs="+", type=share, metavar="P", help=about)
-    about = (
-        'of --suite warnings: when agents do what they were warned of: never (default), "last resort" (if nothing else is left)'
-    )
+    about = 'of --suite warnings: when agents do what they were warned of: never (default), or as a "last resort"'
     run.add_argument("--heeds", nargs="+", default=["never"], metavar="HOW", help=about)
     run.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="number of parallel processes")
     run.add_argument("--out", type=Path, default=Path("results/bench.jsonl"), help="the file for the rows")

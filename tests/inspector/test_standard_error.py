@@ -15,6 +15,7 @@ import pytest
 from cascade_memory import CascadeMemory
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="pipes have a fixed size")
 def test_it_answers_with_a_full_pipe_and_ends(tmp_path: Path):

@@ -53,6 +53,7 @@ def test_each_picture_is_on_the_page_and_shows_what_its_table_says(
         assert stored == figures, f"draw {name} again: python examples/benchmarks/table_picture.py docs/benchmarks.md ..."
 
 
+@pytest.mark.long
 def test_a_picture_tells_if_a_figure_of_its_table_has_changed(
     drawing: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
