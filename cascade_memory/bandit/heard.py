@@ -48,7 +48,7 @@ class Heard:
 
 
 class Counted:
-    """Counts, and forgets what was not counted for the longest time if there is too much.
+    """Counts how often, or up to which part, and forgets what was not counted for the longest time if there is too much.
 
     >>> counted = Counted(most=2)
     >>> counted.note("a"), counted.note("b"), counted.note("a"), counted.note("c"), counted.of("b")
@@ -57,15 +57,31 @@ class Counted:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._counts: OrderedDict[object, int] = OrderedDict()
+        self._counts: OrderedDict[object, float] = OrderedDict()
 
     def note(self, what: object) -> int:
         """Count something; return how often it was counted."""
-        self._counts[what] = found = self._counts.pop(what, 0) + 1
-        if len(self._counts) > self._most:
-            self._counts.popitem(last=False)
+        found = self.of(what) + 1
+        self._keep(what, found)
         return found
 
     def of(self, what: object) -> int:
         """Return how often something was counted."""
-        return self._counts.get(what, 0)
+        return int(self._counts.get(what, 0))
+
+    def raise_to(self, what: object, part: float) -> float:
+        """Count something up to a part, if it was not counted so far yet; return by how much that is more.
+
+        >>> words = Counted(most=2)
+        >>> words.raise_to("a", 0.25), words.raise_to("a", 1.0), words.raise_to("a", 0.5)
+        (0.25, 0.75, 0.0)
+        """
+        before = self._counts.get(what, 0.0)
+        self._keep(what, max(before, part))
+        return max(before, part) - before
+
+    def _keep(self, what: object, count: float) -> None:
+        self._counts[what] = count
+        self._counts.move_to_end(what)
+        if len(self._counts) > self._most:
+            self._counts.popitem(last=False)

@@ -86,9 +86,9 @@ class SourceRecords:
         self.liars: set[int] = set()
         self.turns, self._shown = Turns(), Turns()  # outcomes by reporter, and shown cases by author
         self._reports = Counted(self.ACTORS)  # outcomes by reporter, ever
-        self._tenure = 1.0  # outcomes after which a word counts whole
+        self._whole_after = 1.0  # outcomes after which the word of a reporter counts whole
         self._crowd = 0.0  # active actors, new ones counted in part
-        self._words: OrderedDict[tuple[int, int, bool], float] = OrderedDict()  # how much of each has counted
+        self._words = Counted(Praise.PAIRS)  # by author, reporter and how they went: which part has counted
         self._told = Counted(self.CASES)  # outcomes about each case
         self._praise = Praise()
         self._pairs = Counted(Praise.PAIRS)  # outcomes by author and reporter
@@ -177,7 +177,7 @@ class SourceRecords:
         record = self.records.get(reporter)
         if record is not None and record.cases > self.SUSPECT and self._convicts:
             return False
-        if self._fair_lessons and not self.few and not self._praise.is_news(heard, self.established, self._tried):
+        if self._fair_lessons and not self.few and not self._praise.is_news(heard, self.established, self._tenure):
             return False
         if not self._fair_lessons or self.established(reporter):
             return True
@@ -210,12 +210,12 @@ class SourceRecords:
         self.turns.note(reporter)
         self._reports.note(reporter)
         reports = {actor: self._reports.of(actor) for actor in self.turns.actors}
-        self._tenure = min(self.TENURE, max(1.0, self.turns.quantile(reports, self.USUAL)))
-        self._crowd = sum(min(1.0, count / self._tenure) for count in reports.values())
+        self._whole_after = min(self.TENURE, max(1.0, self.turns.quantile(reports, self.USUAL)))
+        self._crowd = sum(map(self._tenure, reports))
 
-    def _tried(self, reporter: int) -> float:
-        """Return which part of the word of a reporter counts, however good its record is."""
-        return 1.0 if reporter == TRUSTED else min(1.0, self._reports.of(reporter) / self._tenure)
+    def _tenure(self, reporter: int) -> float:
+        """Return which part of the word of a reporter counts, as long as it has no good record: 1 after enough outcomes."""
+        return 1.0 if reporter == TRUSTED else min(1.0, self._reports.of(reporter) / self._whole_after)
 
     def _weight(self, reporter: int) -> float:
         """Return how much the word of a reporter counts: less without a record, where others have one."""
@@ -224,18 +224,6 @@ class SourceRecords:
         record = self.records.get(reporter)
         odds = 0.0 if record is None else max(0.0, record.cases)
         return max(0.25, 1.0 - self._known()) * 2.0 / (1.0 + math.exp(self.STEEP * odds))
-
-    def _part(self, word: tuple[int, int, bool]) -> float:
-        """Return which part of a word counts now: it counts once in all, and of a new name only in part yet.
-
-        So a few cannot praise each other, or slander, for long, and many new names cannot do so either.
-        """
-        _, reporter, _ = word
-        counted = self._words.pop(word, 0.0)
-        self._words[word] = counts = max(counted, self._tried(reporter))
-        if len(self._words) > Praise.PAIRS:
-            self._words.popitem(last=False)
-        return counts - counted
 
     def _expected(self, predicted: float) -> float:
         blend = self._mean if math.isnan(predicted) else 0.5 * (predicted + self._mean)
@@ -291,7 +279,9 @@ class SourceRecords:
             return
         known = self.established(heard.reporter)
         if not known:
-            weight *= self._part((author, heard.reporter, did >= expected))
+            # The word of one without a good record counts once in all, and under a new name only in part yet: so neither a few
+            # nor many new names can praise each other, or slander, for long.
+            weight *= self._words.raise_to((author, heard.reporter, did >= expected), self._tenure(heard.reporter))
         record = self._record(author)
         worse = min(self.WORST, math.log((1.0 - self.BAD * expected) / (1.0 - expected)))
         speaks = did * math.log(self.BAD) + (1.0 - did) * worse

@@ -51,12 +51,12 @@ class FewLines(logging.Filter):
         if now - self._since >= _WITHIN:
             self._since = now
             self._counts.clear()
-        same = (record.name, record.levelno)
-        self._counts[same] += 1
-        if self._counts[same] == self._most:
+        self._counts[record.name, record.levelno] += 1
+        count = self._counts[record.name, record.levelno]
+        if count == self._most:
             record.msg, record.args = "many such lines: further ones are left out for up to a minute", None
             record.exc_info = None
-        return self._counts[same] <= self._most
+        return count <= self._most
 
 
 def log_to_standard_error(level: str) -> None:

@@ -97,23 +97,30 @@ def test_nothing_is_lost_while_somebody_reads():
         assert reader.read().decode().splitlines() == [f"line {number}" for number in range(50)]
 
 
+def all_said(stream: Unhurried, reader: io.BufferedReader, writer: io.FileIO) -> list[bytes]:
+    """Begin to read, have one further line written, and return all lines."""
+    said = b""
+    while not stream.finish(0.01):
+        said += reader.read1(65_536)
+    stream.write(b"last\n")
+    assert stream.finish(10)
+    writer.close()
+    return (said + reader.read()).splitlines()
+
+
 def test_what_would_wait_for_too_long_is_left_out_and_the_reader_is_told():
     reads, writes = os.pipe()
     with open(reads, "rb", closefd=True) as reader, open(writes, "wb", buffering=0) as writer:
-        stream = Unhurried(writer, most=100_000)
+        stream = Unhurried(writer, most=400_000)
+        stream.write(b"y" * 299_999 + b"\n")  # the pipe is full of it until somebody reads
         began = time.monotonic()
         for _ in range(1_000):
             assert stream.write(b"x" * 999 + b"\n") == 1_000
         assert not stream.finish(0.2)
         assert time.monotonic() - began < 5
-        said = b""
-        while not stream.finish(0.01):
-            said += reader.read1(65_536)
-        stream.write(b"last\n")
-        assert stream.finish(10)
-        writer.close()
-        lines = (said + reader.read()).splitlines()
-    assert 90 <= sum(len(line) == 999 for line in lines) < 300
+        lines = all_said(stream, reader, writer)
+    assert 90 <= sum(len(line) == 999 for line in lines) < 100
+    assert sum(b"lines are left out here" in line for line in lines) == 1
     assert lines[-1] == b"last"
     assert b"lines are left out here" in lines[-2], "it stands where they were"
 
@@ -121,19 +128,13 @@ def test_what_would_wait_for_too_long_is_left_out_and_the_reader_is_told():
 def test_a_line_is_left_out_whole():
     reads, writes = os.pipe()
     with open(reads, "rb", closefd=True) as reader, open(writes, "wb", buffering=0) as writer:
-        stream = Unhurried(writer, most=100_000)
-        for _ in range(200):
-            stream.write(b"x" * 999 + b"\n")
-        stream.write(b"y" * 3_000)  # it does not fit, and what follows would
+        stream = Unhurried(writer, most=400_000)
+        stream.write(b"y" * 299_999 + b"\n")
+        stream.write(b"z" * 300_000)  # it does not fit, and what follows would, once something was read
         stream.write(b"of a line")
         stream.write(b", and its end\n")
-        said = b""
-        while not stream.finish(0.01):
-            said += reader.read1(65_536)
-        stream.write(b"last\n")
-        assert stream.finish(10)
-        writer.close()
-        lines = (said + reader.read()).splitlines()
+        lines = all_said(stream, reader, writer)
     assert not any(b"of a line" in line or b"its end" in line for line in lines)
+    assert sum(b"lines are left out here" in line for line in lines) == 1
     assert lines[-1] == b"last"
     assert b"lines are left out here" in lines[-2]

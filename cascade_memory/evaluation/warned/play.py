@@ -38,7 +38,7 @@ def play(run: Run, folders: Folders) -> dict[str, Any]:
     began = time.perf_counter()
     try:
         book = Book()
-        ends = [_take(run, stage, memory, book, place) for place in range(len(stage.queries))]
+        ends = [_take(run, stage, memory, book, place, heeds) for place in range(len(stage.queries))]
         if failures := memory.health().failures:
             raise CascadeError(f"{run.method!r} was not measured, since the memory failed during the run: {dict(failures)}")
     finally:
@@ -80,11 +80,10 @@ class _End:
     steps: int
 
 
-def _take(run: Run, stage: WarnedStage, memory: Memory, book: Book, place: int) -> _End:
+def _take(run: Run, stage: WarnedStage, memory: Memory, book: Book, place: int, heeds: str) -> _End:
     query, arm = stage.queries[place], ARMS[run.method]
     recall = memory.recall(query, episode_id=f"task {place}")
     seed = 1_000_003 * run.seed + place
-    heeds = heeds_of(run.options)
     listener = listener_of(arm, memory, book, query, recall.episode_id, stage.embedder, seed=seed, heeds=heeds)
     attempt = stage.agent.attempt(place, recall.cases, listener)
     done = attempt.answer if isinstance(attempt.answer, Trajectory) else None
