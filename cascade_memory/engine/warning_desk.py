@@ -269,7 +269,7 @@ class WarningDesk:
         self._engine.hear()
         shelf.outdate()
         shelf.refresh()
-        shelf.count_up()
+        shelf.count_up(at_once=True)
         since = self._engine.oldest()
         found: list[tuple[float, FailureWarning]] = []
         for group in shelf.groups():
@@ -286,7 +286,7 @@ class WarningDesk:
             return None
         self._engine.hear()
         shelf.refresh()
-        shelf.count_up()
+        shelf.count_up(at_once=True)
         since, failures = self._engine.oldest(), list[Failure]()
         while more := self._ledger.warnings.failures(shelf.namespace_id, failures[-1].key if failures else 0, warning=warning):
             failures += more

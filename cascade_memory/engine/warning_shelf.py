@@ -98,9 +98,9 @@ class WarningShelf:
                 self._outdated = True
                 raise
 
-    def count_up(self) -> None:
-        """Read what came of checks, if that may have changed; if reading it takes long, it is read more seldom."""
-        if self._groups and self._settled and time.monotonic() >= self._next_tallies:
+    def count_up(self, *, at_once: bool = False) -> None:
+        """Read what came of checks, if that may have changed; if that takes long, more seldom, unless somebody looks at once."""
+        if self._groups and self._settled and (at_once or time.monotonic() >= self._next_tallies):
             with self._lock:
                 self._count()
 

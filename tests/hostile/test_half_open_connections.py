@@ -25,6 +25,7 @@ from cascade_memory.serving.crowd import Crowd, room
 
 HOW_MANY = 5_000
 MORE_THAN_FIT = 1_500
+PROMPT = 3.0  # seconds; on an idle machine it takes hundredths, and who is kept out waits for ten or more
 TOKEN = "a-token-of-some-length"
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 KINDS = {
@@ -158,7 +159,7 @@ async def test_thousands_of_half_open_connections_keep_nobody_out(folder: Path, 
         kinds = list(KINDS.values())
         with half_open(base, lambda number: kinds[number % len(kinds)], how_many) as opened:
             assert len(opened) == how_many
-            assert max(health(base) for _ in range(20)) < 1
+            assert max(health(base) for _ in range(20)) < PROMPT
             await recalls(base)
             assert descriptors(process.pid) < before + 1_200
             stop = threading.Event()
@@ -173,7 +174,7 @@ async def test_thousands_of_half_open_connections_keep_nobody_out(folder: Path, 
             finally:
                 stop.set()
                 dripping.join()
-            assert slowest < 1
+            assert slowest < PROMPT
         assert settles(lambda: descriptors(process.pid), before + 2, within=20) <= before + 2
         assert process.poll() is None
 
@@ -254,7 +255,7 @@ def test_where_descriptors_run_out_nevertheless_the_server_waits_quietly_and_com
             with contextlib.suppress(OSError):
                 health(base)
                 break
-        assert health(base) < 1
+        assert health(base) < PROMPT
         assert process.poll() is None
         process.terminate()
         said = process.communicate(timeout=20)[1]

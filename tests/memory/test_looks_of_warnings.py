@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
 
 from cascade_memory import Advice, CascadeMemory, FailureWarning, Step
@@ -25,6 +26,21 @@ def test_stats_and_report_count_the_warnings_if_there_are_any():
         assert dict(memory.report(everywhere=True).rows())["warnings"] == "3"
         memory.forget(everything=True)
         assert memory.stats().warnings == memory.report().warnings == 0
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_came_of_the_last_warning_is_seen_even_where_counting_takes_long(alone: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cascade_memory.engine.warning_shelf._LONG", 0.0)
+    monkeypatch.setattr("cascade_memory.engine.warning_shelf._SPARING", 1e9)  # where it learns, it rests for good after a count
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        fail(memory)
+        (first,) = memory.warnings()
+        for number in range(3):
+            recall = memory.recall(TASK)
+            memory.check(recall.episode_id, **CALL)
+            memory.reward(recall.episode_id, 1.0, source="env")
+            tally = (memory.get_warning(first.id) if alone else memory.warnings()[0]).tally
+            assert tally.warned + tally.silent == number + 1
 
 
 def test_a_report_says_how_often_mistakes_were_repeated():
