@@ -99,7 +99,7 @@ class WarningShelf:
                 raise
 
     def count_up(self, *, at_once: bool = False) -> None:
-        """Read what came of checks, if that may have changed; if that takes long, more seldom, unless somebody looks at once."""
+        """Read what came of checks, if that may have changed. If that takes long, it is done more seldom, but for who looks."""
         if self._groups and self._settled and (at_once or time.monotonic() >= self._next_tallies):
             with self._lock:
                 self._count()

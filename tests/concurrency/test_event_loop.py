@@ -80,7 +80,7 @@ async def _beyond_embedding(memory: CascadeMemory, tasks: Callable[[], list[Awai
     return beyond
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_hundred_concurrent_recalls_do_not_block_the_loop(large: CascadeMemory):
     assert await _beyond_embedding(large, lambda: [large.arecall(_query()) for _ in range(_TASKS)]) <= _BOUND
 
@@ -91,7 +91,7 @@ async def test_nor_do_recalls_with_rewards(large: CascadeMemory, monkeypatch):
     assert await _beyond_embedding(large, lambda: [_episode(large, i) for i in range(_TASKS)]) <= _BOUND
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment(large: CascadeMemory):
     def feeding() -> list[Awaitable[object]]:
         return [_episode(large, i) for i in range(_TASKS)] + [asyncio.sleep(1.5)]  # the feeder comes once a second

@@ -48,7 +48,7 @@ def test_a_spawned_worker_works_in_its_parents_folder(on_disk, start: Callable[[
     assert worker.stop() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_that_make_the_same_folder_at_once_wait_for_each_other(tmp_path: Path):
     assert make_at_once(tmp_path, processes=3, rounds=60) == []
 

@@ -310,6 +310,7 @@ os._exit(7)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["training", "saving"])
 def test_a_death_while_training_or_saving_leaves_the_last_complete_snapshot(when, learning, reranker, tmp_path, monkeypatch):
     here = Path(__file__).parent

@@ -61,6 +61,7 @@ def test_its_licence_and_its_source_travel_with_it():
     assert 'packages = ["cascade_memory"]' in project
 
 
+@pytest.mark.long
 def test_the_quick_suite_works_right_after_installation(tmp_path: Path):
     """In a folder that has the package and nothing else of the project, without a word about data."""
     package = Path(cascade_memory.__file__).parent

@@ -180,6 +180,7 @@ def first_and_last_fifth(row: dict[str, Any]) -> tuple[float, float]:
     return float(fifths[0].mean()), float(fifths[-1].mean())
 
 
+@pytest.mark.long
 def test_the_command_prints_both_rows(model, signs, capsys):
     wanted = [one for one in command(model, signs, signs / "rows.jsonl", "--report", str(signs / "report")) if one != "--json"]
     assert main(wanted) == 0

@@ -152,6 +152,7 @@ def test_a_process_that_used_many_engines_ends_well(folder):
     assert done.stdout.split() == ["True"] * 5
 
 
+@pytest.mark.long
 @with_engine
 def test_what_the_engine_remembers_changes_nothing(folder):
     code = (

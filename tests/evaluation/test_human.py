@@ -92,6 +92,7 @@ def test_revision_keeps_the_truth_of_every_task(rows: dict[str, dict[str, Any]])
         assert "asked" not in revised
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["Random", "Explore", "Exploit", "UCB"])
 def test_a_row_of_discovery(metric: str, rows: dict[str, dict[str, Any]]):
     row = rows[f"CASCADE + discovery by {metric}"]

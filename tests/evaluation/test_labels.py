@@ -187,6 +187,7 @@ def test_whatever_is_said_there_is_a_reward(reply):
     json_in(reply)
 
 
+@pytest.mark.long
 @given(st.text(min_size=1).filter(lambda text: bool(normal(text)) and not set(text) & set("{}\\$")))
 def test_a_label_in_a_box_is_right(label):
     assert exact(rf"\boxed{{{label}}}", label) == 1.0

@@ -136,7 +136,7 @@ def test_one_command_plays_every_task_and_every_method_and_ends_in_the_report(da
     assert "reranker reranker" in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_in_this_process_plays_it_with_gradients(data: Path, tmp_path: Path, capsys: Any):
     pytest.importorskip("peft")
     model, out = make_language_model(tmp_path / "model", longest=8_192), tmp_path / "rows.jsonl"

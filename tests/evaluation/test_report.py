@@ -180,6 +180,7 @@ def test_two_seeds_are_no_verdict_and_one_has_no_interval(rows):
     assert "not known" in text
 
 
+@pytest.mark.long
 def test_solvers_are_never_in_one_part(rows, tmp_path):
     other = changed(rows, tmp_path / "other.jsonl", solver="reuse", task="alfworld", method="CASCADE")
     model = changed(rows, tmp_path / "model.jsonl", solver="some-model", limit=50)
@@ -308,6 +309,7 @@ def test_averages_need_every_task(rows):
     assert differences.comparable(section, "CASCADE", "random") == ["banking77"]
 
 
+@pytest.mark.long
 def test_a_humans_answers_are_no_methods_success(rows, tmp_path):
     target = tmp_path / "helped.jsonl"
     helped, revised = "CASCADE + discovery by Random", "similarity + revision"

@@ -112,6 +112,7 @@ def shown(task: ScienceTask, solution: Trajectory | None = None) -> RecalledCase
     return RecalledCase(id="case", query=task.text, solution=solution or task.solution, metadata={}, **numbers)
 
 
+@pytest.mark.long
 @with_world
 def test_experiments_are_reused_in_the_real_world(tmp_path, monkeypatch):
     kinds = ("find-animal", "lifespan-longest-lived")

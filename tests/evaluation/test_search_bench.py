@@ -103,6 +103,7 @@ def test_passages_of_the_data(retrieval, tmp_path: Path, capsys: pytest.CaptureF
     assert any('Tool calls: search({"query": "The Salt Garden"}); search({"query": "Mirela Oswin"})' in one for one in shown)
 
 
+@pytest.mark.long
 def test_a_web_search_over_stdio_needs_no_passages(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "2wiki.jsonl").write_bytes((PUBLISHED / "2wiki" / "2wiki.jsonl").read_bytes())
     server = shlex.join([sys.executable, str(WEB), str(CORPUS), "--as", "many"])
@@ -132,6 +133,7 @@ def test_a_server_over_http_and_a_judging_model(tmp_path: Path, capsys: pytest.C
     assert "tools" not in asked[0]
 
 
+@pytest.mark.long
 def test_a_dead_server_stops_the_run_and_one_that_dies_once_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     marks = tmp_path / "marks"
     once = shlex.join([sys.executable, str(WEB), str(CORPUS), "--as", "dies-once", "--marks", str(marks)])

@@ -64,6 +64,7 @@ def test_our_own_server_over_stdio(tools):
     assert tool.search("zzzz").text == "[]"
 
 
+@pytest.mark.long
 def test_one_of_many_tools_is_named(tools):
     with pytest.raises(InvalidInput, match=r"2 tools that take one text; its tools: add, crawl, search_web.*--search-tool"):
         MCPTool(web("--as", "many"))
@@ -74,6 +75,7 @@ def test_one_of_many_tools_is_named(tools):
     assert (tool.parameter, tool.search("x").text) == ("url", "the page x")
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_costs_one_search(tools):
     tools.append(tool := MCPTool(web("--as", "hangs"), seconds=10))
     tool.seconds = 0.5
@@ -94,7 +96,7 @@ def test_a_server_that_died_is_started_again(tools, tmp_path: Path):
     assert (tmp_path / "marks").read_text() == "start\nstart\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_that_always_dies_is_given_up_with_a_sentence(tools):
     tools.append(tool := MCPTool(web("--as", "dies")))
     for _ in range(4):
@@ -126,6 +128,7 @@ def test_a_server_that_does_not_start_is_a_sentence(server):
         MCPTool(server, seconds=20)
 
 
+@pytest.mark.long
 def test_a_server_that_starts_but_says_nothing_is_a_sentence():
     with pytest.raises(ModelUnavailable, match="no answer within 3 seconds"):
         MCPTool(web("--as", "silent"), seconds=3)

@@ -310,6 +310,7 @@ def test_a_stream_of_other_games_is_refused(tmp_path: Path, made: Path, capsys: 
     assert "another text than the stream says" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @with_science
 def test_published_experiments_of_every_type_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     scienceworld_stream(tmp_path, [(kind, 1) for kind in ALL_LIMITS])

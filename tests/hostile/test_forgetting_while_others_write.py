@@ -66,6 +66,7 @@ class _Timed:
         return self._inner.__exit__(*error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [5_000, 25])
 def test_forgetting_one_case_of_fifty_thousand_recalls_lets_others_write(tmp_path: Path, every: int):
     ledger = SQLiteLedger(tmp_path / "ledger.sqlite3")

@@ -49,6 +49,7 @@ def _work_in(folder: Path, name: str) -> Callable[[int], None]:
     return work
 
 
+@pytest.mark.long
 def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
     writers = ThreadWriters(tmp_path / "memory")
     writers.wait_for(acknowledged=WRITERS)

@@ -148,9 +148,9 @@ def settles(looked: Callable[[], int], at: int, within: float) -> int:
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_proc
-@pytest.mark.parametrize(("how_many", "seconds"), [(MORE_THAN_FIT, 4), pytest.param(HOW_MANY, 15, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("how_many", "seconds"), [(MORE_THAN_FIT, 4), (HOW_MANY, 15)])
 async def test_thousands_of_half_open_connections_keep_nobody_out(folder: Path, how_many: int, seconds: int):
     with served(folder, CASCADE_MEMORY_TOKEN=TOKEN) as (base, process):
         await recalls(base)
@@ -206,7 +206,7 @@ def test_who_keeps_a_connection_open_and_silent_or_slow_is_closed(folder: Path):
         health(base)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_proc
 def test_the_flood_may_be_faster_than_the_server(folder: Path):
     """Connections that come as fast as a process can make them, and go on coming, while health is asked for."""
@@ -239,7 +239,7 @@ def test_the_flood_may_be_faster_than_the_server(folder: Path):
         assert settles(lambda: descriptors(process.pid), before + 2, within=20) <= before + 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_proc
 def test_where_descriptors_run_out_nevertheless_the_server_waits_quietly_and_comes_back(folder: Path):
     with served(folder, CASCADE_MEMORY_TOKEN=TOKEN) as (base, process):

@@ -24,6 +24,7 @@ def _long(run: int) -> Trajectory:
     return Trajectory(steps, answer="done")
 
 
+@pytest.mark.long
 def test_a_reward_among_near_limit_trajectories_reads_none_of_them():
     with CascadeMemory(embedder="hashing", learn="off") as memory:
         for i in range(33):

@@ -54,7 +54,7 @@ def _open_files(pid: int) -> set[str]:
     return files
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_purge_takes_little_memory_holds_no_recall_up_and_keeps_its_copy_in_the_folder(tmp_path: Path):
     folder = tmp_path / "m"
     with CascadeMemory(folder, embedder="hashing", learn="off", deadline=_DEADLINE, abstain=False) as memory:

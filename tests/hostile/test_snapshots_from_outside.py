@@ -95,6 +95,7 @@ def test_a_snapshot_that_claims_to_know_every_outcome_does_not_stop_the_learning
     assert state_of(memory).policy.rewards == 15
 
 
+@pytest.mark.long
 def test_any_flipped_bit_of_what_was_learned_is_noticed(folder: Path, on_disk: OnDisk):
     (file,) = (folder / "snapshots").iterdir()
     content = file.read_bytes()

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from mcp_clients import served
 
 from cascade_memory.cli.log_lines import FewLines, ShortLines
@@ -64,6 +65,7 @@ def test_a_flood_hides_no_lines_of_another_logger_and_no_errors():
         assert other.getMessage() == said
 
 
+@pytest.mark.long
 def test_two_hundred_messages_that_make_no_sense_are_few_lines_without_their_text(folder: Path):
     with served(folder, "--rate", "0") as (base, process):
         connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from mcp_clients import call, http, served
 
 from cascade_memory import CascadeMemory
@@ -33,6 +34,7 @@ def test_an_unknown_embedder_is_refused_with_those_there_are(tmp_path: Path, cap
     assert '"hashing"' in capsys.readouterr().err
 
 
+@pytest.mark.long
 async def test_the_environment_names_the_embedder_of_new_memories_only(tmp_path: Path):
     with CascadeMemory(tmp_path / "old", embedder=HashingEmbedder(64)) as memory:
         memory.add("cool some mug", "fridge")

@@ -22,6 +22,7 @@ async def test_standard_input_and_output_with_a_session_that_stays(folder):
         await learns(folder, lambda tool, **arguments: call(session, tool, **arguments))
 
 
+@pytest.mark.long
 async def test_standard_input_and_output_with_a_process_for_every_call(folder):
     async def ask(tool: str, **arguments: Any) -> Any:
         async with stdio(folder) as session:
@@ -36,6 +37,7 @@ async def test_http_with_a_session_that_stays(folder):
             await learns(folder, lambda tool, **arguments: call(session, tool, **arguments))
 
 
+@pytest.mark.long
 async def test_http_with_a_session_for_every_call(folder):
     with served(folder) as (base, _):
 
@@ -102,6 +104,7 @@ async def test_two_clients_at_once(folder):
                 assert (reported[episode_id].reward, reported[episode_id].answer) == (turn % 2, f"{number} {turn}")
 
 
+@pytest.mark.long
 async def test_a_server_that_is_killed_between_recall_and_report(folder):
     with served(folder) as (base, process), contextlib.suppress(Exception):  # whatever the SDK makes of it
         async with http(f"{base}/mcp") as session:

@@ -28,6 +28,7 @@ def message(number: int, method: str, params: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="pipes have a fixed size")
 def test_over_http_it_answers_with_a_full_pipe_and_ends(folder: Path):

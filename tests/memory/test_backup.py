@@ -212,8 +212,8 @@ _KILLED = textwrap.dedent(
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rounds", [3, pytest.param(14, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("rounds", [3, 14])
 @pytest.mark.parametrize("verb", ["backup", "restore"])
 def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, verb: str, rounds: int):
     memory = on_disk()

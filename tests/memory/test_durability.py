@@ -101,6 +101,7 @@ def test_a_deleted_chroma_is_made_again(on_disk, tmp_path: Path):
     assert memory.health().ok
 
 
+@pytest.mark.long
 def test_many_cases_are_rebuilt_by_a_child_that_dies_with_its_parent(on_disk, tmp_path: Path, monkeypatch):
     monkeypatch.setattr("cascade_memory.engine.mirror_projection.BUILD_ELSEWHERE", 10)
     memory = on_disk()

@@ -76,6 +76,7 @@ def test_newcombe_s_interval_is_the_one_he_published():
     assert (round(found.low, 4), round(found.high, 4)) == (0.0524, 0.3339)  # method 10 of his table II
 
 
+@pytest.mark.long
 def test_welch_s_interval_covers_where_the_spreads_differ():
     rng = np.random.default_rng(1)
     found = [difference(rng.beta(2, 2, 40), rng.beta(8, 4, 6)) for _ in range(2_000)]

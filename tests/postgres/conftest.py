@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,13 @@ pytest.importorskip("psycopg")
 
 from cluster import Cluster
 from cluster import cluster as running
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is here: the default run needs no server, and leaves it to .ci/matrix."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("postgres")
 
 
 @pytest.fixture(scope="session")

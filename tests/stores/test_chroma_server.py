@@ -125,6 +125,7 @@ def test_a_server_that_is_not_there_does_not_keep_a_memory_from_opening(tmp_path
         assert time.perf_counter() - began < 5
 
 
+@pytest.mark.long
 def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
     script = textwrap.dedent(
         """
@@ -168,6 +169,7 @@ def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(t
         assert found == [memory.search("bob's task").cases[0].id]
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, monkeypatch):
     monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
     with _open(tmp_path / "memory", server) as memory:

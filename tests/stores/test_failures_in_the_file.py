@@ -135,6 +135,7 @@ def test_a_process_of_an_older_version_deletes_them_with_what_they_refer_to(fill
     assert left == [0, 0]
 
 
+@pytest.mark.long
 def test_whoever_is_killed_leaves_nothing_half_there(tmp_path: Path):
     file, rng, first = tmp_path / "ledger.sqlite3", random.Random(7), 0
     for _ in range(ROUNDS):
