@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import socket
@@ -43,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not _MEASURED & set(item.path.parts):
             item.add_marker("no_cover")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays until the end: it would look at thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
