@@ -6,6 +6,7 @@ All of it follows from the ledger: the last outcomes that are learned from, and 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -29,6 +30,7 @@ class Standings:
     def __init__(self, namespace_id: int, ledger: Ledger, vigilance: Vigilance, *, learns: bool) -> None:
         self._namespace_id, self._ledger, self._vigilance, self._learns = namespace_id, ledger, vigilance, learns
         self._numbers: dict[str, int] = {}
+        self._next = itertools.count()
         self._records = self._no_records(frozenset())
         self._decided: dict[str, bool] = {}
         self._changing = threading.Lock()  # held for microseconds
@@ -65,7 +67,10 @@ class Standings:
         """Return the number of an actor; that of whoever needs no record, if a person has released it."""
         if self._decided.get(actor) is False:
             return TRUSTED
-        return self._numbers.setdefault(actor, len(self._numbers))
+        found = self._numbers.get(actor)
+        if found is None:
+            found = self._numbers[actor] = next(self._next)
+        return found
 
     @property
     def quarantined(self) -> frozenset[str]:
@@ -115,7 +120,8 @@ class Standings:
     def rebuild(self, until: int) -> set[int]:
         """Follow the last outcomes again; return the keys of the recalls whose outcomes must not teach.
 
-        The outcomes are gone through twice: what is known of liars in the end is known from the start the second time.
+        They are gone through twice: what is known of liars in the end is known from the start the second time. Actors in
+        none of them are not known any more: all that they wrote may have been forgotten.
         """
         heard = self._all_heard(self._ledger.actors.testimonies(self._namespace_id, WINDOW, until=until))
         with self._changing:
@@ -126,6 +132,8 @@ class Standings:
                 silent = {one.key for one in heard if not self._observe(one)}
                 barred = barred | self._untaught()
             self._barred, self.rebuild_due, self._since = barred, False, 0
+            there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
+            self._numbers = {actor: number for actor, number in self._numbers.items() if number in there}
             return silent | {one.key for one in heard if one.reporter in barred}
 
     def _all_heard(self, told: Iterable[Testimony]) -> list[Heard]:

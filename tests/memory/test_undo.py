@@ -97,6 +97,21 @@ def test_copies_of_its_cases_are_named_and_stay(ram: CascadeMemory):
     assert ram.forget(receipt.made_after).cases == 1
 
 
+@pytest.mark.parametrize("learn", ["inline", "background"])
+def test_nobody_who_is_undone_is_among_the_actors_any_more(learn: str, on_disk: Callable[..., CascadeMemory]):
+    memory = on_disk(learn=learn)
+    _live(memory, POISONER, 5)
+    _live(memory, HONEST, 5)
+    memory.sync()
+    assert {one.actor for one in memory.standings()} == {HONEST, POISONER}
+    memory.forget(actor=POISONER)
+    memory.sync()
+    assert {one.actor for one in memory.standings()} == {HONEST}
+    _live(memory, POISONER, 1)
+    memory.sync()
+    assert {one.actor: one.standing for one in memory.standings()} == {HONEST: "new", POISONER: "new"}
+
+
 def test_rewards_that_it_gave_to_others_are_taken_back(ram: CascadeMemory):
     """What they taught is gone, and others can judge again."""
     for i in range(20):
