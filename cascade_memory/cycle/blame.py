@@ -123,9 +123,9 @@ def _blamed(task: str, steps: Sequence[Step], place: int, why: Blamed, near: Seq
     words = _telling(step, refused=why == "refused")
     if words is None or (why == "failed" and step.tool is None and _worked(step, words, near)):
         return None
-    instead, case = _later(steps, place), None
+    instead, case = _elsewhere(task, steps, place, words, near)
     if instead is None:
-        instead, case = _elsewhere(task, steps, place, words, near)
+        instead = _later(steps, place)
     return _made(step, why, words, instead, case)
 
 

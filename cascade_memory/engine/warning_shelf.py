@@ -21,7 +21,7 @@ from cascade_memory.ports.ledger import Ledger
 _PAGE = 1_000
 _COMPARED = 128  # failures whose tasks are compared with the present one, the newest ones
 _CHECKING = 0x77_61_72_8A  # sets the draws of checks apart from those of recalls; the first ones warn, as the pages show
-_LONG, _SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
+LONG, SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class WarningShelf:
         self.tallies = self._ledger.warnings.tallies(self.namespace_id)
         self._value = WarningValue(self.tallies, {name: group.blame.why for name, group in self._groups.items()})
         took = time.monotonic() - began
-        self._next_tallies = began + _SPARING * took if took > _LONG else 0.0
+        self._next_tallies = began + SPARING * took if took > LONG else 0.0
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

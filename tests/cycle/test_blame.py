@@ -64,7 +64,7 @@ def test_the_same_mistake_has_the_same_id_whatever_surrounds_it():
     assert first.group != blamed(sql("SELECT nam FROM a", "no such column: nam", failed=True)).group
 
 
-def test_what_the_run_did_later_with_the_same_tool_is_what_worked_instead():
+def test_what_the_run_did_later_with_the_same_tool_is_told_but_no_solved_task_says_so():
     found = blamed(
         sql("SELECT nme FROM t", "no such column: nme", failed=True), do("think"), sql("SELECT name FROM t"), do("stop")
     )
@@ -72,9 +72,10 @@ def test_what_the_run_did_later_with_the_same_tool_is_what_worked_instead():
     assert found.instead_case is None
 
 
-def test_or_else_what_the_nearest_solved_run_did():
+@pytest.mark.parametrize("later", [(), (sql("SELECT 1"),)])
+def test_what_the_nearest_solved_run_did_comes_first(later: tuple[Step, ...]):
     case = Solved(case="c7", query="list the names of all dogs", run=Trajectory([sql("SELECT name FROM dogs")]))
-    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True), near=(case,))
+    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True), *later, near=(case,))
     assert (found.instead, found.instead_case) == ('sql({"q": "SELECT name FROM dogs"})', "c7")
 
 

@@ -30,8 +30,8 @@ def test_stats_and_report_count_the_warnings_if_there_are_any():
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_came_of_the_last_warning_is_seen_even_where_counting_takes_long(alone: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.engine.warning_shelf._LONG", 0.0)
-    monkeypatch.setattr("cascade_memory.engine.warning_shelf._SPARING", 1e9)  # where it learns, it rests for good after a count
+    monkeypatch.setattr("cascade_memory.engine.warning_shelf.LONG", 0.0)
+    monkeypatch.setattr("cascade_memory.engine.warning_shelf.SPARING", 1e9)  # where it learns, it rests for good after a count
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory)
         (first,) = memory.warnings()
@@ -104,3 +104,21 @@ def test_warnings_and_advice_are_cards_whose_texts_are_escaped():
             assert "\u202e" not in found
         assert "the agent may do it anyway" in advice._repr_html_()
         assert "ann" in warning._repr_html_()
+
+
+def test_what_a_failed_run_did_later_is_not_said_to_have_worked():
+    right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        fail(memory, TASK, MISTAKE, right)
+        (warning,) = memory.warnings()
+        assert (warning.instead, warning.instead_worked) == (right.action, False)
+        text = str(about_to(memory))
+        assert f"What that run did later; it failed all the same: {right.action}" in text
+        assert "What worked instead" not in text
+        assert "done later" in dict(warning.rows())
+        memory.recall(TASK).reward(1.0, solution=[right])
+        fail(memory, TASK, MISTAKE)
+        (warning,) = memory.warnings()
+        assert (warning.instead, warning.instead_worked) == (right.action, True)
+        assert f"What worked instead: {right.action}" in str(about_to(memory))
+        assert "worked instead" in dict(warning.rows())
