@@ -11,7 +11,7 @@ from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.warned.listening import LAST_RESORT, NEVER
 
 NAME = "warnings"
-LIMITS = {"scienceworld": 80, "alfworld-30": 80, "spider": 600}  # tasks that are played of each stream
+LIMITS = {"scienceworld": 320, "alfworld-30": 264, "spider": 600}  # tasks that are played of each stream
 STREAMS = tuple(LIMITS)
 ASIDE = tuple(f"{name}-aside" for name in STREAMS)  # tasks with which the agents are developed
 SEEDS = 5
