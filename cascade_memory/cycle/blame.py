@@ -81,11 +81,15 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
-    """A run that solved a task like the one that failed; ``case`` is the id of its case, if it is one."""
+    """A run that solved a task like the one that failed; ``case`` is the id of its case, if it is one.
+
+    Only if it is ``trusted``, about as much as the verdict on the failed run, does it say what works.
+    """
 
     case: str | None
     query: str
     run: Trajectory
+    trusted: bool = True
 
 
 def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | None:
@@ -124,8 +128,6 @@ def _blamed(task: str, steps: Sequence[Step], place: int, why: Blamed, near: Seq
     if words is None or (why == "failed" and step.tool is None and _worked(step, words, near)):
         return None
     instead, case = _elsewhere(task, steps, place, words, near)
-    if instead is None:
-        instead = _later(steps, place)
     return _made(step, why, words, instead, case)
 
 
@@ -145,11 +147,6 @@ def _telling(step: Step, *, refused: bool) -> tuple[str, ...] | None:
     return () if same_call else None
 
 
-def _later(steps: Sequence[Step], place: int) -> Step | None:
-    """Return the step with which the run itself went on after the failure: the same tool, or the same first word."""
-    return next((step for step in steps[place + 1 :] if not step.failed and _kind(step) == _kind(steps[place])), None)
-
-
 def _kind(step: Step) -> str:
     return f"tool {step.tool}" if step.tool is not None else " ".join(words_in(step.action)[:1])
 
@@ -159,12 +156,13 @@ def _elsewhere(
 ) -> tuple[Step | None, str | None]:
     """Return what the most similar solved run did at this place: if it began alike, the step there, else the most alike one."""
     wanted = set(words_in(said_by(steps[place])))
-    for solved in near:
+    for solved in (one for one in near if one.trusted):
         theirs = _acting(solved.run)
         common = _in_common(task, steps, solved)
-        if common == place < len(theirs):
+        if common == place < len(theirs) and not theirs[place].failed:
             return theirs[place], solved.case
-        alike = [one for one in theirs if _kind(one) == _kind(steps[place]) and not is_same_mistake(words, one.tool, one)]
+        alike = [one for one in theirs if _kind(one) == _kind(steps[place]) and not one.failed]
+        alike = [one for one in alike if not is_same_mistake(words, one.tool, one)]
         if alike:
             return max(alike, key=lambda one: len(wanted & set(words_in(said_by(one))))), solved.case
     return None, None
@@ -192,7 +190,8 @@ def _left(task: str, steps: Sequence[Step], near: Sequence[Solved]) -> Blame | N
     if not any(len(word) > 2 and word not in _COMMON for word in words[1:]):  # too general: nothing but a verb is left
         words = tuple(dict.fromkeys(word for word in words_in(said_by(step)) if word != NUMBER))
     words = words[:_MOST_WORDS]
-    return None if not words or _worked(step, words, near) else _made(step, "left", words, theirs[common], solved.case)
+    worked = next((one for one in theirs[common:] if not one.failed), None)
+    return None if not words or _worked(step, words, near) else _made(step, "left", words, worked, solved.case)
 
 
 def _worked(step: Step, words: tuple[str, ...], near: Sequence[Solved]) -> bool:

@@ -26,8 +26,8 @@ class Blame:
     happened: str  # what was observed after it
     group: str  # equal for steps that are the same mistake: the id of their warning
     words: tuple[str, ...]  # the words that an action must have to count as the same mistake
-    instead: str = ""  # what worked instead on the nearest solved task, or else what was accepted later in this failed run
-    instead_case: str | None = None  # the id of the case that says so; None if it is of this run
+    instead: str = ""  # what worked instead on the nearest solved task
+    instead_case: str | None = None  # the id of the case that says so; None if a person has said so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +87,6 @@ class WarningDecision:
 class FailureWarning:
     """A warning as ``memory.warnings()`` returns it.
 
-    ``instead`` worked on a similar task if ``instead_worked``; otherwise a failed run itself did it later, without an error.
     ``times`` says how often runs failed at this step, ``source`` on whose word (the most trusted one). ``state`` is "active",
     "retired" (its record says that it does not help, or a person decided so), or "held" (of an actor who is not trusted yet).
     ``by_hand`` says that a person has retired or restored it, so that its record does not count.
@@ -100,7 +99,6 @@ class FailureWarning:
     happened: str
     tool: str | None = None
     instead: str = ""
-    instead_worked: bool = False
     advice: str | None = None
     why: Blamed = "failed"
     times: int = 1
@@ -120,7 +118,7 @@ class FailureWarning:
             ("task", self.query),
             ("done", self.action),
             ("happened", self.happened),
-            *([("worked instead" if self.instead_worked else "done later", self.instead)] if self.instead else []),
+            *([("instead", self.instead)] if self.instead else []),
             *([("advice", self.advice)] if self.advice else []),
             ("failed", f"{self.times:,} times, last on {moment(self.last_at)}, on the word of: {self.source}"),
             *([("runs of", who)] if who else []),

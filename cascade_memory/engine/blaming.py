@@ -14,6 +14,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.domain.trust import LEVELS
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import Judgement
@@ -90,8 +91,11 @@ def _near(engine: Blames, judgement: Judgement, episode: Unsettled) -> list[Solv
     if any(authors):
         held = state.standings.held(authors, np.arange(len(cases)), judgement.actor, judgement.episode_id)
         cases = [case for case, is_held in zip(cases, held, strict=True) if not is_held]
+    enough = min(LEVELS[judgement.source], LEVELS["host"])  # a person's verdict may be explained by what a host has added
     return [
-        Solved(case=case.id, query=case.query, run=case.solution) for case in cases if isinstance(case.solution, Trajectory)
+        Solved(case=case.id, query=case.query, run=case.solution, trusted=case.trust >= enough)
+        for case in cases
+        if isinstance(case.solution, Trajectory)
     ]
 
 

@@ -67,7 +67,7 @@ class WarningShelf:
         if change.settles:
             self._news = self._settled = True
         elif change.takes_outcomes_back or change.decides or change.purges or change.hides_case or change.shows_case_again:
-            self._outdated = True
+            self._outdated = self._settled = True
 
     def outdate(self) -> None:
         """Read everything anew at the next occasion."""
@@ -100,9 +100,13 @@ class WarningShelf:
 
     def count_up(self, *, at_once: bool = False) -> None:
         """Read what came of checks, if that may have changed. If that takes long, it is done more seldom, but for who looks."""
-        if self._groups and self._settled and (at_once or time.monotonic() >= self._next_tallies):
+        if self._is_outcome_new(at_once):
             with self._lock:
-                self._count()
+                if self._is_outcome_new(at_once):  # nobody was quicker
+                    self._count()
+
+    def _is_outcome_new(self, at_once: bool) -> bool:
+        return bool(self._groups) and self._settled and (at_once or time.monotonic() >= self._next_tallies)
 
     def _read(self) -> None:
         while found := self._ledger.warnings.failures(self.namespace_id, self._last, _PAGE):
@@ -126,7 +130,11 @@ class WarningShelf:
     def _count(self) -> None:
         began = time.monotonic()
         self._settled, self._counted = False, True
-        self.tallies = self._ledger.warnings.tallies(self.namespace_id)
+        try:
+            self.tallies = self._ledger.warnings.tallies(self.namespace_id)
+        except BaseException:
+            self._settled = True
+            raise
         self._value = WarningValue(self.tallies, {name: group.blame.why for name, group in self._groups.items()})
         took = time.monotonic() - began
         self._next_tallies = began + SPARING * took if took > LONG else 0.0

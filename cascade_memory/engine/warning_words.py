@@ -20,9 +20,7 @@ def described(
     """Return a warning in the words of one of its failures: the ``best`` one, or else the newest."""
     told = best or failures[-1]
     blame, decided = told.blame, shelf.decisions.get(told.blame.group, WarningDecision())
-    known = [one.blame for one in (told, *reversed(failures)) if one.blame.instead]
-    worked = next((one for one in known if one.instead_case is not None), None)
-    instead = worked or next(iter(known), None)
+    instead = next((one.blame.instead for one in (told, *reversed(failures)) if one.blame.instead), "")
     retired = shelf.chance(blame.group) <= FLOOR
     return FailureWarning(
         id=blame.group,
@@ -31,8 +29,7 @@ def described(
         action=blame.action,
         happened=blame.happened,
         tool=blame.tool,
-        instead="" if instead is None else instead.instead,
-        instead_worked=worked is not None,
+        instead=instead,
         advice=decided.advice,
         why=blame.why,
         times=len(failures),

@@ -61,7 +61,6 @@ def warning(view: View) -> Rendered:
             "warning": found,
             "why": WHY.get(found.why, found.why),
             "means": {**MEANS, **(BY_HAND if found.by_hand else {})}.get(found.state, found.state),
-            "instead": "What that run did later" if found.instead and not found.instead_worked else "What worked instead",
             "texts": {name: cut(text, whole) for name, text in texts.items()},
             "whole": whole,
             "can_be_whole": any(is_cut(text) for text in texts.values()),

@@ -133,7 +133,8 @@ class Standings:
                 barred = barred | self._untaught()
             self._barred, self.rebuild_due, self._since = barred, False, 0
             there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
-            self._numbers = {actor: number for actor, number in self._numbers.items() if number in there}
+            known = {actor: number for actor, number in self._numbers.items() if number in there or actor in self._decided}
+            self._numbers = known
             return silent | {one.key for one in heard if one.reporter in barred}
 
     def _all_heard(self, told: Iterable[Testimony]) -> list[Heard]:

@@ -64,19 +64,25 @@ def test_the_same_mistake_has_the_same_id_whatever_surrounds_it():
     assert first.group != blamed(sql("SELECT nam FROM a", "no such column: nam", failed=True)).group
 
 
-def test_what_the_run_did_later_with_the_same_tool_is_told_but_no_solved_task_says_so():
+def test_what_the_run_did_later_is_not_said_to_have_worked_since_the_run_failed():
     found = blamed(
         sql("SELECT nme FROM t", "no such column: nme", failed=True), do("think"), sql("SELECT name FROM t"), do("stop")
     )
-    assert found.instead == 'sql({"q": "SELECT name FROM t"})'
-    assert found.instead_case is None
+    assert (found.instead, found.instead_case) == ("", None)
 
 
-@pytest.mark.parametrize("later", [(), (sql("SELECT 1"),)])
-def test_what_the_nearest_solved_run_did_comes_first(later: tuple[Step, ...]):
-    case = Solved(case="c7", query="list the names of all dogs", run=Trajectory([sql("SELECT name FROM dogs")]))
-    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True), *later, near=(case,))
+@pytest.mark.parametrize("before", [(), (sql("SELECT naem FROM dogs", "no such column: naem", failed=True),)])
+def test_what_the_nearest_solved_run_did_without_an_error_is_what_worked_instead(before: tuple[Step, ...]):
+    case = Solved(case="c7", query="list the names of all dogs", run=Trajectory([*before, sql("SELECT name FROM dogs")]))
+    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True), sql("SELECT 1"), near=(case,))
     assert (found.instead, found.instead_case) == ('sql({"q": "SELECT name FROM dogs"})', "c7")
+
+
+def test_a_solved_run_that_is_trusted_less_than_the_verdict_gives_no_advice():
+    run = Trajectory([sql("SELECT name FROM dogs")])
+    doubtful = Solved(case="c7", query="list the names of all dogs", run=run, trusted=False)
+    found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True), near=(doubtful,))
+    assert (found.instead, found.instead_case) == ("", None)
 
 
 def test_a_call_that_a_person_refused_comes_first():

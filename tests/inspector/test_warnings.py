@@ -39,7 +39,8 @@ def decide(browser: Browser, warning: FailureWarning, action: str, **fields: str
 
 def test_warnings_are_listed_with_what_came_of_them(memory: CascadeMemory):
     right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
-    fail(memory, TASK, MISTAKE, right, actor="ann")
+    memory.recall(TASK).reward(1.0, solution=[right])
+    fail(memory, TASK, actor="ann")
     fail(memory, "list the names of all suppliers", source="human")
     memory.restore_warning(only(memory).id, by="ann")
     for number in range(6):

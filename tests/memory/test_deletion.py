@@ -265,7 +265,6 @@ def test_weights_that_were_fitted_to_what_is_forgotten_are_named(ram: CascadeMem
     assert "fitted to 96 outcomes" in stale
 
 
-@pytest.mark.long
 def test_a_process_that_only_follows_can_purge_as_well(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
     owner = on_disk(learn="background")
     _live(owner)

@@ -110,15 +110,35 @@ def test_what_a_failed_run_did_later_is_not_said_to_have_worked():
     right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory, TASK, MISTAKE, right)
-        (warning,) = memory.warnings()
-        assert (warning.instead, warning.instead_worked) == (right.action, False)
-        text = str(about_to(memory))
-        assert f"What that run did later; it failed all the same: {right.action}" in text
-        assert "What worked instead" not in text
-        assert "done later" in dict(warning.rows())
+        assert memory.warnings()[0].instead == ""
+        assert "What worked instead" not in str(about_to(memory))
         memory.recall(TASK).reward(1.0, solution=[right])
         fail(memory, TASK, MISTAKE)
-        (warning,) = memory.warnings()
-        assert (warning.instead, warning.instead_worked) == (right.action, True)
+        assert memory.warnings()[0].instead == right.action
         assert f"What worked instead: {right.action}" in str(about_to(memory))
-        assert "worked instead" in dict(warning.rows())
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        failed = fail(memory, TASK, MISTAKE)
+        memory.correct(failed, [right])
+        assert f"What worked instead: {right.action}" in str(about_to(memory))
+
+
+def test_what_is_taken_back_is_not_counted_any_more():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        fail(memory)
+        for actor in ("ann", "bob"):
+            recall = memory.recall(TASK, actor=actor)
+            memory.check(recall.episode_id, **CALL)
+            memory.reward(recall.episode_id, 1.0, source="env", actor=actor)
+        (warning,) = memory.warnings()
+        memory.forget(actor="bob")
+        tally = memory.get_warning(warning.id).tally
+        assert tally.warned + tally.silent == 1
+
+
+def test_an_addition_of_an_agent_does_not_lower_the_trust_of_warnings():
+    with CascadeMemory(embedder="hashing", learn="inline", min_trust="env") as memory:
+        memory.add("list the names of all clients", [Step(tool="sql", arguments={"q": "SELECT x FROM zzz"})], source="agent")
+        fail(memory)
+        advice = about_to(memory)
+        assert advice is not None
+        assert "What worked instead" not in advice.text

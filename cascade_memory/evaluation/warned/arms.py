@@ -51,5 +51,4 @@ def _asking(memory: Memory, book: Book, episode_id: str) -> Ask:
 
 
 def _told(warning: FailureWarning, book: Book) -> Told:
-    worked = warning.advice or (warning.instead if warning.instead_worked else "")
-    return Told(warning.query, warning.action, worked, partial(book.is_meant, warning))
+    return Told(warning.query, warning.action, warning.advice or warning.instead, partial(book.is_meant, warning))
