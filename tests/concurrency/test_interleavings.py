@@ -41,7 +41,7 @@ def processes() -> Iterator[tuple[BusyProcess, BusyProcess]]:
 
 
 # The same plans in every run; how the threads interleave within one is up to the machine, so a failure cannot be shrunk.
-@pytest.mark.slow
+@pytest.mark.long
 @settings(
     max_examples=8,
     deadline=None,

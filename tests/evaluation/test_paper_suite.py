@@ -221,6 +221,7 @@ def test_every_command_of_the_page_is_played_on_a_small_scale(data: Path, tmp_pa
             assert {row["n"] for row in rows} == {2}, words
 
 
+@pytest.mark.long
 def test_the_plan_knows_which_rows_stand_for_its_runs(data: Path, tmp_path: Path, capsys: Any):
     reranker, other = make_reranker(tmp_path / "reranker"), make_reranker(tmp_path / "other", seed=4)
     out = tmp_path / "rows.jsonl"

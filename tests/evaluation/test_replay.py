@@ -109,6 +109,7 @@ def _log(rng: np.random.Generator, n: int, *, wrong: float = 0.0) -> list[Logged
     return log
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", [0.0, 0.4])
 def test_all_three_are_unbiased_and_their_intervals_cover_the_truth(wrong):
     truth, rng = 0.5 / 3 + 0.8 * 2 / 3, np.random.default_rng(4)

@@ -118,6 +118,7 @@ def changed(rows: Path, target: Path, **values: Any) -> Path:
     return target
 
 
+@pytest.mark.long
 def test_one_page_that_loads_nothing_and_can_be_read_aloud(page, rows, tmp_path):
     assert page.open == []
     assert page.loads == []

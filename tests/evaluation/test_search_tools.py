@@ -105,6 +105,7 @@ def test_a_server_that_always_dies_is_given_up_with_a_sentence(tools):
         tool.search("Copper Rain")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("manner", "failed", "says"),
     [

@@ -14,6 +14,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.domain.records import CASE_ADDED, FORGOTTEN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ThreadWriters, ProcessWriters], ids=["threads", "processes"])
 def test_what_is_acknowledged_stands_after_the_last_emptying_or_went_with_one(kind, tmp_path: Path):
     folder = tmp_path / "memory"

@@ -74,6 +74,7 @@ _ATTACKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", _ATTACKS, ids=lambda attack: attack.__name__.strip("_"))
 def test_nothing_is_acknowledged_that_was_begun_afterwards(writers, attack, tmp_path: Path):
     attack(tmp_path / "memory")
@@ -131,6 +132,7 @@ def test_what_was_acknowledged_before_its_log_was_deleted_is_there_after_closing
         assert {again.get(case).id for case in cases} == set(cases)
 
 
+@pytest.mark.long
 def test_a_restore_is_refused_under_writers_and_loses_nothing(writers, tmp_path: Path):
     folder, backup = tmp_path / "memory", tmp_path / "backup"
     with CascadeMemory(tmp_path / "other", embedder="hashing") as other:

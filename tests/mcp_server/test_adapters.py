@@ -74,6 +74,7 @@ async def test_a_langchain_agent_reports_through_the_server(folder):
     assert "waits for confirmation" in str([one.content for one in answer["messages"]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("over_http", [False, True])
 async def test_llama_index(folder, over_http):
     with served(folder) as (base, _):

@@ -134,6 +134,7 @@ def test_what_a_client_does_has_its_name(folder):
         assert forgotten.actor == "ann"
 
 
+@pytest.mark.long
 async def test_on_http_every_request_has_the_name_of_its_token(folder, tmp_path: Path):
     """Also when two clients ask at the same moment, each several times."""
     file = tmp_path / "tokens"
@@ -159,6 +160,7 @@ async def test_on_http_every_request_has_the_name_of_its_token(folder, tmp_path:
     assert names == [TOKENS[token] for token, _ in tasks]
 
 
+@pytest.mark.long
 async def test_on_standard_input_a_name_is_given_when_it_starts(folder):
     async with stdio(folder, "--actor", "desk") as session:
         episode_id = (await call(session, "recall_cases", query=TASK))["episode_id"]
@@ -177,6 +179,7 @@ def test_a_name_or_a_token_that_cannot_be_is_refused_at_the_start(folder, tmp_pa
 # -- tickets over MCP ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_report_brings_the_ticket_of_its_recall(folder):
     async with stdio(folder, "--tickets") as session:
         mine, other = [await call(session, "recall_cases", query=TASK) for _ in range(2)]
@@ -194,6 +197,7 @@ async def test_a_report_brings_the_ticket_of_its_recall(folder):
         assert 'ticket "' in prompt.messages[0].content.text
 
 
+@pytest.mark.long
 async def test_whom_the_server_trusts_needs_one_as_well(folder):
     async with stdio(folder, "--tickets", "--trust-agent-rewards") as session:
         found = await call(session, "recall_cases", query=TASK)
@@ -206,6 +210,7 @@ async def test_whom_the_server_trusts_needs_one_as_well(folder):
         assert "ticket" in str(described["report_outcome"])
 
 
+@pytest.mark.long
 async def test_without_tickets_no_tool_speaks_of_them(folder):
     async with stdio(folder) as session:
         assert "ticket" not in await call(session, "recall_cases", query=TASK)

@@ -48,6 +48,7 @@ async def test_http_with_a_session_for_every_call(folder):
         await learns(folder, ask)
 
 
+@pytest.mark.long
 async def test_trusted_agents_need_nobody(folder):
     async with stdio(folder, "--trust-agent-rewards") as session:
         first = await call(session, "recall_cases", query=TASK)
@@ -80,6 +81,7 @@ async def test_resources_and_the_prompt(folder):
         assert "report_outcome" in text
 
 
+@pytest.mark.long
 async def test_two_clients_at_once(folder):
     with served(folder) as (base, _):
 
@@ -118,6 +120,7 @@ async def test_a_server_that_is_killed_between_recall_and_report(folder):
     confirm(folder, found["episode_id"])
 
 
+@pytest.mark.long
 async def test_namespaces_are_walls(folder):
     async with stdio(folder, "--namespace", "theirs") as theirs, stdio(folder) as mine:
         found = await call(mine, "recall_cases", query="heat some cup")
@@ -196,6 +199,7 @@ def test_so_does_one_on_standard_input_that_stays_open(folder, how):
         assert all(check.ok for check in memory.examine())
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_said_and_not_announced(folder):
     with served(folder) as (base, _):
         port = base.rsplit(":", 1)[1]

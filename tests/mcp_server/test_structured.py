@@ -69,6 +69,7 @@ async def test_the_server_names_its_own_version(folder):
     assert (about["serverInfo"]["name"], about["serverInfo"]["version"]) == ("cascade-memory", __version__)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--trust-agent-rewards",), ("--read-only",)])
 async def test_everything_has_a_description(folder, options):
     async with stdio(folder, *options) as session:
@@ -79,6 +80,7 @@ async def test_everything_has_a_description(folder, options):
             assert tool["outputSchema"]["type"] == "object"
 
 
+@pytest.mark.long
 async def test_the_descriptions_say_what_this_server_does(folder):
     async with stdio(folder) as session:
         tools = await tools_of(session)

@@ -162,7 +162,14 @@ def test_a_locked_action_is_said_to_be_forbidden(folder: Path):
 # -- over the wire -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [(), ("--tickets",), ("--trust-agent-rewards",), ("--tickets", "--trust-agent-rewards")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--tickets", "--trust-agent-rewards"),
+        *(pytest.param((one,), marks=pytest.mark.long) for one in ("--tickets", "--trust-agent-rewards")),
+    ],
+)
 async def test_an_agent_is_warned_and_its_report_takes_steps(knowing: Path, options: tuple[str, ...]):
     async with stdio(knowing, *options) as session:
         recalled = await asked(session, "recall_cases", query=TASK)

