@@ -126,7 +126,6 @@ def test_a_folder_that_nobody_touched_is_used_again(closed: Path, tmp_path: Path
     assert [("chroma.sqlite3" in files) for files in watched] == [True]
 
 
-@pytest.mark.long
 def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
     closed: Path, tmp_path: Path, watched: list[list[str]], canary: type[Canary], caplog: pytest.LogCaptureFixture
 ):
