@@ -83,7 +83,8 @@ _COMMON = frozenset(
 class Solved:
     """A run that solved a task like the one that failed; ``case`` is the id of its case, if it is one.
 
-    Only if it is ``trusted``, about as much as the verdict on the failed run, does it say what works.
+    Only if it is ``trusted``, about as much as the verdict, does it say what works in place of a step that failed. A blame for
+    leaving it rests on it, and is trusted no more than it.
     """
 
     case: str | None

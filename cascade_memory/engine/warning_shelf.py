@@ -67,7 +67,7 @@ class WarningShelf:
         if change.settles:
             self._news = self._settled = True
         elif change.takes_outcomes_back or change.decides or change.purges or change.hides_case or change.shows_case_again:
-            self._outdated = self._settled = True
+            self.outdate()
 
     def outdate(self) -> None:
         """Read everything anew at the next occasion."""

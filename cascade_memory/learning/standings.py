@@ -67,10 +67,9 @@ class Standings:
         """Return the number of an actor; that of whoever needs no record, if a person has released it."""
         if self._decided.get(actor) is False:
             return TRUSTED
-        found = self._numbers.get(actor)
-        if found is None:
-            found = self._numbers[actor] = next(self._next)
-        return found
+        if actor not in self._numbers:
+            self._numbers[actor] = next(self._next)
+        return self._numbers[actor]
 
     @property
     def quarantined(self) -> frozenset[str]:
@@ -133,8 +132,8 @@ class Standings:
                 barred = barred | self._untaught()
             self._barred, self.rebuild_due, self._since = barred, False, 0
             there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
-            known = {actor: number for actor, number in self._numbers.items() if number in there or actor in self._decided}
-            self._numbers = known
+            kept = [(actor, number) for actor, number in self._numbers.items() if number in there or actor in self._decided]
+            self._numbers = dict(kept)
             return silent | {one.key for one in heard if one.reporter in barred}
 
     def _all_heard(self, told: Iterable[Testimony]) -> list[Heard]:

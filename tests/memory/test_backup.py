@@ -213,9 +213,9 @@ _KILLED = textwrap.dedent(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rounds", [3, 14])
 @pytest.mark.parametrize("verb", ["backup", "restore"])
-def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, verb: str, rounds: int):
+def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, verb: str):
+    rounds = 14
     memory = on_disk()
     memory.add([(f"task {i} of kind {i % 9}", "s" * 2000) for i in range(3000)], progress=False)
     _teach(memory, 10)
