@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from cascade_memory.cycle.action_words import said_by, said_in, words_in
+from cascade_memory.cycle.action_words import NUMBER, said_by, said_in, words_in
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
@@ -58,9 +58,14 @@ class Mistake:
         self.blame, self._words = blame, frozenset(blame.words)
 
     def is_repeated(self, call: Call) -> bool:
-        """Say whether a call is the mistake: it has the tool, and all words of the mistake in the same arguments."""
+        """Say whether a call is the mistake: it has the tool, and all words of the mistake in the same arguments.
+
+        If the message has named no word, the mistake is the whole action. Then the call has no other words either.
+        """
         if call.step.tool != self.blame.tool or not self._words <= call.words:
             return False
+        if self._is_whole:
+            return call.words - {NUMBER} == self._words
         names = self._lies_in & call.by_argument.keys()
         return not names or self._words <= frozenset[str]().union(*(call.by_argument[name] for name in names))
 
@@ -82,6 +87,14 @@ class Mistake:
     def place(self) -> Mapping[str, Any]:
         """The place in which the mistake was made; nothing if its call was too long to be stored whole."""
         return self.place_in(self._arguments)
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether the mistake is a whole action, not words of it that the message has named."""
+        if self.blame.why != "failed" or self._words <= {*words_in(self.blame.happened)}:
+            return False
+        step = Step(action=self.blame.action, tool=self.blame.tool, arguments=self._arguments)
+        return {*words_in(said_by(step))} - {NUMBER} == self._words
 
     @cached_property
     def _lies_in(self) -> frozenset[str]:

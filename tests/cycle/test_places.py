@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cascade_memory.cycle.blame import blame
 from cascade_memory.cycle.places import Call, Mistake
 from cascade_memory.domain.failure_warning import Blame
-from cascade_memory.domain.trajectory import Step
+from cascade_memory.domain.trajectory import Step, Trajectory
 
 CALL = Call(Step(tool="sql", arguments={"db": "farm", "q": "SELECT nme FROM fields"}))
 
@@ -33,3 +34,40 @@ def test_what_is_no_call_has_no_place_and_is_compared_by_its_words(arguments: st
     assert mistake.is_repeated(CALL)
     assert mistake.place == {}
     assert mistake.place_in(CALL.step.arguments) == {}
+
+
+def _mistake(action: str, happened: str) -> Mistake:
+    found = blame("tidy up", Trajectory([Step(action=action, observation=happened, failed=True)]))
+    assert found is not None
+    return Mistake(found)
+
+
+def test_where_a_message_names_no_word_the_mistake_is_the_whole_action_and_not_a_longer_one():
+    mistake = _mistake("move table to box 2", "No known action matches that input.")
+    assert mistake.is_repeated(Call(Step(action="move table to box 7")))
+    assert not mistake.is_repeated(Call(Step(action="move steel table to box 2")))
+    assert not mistake.is_repeated(Call(Step(action="move table")))
+
+
+def test_where_a_message_names_a_word_a_longer_action_with_that_word_is_the_mistake():
+    mistake = _mistake("move table", "There is no table here.")
+    assert mistake.is_repeated(Call(Step(action="move steel table to box 2")))
+
+
+@pytest.mark.parametrize("happened", ["syntax error", "", "failed"])
+def test_the_same_holds_for_calls_of_tools(happened: str):
+    step = Step(tool="sql", arguments={"db": "farm", "q": "SELECT size FROM t", "rows": 3}, observation=happened, failed=True)
+    found = blame("list the sizes", Trajectory([step]))
+    assert found is not None
+    mistake = Mistake(found)
+    assert mistake.is_repeated(Call(Step(tool="sql", arguments={"db": "farm", "q": "select size from t", "rows": 9})))
+    assert not mistake.is_repeated(Call(Step(tool="sql", arguments={"db": "farm", "q": "SELECT size FROM t WHERE size > 1"})))
+    assert not mistake.is_repeated(Call(Step(tool="sql", arguments={"db": "shop", "q": "SELECT size FROM t"})))
+
+
+def test_what_a_person_refused_is_also_the_mistake_in_a_longer_call():
+    step = Step(tool="shell", arguments={"command": "rm -r data"}, observation="The user rejected this call.", failed=True)
+    found = blame("free some space", Trajectory([step]))
+    assert found is not None
+    assert found.why == "refused"
+    assert Mistake(found).is_repeated(Call(Step(tool="shell", arguments={"command": "rm -r data && echo done"})))
