@@ -94,7 +94,7 @@ class Mistake:
         if self.blame.why != "failed" or self._words <= {*words_in(self.blame.happened)}:
             return False
         step = Step(action=self.blame.action, tool=self.blame.tool, arguments=self._arguments)
-        return {*words_in(said_by(step))} - {NUMBER} == self._words
+        return frozenset(words_in(said_by(step))) - {NUMBER} == self._words
 
     @cached_property
     def _lies_in(self) -> frozenset[str]:

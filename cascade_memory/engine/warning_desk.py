@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.advising import advice_text
-from cascade_memory.cycle.places import Call, Mistake, stands
+from cascade_memory.cycle.places import Call, stands
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
 from cascade_memory.domain.patience import patience
@@ -180,7 +180,7 @@ class WarningDesk:
         """Return the failures that make an action a mistake in its place, those on the most similar tasks first."""
         shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
-        return self._uncontradicted(nearest, request.namespace, step, vector)
+        return self._uncontradicted(nearest, shelf, step, vector)
 
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
@@ -221,12 +221,12 @@ class WarningDesk:
         return None if group is None else self._advice(request, shelf, self._allowed(group.failures, request), best)
 
     def _uncontradicted(
-        self, failures: Sequence[Failure], namespace: str, step: Step, vector: NDArray[np.float32]
+        self, failures: Sequence[Failure], shelf: WarningShelf, step: Step, vector: NDArray[np.float32]
     ) -> list[Failure]:
         """Leave out failures at what has worked in the same place, or on tasks more like the present one."""
         if not failures:
             return []
-        keys, cosines = self._engine.namespace_state(namespace).index.nearest(vector, _CONTRADICTING)
+        keys, cosines = self._engine.namespace_state(shelf.name).index.nearest(vector, _CONTRADICTING)
         stored = self._ledger.cases.by_key(keys.tolist())
         calls = [
             (float(cosine), Call(one))
@@ -238,7 +238,7 @@ class WarningDesk:
             if one.tool == step.tool
         ]
         now = Call(step)
-        return [one for one in failures if stands(Mistake(one.blame), float(one.vector @ vector), now, calls)]
+        return [one for one in failures if stands(shelf.mistake(one), float(one.vector @ vector), now, calls)]
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
         """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""

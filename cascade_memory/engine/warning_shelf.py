@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.action_words import said_by, words_in
+from cascade_memory.cycle.places import Mistake
 from cascade_memory.domain.failure_warning import Blame, Failure, Tally, WarningDecision
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step
@@ -20,6 +21,7 @@ from cascade_memory.ports.ledger import Ledger
 
 _PAGE = 1_000
 _COMPARED = 128  # failures whose tasks are compared with the present one, the newest ones
+_KEPT = 4_096  # failures of which it is kept what was found out about them
 _CHECKING = 0x77_61_72_8A  # sets the draws of checks apart from those of recalls; the first ones warn, as the pages show
 LONG, SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
 
@@ -57,6 +59,7 @@ class WarningShelf:
         self._groups: dict[str, Group] = {}
         self._by_word: dict[tuple[str | None, str], list[Group]] = {}
         self._frequency: Counter[str] = Counter()
+        self._mistakes: dict[int, Mistake] = {}
         self._last = 0
         self.count = 0
 
@@ -163,6 +166,15 @@ class WarningShelf:
         with self._lock:
             found = sorted((one for group in groups for one in group.failures), key=lambda one: -one.key)[:_COMPARED]
         return nearest_first([one for one in found if one.vector.shape == vector.shape], vector)
+
+    def mistake(self, failure: Failure) -> Mistake:
+        """Return what a failure is blamed for. What is found out about it, such as its words, is kept for later checks."""
+        found = self._mistakes.get(failure.key)
+        if found is None or found.blame is not failure.blame:  # the failures were read anew meanwhile
+            if len(self._mistakes) >= _KEPT:
+                self._mistakes.clear()
+            found = self._mistakes[failure.key] = Mistake(failure.blame)
+        return found
 
     def chance(self, warning: str) -> float:
         """Return the probability with which a warning is to be given; 0 if a person has retired it."""

@@ -13,6 +13,7 @@ from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.vigilance import OFF, Vigilance
 from cascade_memory.errors import InvalidInput, UndoRefused
+from cascade_memory.learning.standings import Standings
 from cascade_memory.memory.memory import Memory
 
 THINGS = ("mug", "plate", "bowl", "spoon", "fork", "pan", "lid", "jar")
@@ -296,6 +297,24 @@ def test_a_decision_before_any_case_has_an_author_survives_and_costs_no_learning
         memory.reward(memory.recall("cool a mug", actor="eve").episode_id, 1.0, solution="made up", actor="eve")
         assert "made up" not in [case.solution for case in memory.recall("cool a mug", actor="bob").cases]
         assert "made up" not in [case.solution for case in memory.search("cool a mug").cases]
+
+
+def test_who_is_in_quarantine_and_only_asks_costs_no_learning_again(memory: Memory, monkeypatch: pytest.MonkeyPatch):
+    rebuilds: list[int] = []
+    original = Standings.rebuild
+
+    def counted(self: Standings, until: int) -> set[int]:
+        rebuilds.append(until)
+        return original(self, until)
+
+    live(memory, 48, liars=0)
+    memory.quarantine("eve", by="ann")
+    live(memory, 32, liars=0)
+    monkeypatch.setattr(Standings, "rebuild", counted)
+    for round_ in range(8):
+        recalled(memory, f"cool the cup number {round_}", "eve")
+        live(memory, 12, liars=0, seed=round_ + 1)
+    assert len(rebuilds) <= 1  # once, when it is first seen
 
 
 def test_a_case_that_is_pinned_in_quarantine_is_shown_as_long_as_it_is_pinned(ram: CascadeMemory):
