@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from cascade_memory.bandit.heard import Counted, Heard
+from cascade_memory.bandit.heard import TRUSTED, Counted, Heard
 from cascade_memory.bandit.turns import Turns
 
 
@@ -18,6 +18,9 @@ class Praise:
     """
 
     RECUR = 0.2  # share of the outcomes, and of their reporters, from which on solutions are said to recur
+    # So many reporters are counted as if nothing recurred for them, unless somebody trusted says that it does: two who come
+    # first are no majority.
+    UNHEARD = 10
     PAIRS = 65_536  # of an author and a reporter
 
     def __init__(self) -> None:
@@ -54,5 +57,6 @@ class Praise:
         """Say whether solutions recur: in many of the last outcomes, and for many of those who reported them."""
         recurred = [reporter for reporter, agreed in self._verified if agreed]
         known, whom = (math.fsum(map(tenure, some)) for some in ({one for one, _ in self._verified}, set(recurred)))
-        shares = len(recurred) / max(1, len(self._verified)), whom / max(1.0, known)
+        unheard = 0 if TRUSTED in recurred else self.UNHEARD
+        shares = len(recurred) / max(1, len(self._verified)), whom / max(1.0, known + unheard)
         return min(shares) >= self.RECUR

@@ -78,8 +78,10 @@ class SourceRecords:
         convicts: bool = True,
         finds_liars: bool = True,
         fair_lessons: bool = True,
+        soon_many: bool = False,
     ) -> None:
         self.barred = barred  # whose outcomes do not count from the start
+        self._soon_many = soon_many  # there will be enough actors for a majority; known when outcomes are followed again
         self._convicts, self._finds_liars, self._fair_lessons = convicts, finds_liars, fair_lessons
         self.records: OrderedDict[int, SourceRecord] = OrderedDict()
         self.convicted: set[int] = set()
@@ -120,12 +122,17 @@ class SourceRecords:
     @property
     def few(self) -> bool:
         """Whether there are too few active actors for a majority."""
-        return self.turns.active < self.FEW
+        return self.turns.active < self.FEW and not (self._soon_many and self.turns.beginning)
+
+    @property
+    def were_few(self) -> bool:
+        """Whether the first outcomes were taken into account when there were too few actors, and now there are enough."""
+        return not self._soon_many and not self.few and self.turns.beginning
 
     @property
     def fair(self) -> float:
         """The share that an actor without a record may take: of the recalls, and of the lessons."""
-        return 1.0 if self.few else max(self.FAIR, 2.0 / self.turns.active)
+        return 1.0 if self.few else min(1.0, max(self.FAIR, 2.0 / max(1, self.turns.active)))
 
     @property
     def newcomers(self) -> float:

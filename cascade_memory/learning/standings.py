@@ -40,10 +40,14 @@ class Standings:
         self.active = bool(vigilance) and ledger.actors.any(namespace_id)
         self.look_up()
 
-    def _no_records(self, barred: frozenset[int]) -> SourceRecords:
+    def _no_records(self, barred: frozenset[int], *, soon_many: bool = False) -> SourceRecords:
         measures = self._vigilance
         return SourceRecords(
-            barred, convicts=measures.records, finds_liars=measures.reports, fair_lessons=measures.fair_lessons
+            barred,
+            convicts=measures.records,
+            finds_liars=measures.reports,
+            fair_lessons=measures.fair_lessons,
+            soon_many=soon_many,
         )
 
     # -- showing -----------------------------------------------------------------------------------------------------
@@ -104,6 +108,8 @@ class Standings:
             self._since += 1
             if self._since >= _RELEARN_EVERY and not self._untaught() <= self._barred:
                 self.rebuild_due = True
+            if self._records.were_few:
+                self.rebuild_due = True  # with so few actors, whoever came first has taught whatever it liked
         return teaches, [one.recall for one in told]
 
     def _observe(self, heard: Heard) -> bool:
@@ -126,10 +132,11 @@ class Standings:
         with self._changing:
             barred: frozenset[int] = frozenset()
             silent: set[int] = set()
+            many = False
             for _ in range(2):
-                self._records = self._no_records(barred)
+                self._records = self._no_records(barred, soon_many=many)
                 silent = {one.key for one in heard if not self._observe(one)}
-                barred = barred | self._untaught()
+                barred, many = barred | self._untaught(), many or not self._records.few
             self._barred, self.rebuild_due, self._since = barred, False, 0
             there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
             kept = [(actor, number) for actor, number in self._numbers.items() if number in there or actor in self._decided]

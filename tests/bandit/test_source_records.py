@@ -102,6 +102,30 @@ def test_where_a_person_verifies_that_solutions_recur_they_do():
     assert records.teaches(heard(3, 20, 1.0, case=900, key=1, others=[(21, 1.0)], agrees=1.0))
 
 
+def test_two_who_come_first_are_not_enough_for_solutions_to_recur():
+    records = SourceRecords()
+    for number in range(12):
+        records.observe(heard(number % 2, 1 - number % 2, 1.0, case=number, key=number, others=[(2, 0.0)], agrees=1.0))
+    for number in range(4):
+        records.observe(heard(3 + number, 8, 0.0, case=100 + number, others=[(9, 0.0)]))
+    assert not records.few
+    assert not records.teaches(heard(0, 1, 1.0, case=900, others=[(2, 0.0)], agrees=1.0))
+
+
+def test_it_is_known_when_outcomes_are_followed_again_that_there_will_be_many_actors():
+    flood = [heard(0, 1, 1.0, case=number, key=number, others=[(2, 0.0)], agrees=1.0) for number in range(8)]
+    records, again = SourceRecords(), SourceRecords(soon_many=True)
+    assert all(records.observe(one) for one in flood)
+    assert not any(again.observe(one) for one in flood)
+    for actor in range(3, 8):
+        assert not records.were_few
+        records.observe(heard(actor, 8, 1.0, case=100 + actor))
+        if records.turns.active >= SourceRecords.FEW:
+            break
+    assert records.were_few
+    assert not again.were_few
+
+
 def test_puppets_who_speak_against_a_liar_first_do_not_save_it():
     """So many of them that an actor's list of witnesses would be full, if their word counted."""
     records = SourceRecords()

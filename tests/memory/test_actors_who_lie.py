@@ -109,6 +109,19 @@ def test_what_a_liar_has_taught_is_unlearned(memory: Memory):
     assert learned.rewards <= rewards - lies
 
 
+def test_who_comes_first_does_not_teach_that_solutions_recur(memory: Memory):
+    for number in range(14):
+        lie(memory, f"cool the mug number {number % 2}", "liar")
+    for number, (query, right) in enumerate(tasks(100, seed=3)):
+        went = number % 2 == 0
+        solution = f"{right}, as note {number} says" if went else None
+        actor = f"actor {number % 12}"
+        memory.reward(recalled(memory, query, actor).episode_id, went, solution=solution, actor=actor)
+    learned = memory.report().learned
+    assert learned is not None
+    assert learned.by == "rewards"  # not by which candidates agree with verified solutions
+
+
 @pytest.mark.long
 def test_honest_actors_keep_their_good_name(memory: Memory):
     live(memory)
