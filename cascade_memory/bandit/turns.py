@@ -46,11 +46,6 @@ class Turns:
         """The number of these actors."""
         return len(self._counts)
 
-    @property
-    def beginning(self) -> bool:
-        """Whether all turns so far are counted, since there were not more than the window holds."""
-        return len(self._last) < self.WINDOW
-
     def quantile(self, values: Mapping[int, float], share: float) -> float:
         """Return the quantile of a value of the actors, in which each has as much weight as it had of the last turns.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cascade_memory.cycle.action_words import MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
-from cascade_memory.cycle.places import Call, Mistake
+from cascade_memory.cycle.places import FIELD, Call, Mistake
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Blame, Blamed
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -19,7 +19,6 @@ from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.redaction.marking import cut_short
 
 FAILED_BELOW = 0.5  # a reward below this is a failure
-_FIELD = 600  # characters of the action, of what happened and of what worked instead
 _MOST_WORDS = 40
 _COMMON = frozenset(
     [
@@ -223,11 +222,11 @@ def _made(step: Step, why: Blamed, words: tuple[str, ...], instead: Step | None,
     return Blame(
         why=why,
         tool=step.tool,
-        action=cut_short(step.action, _FIELD),
-        happened=cut_short(step.observation, _FIELD),
+        action=cut_short(step.action, FIELD),
+        happened=cut_short(step.observation, FIELD),
         group=digest("\x00".join([step.tool or "", *sorted(words)])),
         words=words,
-        instead="" if instead is None else cut_short(instead.action, _FIELD),
+        instead="" if instead is None else cut_short(instead.action, FIELD),
         instead_case=case,
     )
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from cascade_memory.cycle.action_words import NUMBER, said_by, said_in, words_in
+from cascade_memory.cycle.action_words import NUMBER, said_in, words_in
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
 _PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
 _NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned
 _NOTHING: tuple[Any, ...] = (None, {}, [])
+FIELD = 600  # characters of an action, of what happened and of what worked instead that are stored
 CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 
 
@@ -28,17 +29,28 @@ class Call:
     @cached_property
     def words(self) -> frozenset[str]:
         """All its words."""
-        return frozenset(words_in(said_by(self.step)))
+        return frozenset[str]().union(*self.wordings)
+
+    @cached_property
+    def wordings(self) -> Sequence[frozenset[str]]:
+        """Its words without numbers; those of its text too, if it is only written out."""
+        step = self.step
+        return [_words_of(said_in(step.arguments))] if step.arguments else _wordings(step.tool, step.action)
 
     @cached_property
     def by_argument(self) -> Mapping[str, frozenset[str]]:
         """The words of each argument."""
-        return _by_argument(self.step.arguments)
+        return _by_argument(self._arguments)
 
     @cached_property
     def where(self) -> Mapping[str, Any]:
         """What its arguments say of a place; see ``place_in``."""
-        return _without_nothing(self.step.arguments)
+        return _without_nothing(self._arguments)
+
+    @cached_property
+    def _arguments(self) -> Mapping[str, Any]:
+        """The arguments; those of a call that is only written out are read from its text."""
+        return self.step.arguments or _arguments_in(self.step.tool, self.step.action)
 
 
 class Mistake:
@@ -64,8 +76,8 @@ class Mistake:
         """
         if call.step.tool != self.blame.tool or not self._words <= call.words:
             return False
-        if self._is_whole:
-            return call.words - {NUMBER} == self._words
+        if self.is_whole:
+            return self._words in call.wordings
         names = self._lies_in & call.by_argument.keys()
         return not names or self._words <= frozenset[str]().union(*(call.by_argument[name] for name in names))
 
@@ -89,12 +101,13 @@ class Mistake:
         return self.place_in(self._arguments)
 
     @cached_property
-    def _is_whole(self) -> bool:
-        """Whether the mistake is a whole action, not words of it that the message has named."""
-        if self.blame.why != "failed" or self._words <= {*words_in(self.blame.happened)}:
+    def is_whole(self) -> bool:
+        """Whether the mistake is a whole action, not words of it that the message has named; False if that is not known."""
+        blame = self.blame
+        named = bool(self._words) and self._words <= {*words_in(blame.happened)}
+        if blame.why != "failed" or named or len(blame.happened) >= FIELD:  # if it was cut short, who knows what it has named
             return False
-        step = Step(action=self.blame.action, tool=self.blame.tool, arguments=self._arguments)
-        return frozenset(words_in(said_by(step))) - {NUMBER} == self._words
+        return self._words in _wordings(blame.tool, blame.action)
 
     @cached_property
     def _lies_in(self) -> frozenset[str]:
@@ -108,14 +121,31 @@ class Mistake:
     @cached_property
     def _arguments(self) -> Mapping[str, Any]:
         """The arguments of the call, as it was written out; none if it is no call, or was cut short."""
-        action, tool = self.blame.action, self.blame.tool
-        if tool is None or not (action.startswith(f"{tool}(") and action.endswith(")")):
-            return {}
-        try:
-            found: object = json.loads(action[len(tool) + 1 : -1])
-        except (ValueError, RecursionError):  # an imported one may be nested as deep as somebody likes
-            return {}
-        return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+        return _arguments_in(self.blame.tool, self.blame.action)
+
+
+def _arguments_in(tool: str | None, action: str) -> Mapping[str, Any]:
+    """Return the arguments of a call that is written out; none if it is no call."""
+    if tool is None or not (action.startswith(f"{tool}(") and action.endswith(")")):
+        return {}
+    try:
+        found: object = json.loads(action[len(tool) + 1 : -1])
+    except (ValueError, RecursionError):  # an imported one may be nested as deep as somebody likes
+        return {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _wordings(tool: str | None, action: str) -> Sequence[frozenset[str]]:
+    """Return the words of an action that is written out: those of its text, and, if it is a call, those of its arguments."""
+    text = action[len(tool) :] if tool is not None and action.startswith(f"{tool}(") else action
+    try:
+        return [_words_of(text), *(_words_of(said_in(found)) for found in [_arguments_in(tool, action)] if found)]
+    except RecursionError:  # an imported one may be nested as deep as somebody likes
+        return [_words_of(text)]
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(words_in(text)) - {NUMBER}
 
 
 def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[float, Call]]) -> bool:

@@ -21,6 +21,7 @@ from cascade_memory.engine.request import Judgement
 from cascade_memory.engine.warning_desk import WarningDesk
 
 _NEAR = 16  # solved cases with which a failed run is compared
+_BLAMED = 8  # failures of a warning that say what the mistake is: one message may have named a word, and another one none
 _ALIKE = 0.3  # the least cosine of their tasks
 
 
@@ -117,7 +118,11 @@ def repeats_of(engine: Blames, judgement: Judgement, episode: Unsettled, solutio
         checked = [shelf.group(one.warning) for one in engine.parts.ledger.warnings.checks(judgement.episode_id)]
         if not isinstance(run, Trajectory):  # what was done is unknown; how it ended is not
             return {group.id: judgement.value < FAILED_BELOW for group in checked if group is not None}
-        return {group.id: came_again(group.blame, run, judgement.value) for group in checked if group is not None}
+        return {
+            group.id: any(came_again(one.blame, run, judgement.value) for one in group.failures[-_BLAMED:])
+            for group in checked
+            if group is not None
+        }
     except Exception as error:  # noqa: BLE001 - as above
         engine.note_failure("blame", error)
         return {}

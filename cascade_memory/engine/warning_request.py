@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cascade_memory.domain.trajectory import Step
@@ -14,6 +15,7 @@ class CheckRequest:
     episode_id: str
     namespace: str
     step: Step  # without an observation
+    done: Callable[[], Sequence[Step] | None] | None = None  # returns the steps of the run so far; None if they are not known
     call_id: str | None = None
     asker: str | None = None  # who uses the memory
     min_trust: int = 0  # the level that a failure must have

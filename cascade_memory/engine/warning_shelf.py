@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import bisect
 import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.action_words import said_by, words_in
+from cascade_memory.cycle.consequences import Deed, failed_before
 from cascade_memory.cycle.places import Mistake
 from cascade_memory.domain.failure_warning import Blame, Failure, Tally, WarningDecision
 from cascade_memory.domain.records import Change
@@ -19,9 +22,10 @@ from cascade_memory.domain.trajectory import Step
 from cascade_memory.learning.warning_value import MOST, WarningValue
 from cascade_memory.ports.ledger import Ledger
 
+T = TypeVar("T")
 _PAGE = 1_000
 _COMPARED = 128  # failures whose tasks are compared with the present one, the newest ones
-_KEPT = 4_096  # failures of which it is kept what was found out about them
+_KEPT = 4_096  # failures whose parsed ``Mistake``, and what had failed before them, are kept
 _CHECKING = 0x77_61_72_8A  # sets the draws of checks apart from those of recalls; the first ones warn, as the pages show
 LONG, SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
 
@@ -60,6 +64,7 @@ class WarningShelf:
         self._by_word: dict[tuple[str | None, str], list[Group]] = {}
         self._frequency: Counter[str] = Counter()
         self._mistakes: dict[int, Mistake] = {}
+        self._before: dict[int, frozenset[Deed]] = {}
         self._last = 0
         self.count = 0
 
@@ -171,10 +176,28 @@ class WarningShelf:
         """Return what a failure is blamed for. What is found out about it, such as its words, is kept for later checks."""
         found = self._mistakes.get(failure.key)
         if found is None or found.blame is not failure.blame:  # the failures were read anew meanwhile
-            if len(self._mistakes) >= _KEPT:
-                self._mistakes.clear()
-            found = self._mistakes[failure.key] = Mistake(failure.blame)
+            found = Mistake(failure.blame)
+            self._keep(self._mistakes, failure, found)
         return found
+
+    def failed_before(self, failure: Failure) -> frozenset[Deed]:
+        """Return what had failed before in the run of a failure, as far as that run is stored."""
+        found = self._before.get(failure.key)
+        if found is None:
+            episode = self._ledger.episodes.one(failure.episode_id)
+            found = frozenset[Deed]() if episode is None else failed_before(episode.solution, failure.blame)
+            self._keep(self._before, failure, found)
+        return found
+
+    def _keep(self, kept: dict[int, T], failure: Failure, found: T) -> None:
+        """Keep what was found out about a failure, unless it may have been forgotten meanwhile."""
+        with self._lock:
+            failures = self._groups[failure.blame.group].failures if failure.blame.group in self._groups else []
+            place = bisect.bisect_left(failures, failure.key, key=lambda one: one.key)
+            if place < len(failures) and failures[place] is failure:
+                if len(kept) >= _KEPT:
+                    kept.clear()
+                kept[failure.key] = found
 
     def chance(self, warning: str) -> float:
         """Return the probability with which a warning is to be given; 0 if a person has retired it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from cascade_memory.langchain.messages import WARNED, messages_in, read
+from cascade_memory.langchain.messages import WARNED, messages_in, read, steps_in
 from cascade_memory.langchain.run_tree import EPISODE_KEY
 from cascade_memory.runs.around import active_episode
 from cascade_memory.runs.failing_open import fail_open
@@ -48,8 +49,9 @@ def _question(request: Any) -> dict[str, Any] | None:
     call = request.tool_call
     if call["id"] in (read(request.state, _EDITED) or ()):
         return None
-    turn = _turn(messages_in(request.state), call["id"])
-    return {"tool": call["name"], "arguments": call["args"], "call_id": turn}
+    messages = messages_in(request.state)
+    done = partial(steps_in, messages) if messages else None
+    return {"tool": call["name"], "arguments": call["args"], "done": done, "call_id": _turn(messages, call["id"])}
 
 
 def _turn(messages: Sequence[BaseMessage], call_id: str | None) -> str | None:

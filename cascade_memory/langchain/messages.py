@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMess
 
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.react_text import is_react, read_react
-from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.redaction.marking import cut_short
@@ -102,6 +102,12 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outp
                 steps.append(Step(thought=cut_short(answer, MAX_FIELD_CHARS)))
             answer = text
     return as_solution(steps, answer or _unspoken(messages, outputs))
+
+
+def steps_in(messages: Sequence[BaseMessage]) -> Sequence[Step]:
+    """Return what was done since the last human message."""
+    found = solution_in(since(messages, None))
+    return found.steps if isinstance(found, Trajectory) else ()
 
 
 def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:

@@ -104,7 +104,7 @@ class Learner:
         # Somebody may have decided about an actor since: what its outcomes taught is in the snapshot, or is missing there.
         decided = self._standings.active and any(change.hides_case or change.shows_case_again for change in later)
         if self._standings.active:
-            self._standings.rebuild(snapshot.known)
+            self._standings.rebuild(self._last_before(later))
         self._unsaved = len(later)
         if not (needs_rebuild(later) or decided):
             self._trainer.expect(self._news(later))
@@ -112,6 +112,11 @@ class Learner:
             self._rebuild_due = True  # opening a namespace must not wait for it
         else:
             self._rebuild()
+
+    def _last_before(self, changes: Sequence[Change]) -> int:
+        """Return the last outcome before some changes."""
+        settled = [change.ref for change in changes if change.settles]
+        return min(settled) - 1 if settled else self._ledger.lessons.last_outcome()
 
     def _usable(self, seq: int, after: int = -1) -> Snapshot | None:
         """Load and return the newest snapshot that is valid here; delete those that are not."""

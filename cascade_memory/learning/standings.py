@@ -108,8 +108,8 @@ class Standings:
             self._since += 1
             if self._since >= _RELEARN_EVERY and not self._untaught() <= self._barred:
                 self.rebuild_due = True
-            if self._records.were_few:
-                self.rebuild_due = True  # with so few actors, whoever came first has taught whatever it liked
+            if self._records.judged_too_early:
+                self.rebuild_due = True  # whoever came first has taught whatever it liked
         return teaches, [one.recall for one in told]
 
     def _observe(self, heard: Heard) -> bool:
@@ -136,7 +136,7 @@ class Standings:
             for _ in range(2):
                 self._records = self._no_records(barred, soon_many=many)
                 silent = {one.key for one in heard if not self._observe(one)}
-                barred, many = barred | self._untaught(), many or not self._records.few
+                barred, many = barred | self._untaught(), self._records.soon_many
             self._barred, self.rebuild_due, self._since = barred, False, 0
             there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
             kept = [(actor, number) for actor, number in self._numbers.items() if number in there or actor in self._decided]

@@ -18,6 +18,9 @@ MOST = 0.9  # the greatest probability with which a warning is given, so that ot
 SURE = 0.95  # the same once it is beyond doubt that warnings help
 FLOOR = 0.01  # the probability left to warnings that do not help
 MARGIN = 0.15
+# Episodes with a check of a kind of warning, until which nearly all are warned: to stay silent so as to find out more pays only
+# if there are many episodes to come.
+FIRST = 12
 # The probability of being worth it, and the share of the greatest probability with which it is given then: in between, lines.
 _WORTHS, _SHARES = (0.0, 0.3, 0.75, 0.98, 1.0), (0.0, 0.0, 0.75, 1.0, 1.0)
 _BEYOND_DOUBT, _ENOUGH = 0.995, 100  # that probability, and the episodes behind it, from which the share of silent ones shrinks
@@ -50,8 +53,8 @@ _WORTH = np.round(_FEWER[:, None] + _BETTER[None, :], 2) > MARGIN
 class WarningValue:
     """The chance with which each warning of a namespace is given, from what came of earlier decisions.
 
-    >>> round(WarningValue({}).chance("w"), 1)
-    0.7
+    >>> WarningValue({}).chance("w")
+    0.9
     >>> useless = Tally(warned=60, warned_repeated=40, warned_reward=20.0, silent=60, silent_repeated=40, silent_reward=20.0)
     >>> WarningValue({"w": useless}).chance("w"), WarningValue({"w": useless}).chance("a new one")
     (0.01, 0.01)
@@ -62,6 +65,7 @@ class WarningValue:
         self._rows = {name: row for row, name in enumerate(tallies)}
         self._parts = _parts_of(list(tallies.values()))
         self._pools: dict[str, Floats] = {}
+        self._counts: dict[str, int] = {}
         self._new: dict[str, float] = {}
         self._known: dict[str, float] = {}
 
@@ -71,7 +75,15 @@ class WarningValue:
         known, name = (self._new, kind) if own is None or not own.warned + own.silent else (self._known, warning)
         if name not in known:
             known[name] = self._worked_out(warning, own or Tally(), self._pool(kind))
-        return known[name]
+        began = self._episodes(kind) < FIRST and known[name] > FLOOR
+        return max(MOST, known[name]) if began else known[name]
+
+    def _episodes(self, kind: str) -> int:
+        """Return in how many episodes so far there was a check of a warning of a kind."""
+        if kind not in self._counts:
+            whole = (tally for name, tally in self._tallies.items() if self._kinds.get(name, kind) == kind)
+            self._counts[kind] = sum(one.warned + one.silent for one in whole)
+        return self._counts[kind]
 
     def _pool(self, kind: str) -> Floats:
         """Return the sum over all warnings of a kind, and over those whose kind is not known any more."""

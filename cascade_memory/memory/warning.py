@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
@@ -33,6 +33,7 @@ class WarningVerbs(StandingVerbs):
         *,
         tool: str | None = None,
         arguments: Mapping[str, Any] | None = None,
+        done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None = None,
         call_id: str | None = None,
         namespace: str | None = None,
     ) -> Advice | None:
@@ -46,6 +47,9 @@ class WarningVerbs(StandingVerbs):
             action: What is about to be done, as text.
             tool: The name of the tool, if it is a tool call.
             arguments: The arguments of the call.
+            done: The steps of this run so far, or a function that returns them, which is called only if they count. Some
+                messages do not say what was wrong. If other steps had failed before in the failed run, such a failure then
+                counts only if one of them has failed in this run as well.
             call_id: The id of the call: the same call gets the same answer again, when a node of a graph runs twice.
             namespace: The namespace of the episode, by default the memory's own.
 
@@ -55,7 +59,7 @@ class WarningVerbs(StandingVerbs):
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
         >>> memory.check(memory.recall("count the customers").episode_id, tool="sql", arguments={"q": "SELECT 1"})
         """
-        request = self._check_request(episode_id, action, tool, arguments, call_id, namespace)
+        request = self._check_request(episode_id, action, tool, arguments, done, call_id, namespace)
         return self._engine.warnings.check(request)
 
     async def acheck(
@@ -65,24 +69,33 @@ class WarningVerbs(StandingVerbs):
         *,
         tool: str | None = None,
         arguments: Mapping[str, Any] | None = None,
+        done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None = None,
         call_id: str | None = None,
         namespace: str | None = None,
     ) -> Advice | None:
         """Do what ``check`` does without blocking the event loop."""
-        request = self._check_request(episode_id, action, tool, arguments, call_id, namespace)
+        request = self._check_request(episode_id, action, tool, arguments, done, call_id, namespace)
         warnings = self._engine.warnings
         if warnings.silent(request.namespace):
             return None
         return await in_thread(functools.partial(warnings.check, request))
 
     def _check_request(
-        self, episode_id: object, action: object, tool: object, arguments: object, call_id: object, namespace: object
+        self,
+        episode_id: object,
+        action: object,
+        tool: object,
+        arguments: object,
+        done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None,
+        call_id: object,
+        namespace: object,
     ) -> CheckRequest:
         self._open()
         return CheckRequest(
             episode_id=check_id(episode_id, "episode_id"),
             namespace=self._in(namespace),
             step=_step(action, tool, arguments),
+            done=_done(done),
             call_id=None if call_id is None else digest(check_id(call_id, "call_id")),  # others make such ids of anything
             asker=self._actor,
             min_trust=self._min_trust,
@@ -167,6 +180,15 @@ class WarningVerbs(StandingVerbs):
         done = ledger.warnings.decide(namespace_id, warning, dataclasses.replace(before, **changes), action)
         engine.learn_soon()
         return done
+
+
+def _done(done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None) -> Callable[[], Sequence[Step] | None] | None:
+    if done is None or callable(done):
+        return done
+    given: object = done
+    if not isinstance(given, (list, tuple)) or not all(isinstance(one, Step) for one in cast("Sequence[object]", given)):
+        raise InvalidInput("done must be the steps of this run so far: a list of Step(...)")
+    return lambda: done
 
 
 def _step(action: object, tool: object, arguments: object) -> Step:

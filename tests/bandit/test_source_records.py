@@ -112,18 +112,34 @@ def test_two_who_come_first_are_not_enough_for_solutions_to_recur():
     assert not records.teaches(heard(0, 1, 1.0, case=900, others=[(2, 0.0)], agrees=1.0))
 
 
-def test_it_is_known_when_outcomes_are_followed_again_that_there_will_be_many_actors():
+def test_whoever_came_first_is_judged_again_when_there_are_soon_enough_actors():
     flood = [heard(0, 1, 1.0, case=number, key=number, others=[(2, 0.0)], agrees=1.0) for number in range(8)]
     records, again = SourceRecords(), SourceRecords(soon_many=True)
     assert all(records.observe(one) for one in flood)
     assert not any(again.observe(one) for one in flood)
-    for actor in range(3, 8):
-        assert not records.were_few
-        records.observe(heard(actor, 8, 1.0, case=100 + actor))
-        if records.turns.active >= SourceRecords.FEW:
-            break
-    assert records.were_few
-    assert not again.were_few
+    for number in range(48):
+        records.observe(heard(3 + number % 6, 9, 1.0, case=100 + number))
+    assert records.judged_too_early
+    assert not again.judged_too_early
+
+
+def test_guests_do_not_make_a_team_of_two_a_crowd():
+    records = SourceRecords()
+    for number in range(60):
+        records.observe(heard(number % 2, 1 - number % 2, 1.0, case=number, key=number, others=[(2, 0.0)], agrees=1.0))
+    for guest in (5, 6, 7):
+        records.observe(heard(guest, 0, 1.0, case=100 + guest))
+    assert not records.few
+    assert not records.judged_too_early
+
+
+def test_a_team_that_grows_later_is_not_judged_again():
+    records = SourceRecords()
+    for number in range(100):
+        records.observe(heard(number % 2, 1 - number % 2, 1.0, case=number, key=number))
+    for number in range(60):
+        records.observe(heard(3 + number % 6, 9, 1.0, case=200 + number))
+    assert not records.judged_too_early
 
 
 def test_puppets_who_speak_against_a_liar_first_do_not_save_it():

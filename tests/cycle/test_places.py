@@ -71,3 +71,30 @@ def test_what_a_person_refused_is_also_the_mistake_in_a_longer_call():
     assert found is not None
     assert found.why == "refused"
     assert Mistake(found).is_repeated(Call(Step(tool="shell", arguments={"command": "rm -r data && echo done"})))
+
+
+@pytest.mark.parametrize(("given", "about"), [({"q": "SELECT size FROM t"}, {}), ({}, {})])
+def test_a_call_that_is_only_written_out_is_the_same_call(given: dict[str, str], about: dict[str, str]):
+    said = 'sql({"q": "SELECT size FROM t"})'
+    found = blame("t", Trajectory([Step(said, "syntax error", tool="sql", arguments=given, failed=True)]))
+    assert found is not None
+    assert Mistake(found).is_repeated(Call(Step(said, tool="sql", arguments=about)))
+
+
+def test_a_call_that_failed_without_arguments_is_not_the_one_with_them():
+    found = blame("t", Trajectory([Step(tool="search", observation="missing 1 required argument", failed=True)]))
+    assert found is not None
+    assert Mistake(found).is_repeated(Call(Step(tool="search")))
+    assert not Mistake(found).is_repeated(Call(Step(tool="search", arguments={"q": "Turing"})))
+
+
+@pytest.mark.parametrize("arguments", ['{"q": "git", "t": NaN}', '{"q": "git \\ud800"}', '{"q": 1e999}', "[" * 900, ""])
+def test_whatever_was_stored_it_can_be_compared(arguments: str):
+    stored = Blame(why="failed", tool="sh", action=f"sh({arguments})", happened="it failed", group="g", words=("git",))
+    Mistake(stored).is_repeated(Call(Step(tool="sh", arguments={"q": "git push"})))
+
+
+def test_who_knows_what_a_message_has_named_that_was_cut_short():
+    found = blame("t", Trajectory([Step("show nme", "x" * 500 + " show nme " + "y" * 500, failed=True)]))
+    assert found is not None
+    assert Mistake(found).is_repeated(Call(Step("show nme and age")))

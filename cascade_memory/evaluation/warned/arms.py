@@ -42,9 +42,9 @@ def listener_of(
 def _asking(memory: Memory, book: Book, episode_id: str) -> Ask:
     def ask(act: Act) -> Told | None:
         if act.tool is None:
-            advice = memory.check(episode_id, act.action)
+            advice = memory.check(episode_id, act.action, done=act.done)
         else:
-            advice = memory.check(episode_id, tool=act.tool, arguments=act.arguments)
+            advice = memory.check(episode_id, tool=act.tool, arguments=act.arguments, done=act.done)
         return None if advice is None else _told(advice.warning, book)
 
     return ask

@@ -129,11 +129,11 @@ class _Listening(Player):
     def _do(self, action: str) -> str | None:
         if len(self.steps) == self._limit:
             raise Over
-        told = self._listener.before(Act(action))
+        told = self._listener.before(Act(action, done=self.steps))
         if told is None:
             return self._perform(action)
         own = self._own(told.instead)
-        if own and own != action and own not in self._instead and self._listener.before(Act(own)) is None:
+        if own and own != action and own not in self._instead and self._listener.before(Act(own, done=self.steps)) is None:
             self._instead.add(own)
             self._perform(own)
         return None

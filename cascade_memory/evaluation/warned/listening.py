@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+
+from cascade_memory.domain.trajectory import Step
 
 NEVER, LAST_RESORT = "never", "last resort"  # whether an agent does what it was warned of when nothing else is left
 T = TypeVar("T")
@@ -32,6 +34,7 @@ class Act:
     action: str
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
+    done: Sequence[Step] = field(default=(), compare=False)  # the steps of the run so far
 
 
 @dataclass(frozen=True, slots=True)

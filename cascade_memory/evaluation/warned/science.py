@@ -108,12 +108,12 @@ class _Listening(Replay):
             self._act("wait1")  # some experiments are judged only after a moment
 
     def _act(self, action: str) -> bool:
-        told = self._listener.before(Act(action))
+        told = self._listener.before(Act(action, done=self._steps))
         if told is None:
             return super()._act(action)
         phrases = mapped_phrases(Experiment.of(told.query).task, self._new.task)
         own = named(substituted(told.instead.lower(), phrases))
-        if own and own != action and own not in self._instead and self._listener.before(Act(own)) is None:
+        if own and own != action and own not in self._instead and self._listener.before(Act(own, done=self._steps)) is None:
             self._instead.add(own)
             return super()._act(own)
         return False

@@ -46,7 +46,7 @@ class SQL:
         steps: list[Step] = []
         worked: list[str] = []
         for sql in dict.fromkeys(versions):
-            told = listener.before(act_of(sql, item))
+            told = listener.before(act_of(sql, item, steps))
             if told is None:
                 steps.append(self._step(sql, item))
                 if not steps[-1].failed:
@@ -54,7 +54,7 @@ class SQL:
             elif told.instead:
                 worked.append(self._agent.adapted(told.query, sql_in(told.instead), item))
         for sql in worked:
-            if sql not in versions and listener.before(act_of(sql, item)) is None:
+            if sql not in versions and listener.before(act_of(sql, item, steps)) is None:
                 steps.append(self._step(sql, item))
                 if not steps[-1].failed:
                     return steps
@@ -73,14 +73,14 @@ class SQL:
         self._agent.close()
 
 
-def act_of(sql: str, item: Item) -> Act:
+def act_of(sql: str, item: Item, done: Sequence[Step] = ()) -> Act:
     """Describe the call that runs a query on the database of a question.
 
     >>> act_of("SELECT 1", Item("", "", {"db_id": "pets"})).action
     'sql({"database": "pets", "query": "SELECT 1"})'
     """
     arguments = _arguments(sql, item)
-    return Act(Step(tool=TOOL, arguments=arguments).action, TOOL, arguments)
+    return Act(Step(tool=TOOL, arguments=arguments).action, TOOL, arguments, done)
 
 
 def _arguments(sql: str, item: Item) -> dict[str, str]:

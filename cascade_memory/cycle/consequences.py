@@ -1,0 +1,43 @@
+"""Whether a failed step was only the consequence of an earlier one in its run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
+
+from cascade_memory.cycle.action_words import NUMBER, said_by, words_in
+from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory
+
+Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action, without its numbers
+
+
+def failed_before(run: Solution | None, blame: Blame) -> frozenset[Deed]:
+    """Return what had failed in a run before the step that is blamed; nothing if that step is not found.
+
+    >>> run = Trajectory([Step("pick up cup", "I see no cup.", failed=True), Step("move cup to box", "Unknown.", failed=True)])
+    >>> said = {"action": "move cup to box", "happened": "Unknown.", "words": ("move", "cup", "to", "box")}
+    >>> found = failed_before(run, Blame(why="failed", tool=None, group="g", **said))
+    >>> [sorted(words) for _, words in found]
+    [['cup', 'pick', 'up']]
+    """
+    steps = run.steps if isinstance(run, Trajectory) else ()
+    blamed = (blame.tool, blame.action)
+    places = [place for place, step in enumerate(steps) if step.failed and (step.tool, step.action) == blamed]
+    return frozenset(_deed(step) for step in steps[: places[-1]] if step.failed) if places else frozenset()
+
+
+def may_fail_again(before: Collection[Deed], done: Sequence[Step]) -> bool:
+    """Say whether a step that failed after others may fail again in a run in which these steps were done.
+
+    >>> cup = (None, frozenset(["pick", "up", "cup"]))
+    >>> may_fail_again([cup], [Step("pick up cup", "You have it.")]), may_fail_again([cup], [Step("pick up cup", failed=True)])
+    (False, True)
+    >>> may_fail_again([], [])
+    True
+    """
+    return not before or any(step.failed and _deed(step) in before for step in done)
+
+
+def _deed(step: Step) -> Deed:
+    return step.tool, frozenset(words_in(said_by(step))) - {NUMBER}

@@ -1,0 +1,122 @@
+"""A message that names nothing: whether the failure may come again depends on what was done before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from cascade_memory import Advice, CascadeMemory, Step
+from cascade_memory.errors import InvalidInput
+from cascade_memory.memory.memory import Memory
+
+pytestmark = pytest.mark.usefixtures("always_warned")
+
+TASK = "put the cup into the red box"
+NOTHING_SAID = "No known action matches that input."
+NOT_THERE, TAKEN = Step("pick up cup", NOTHING_SAID, failed=True), Step("pick up cup", "You have the cup.")
+REFUSED = Step("move cup to red box", NOTHING_SAID, failed=True)
+
+
+@pytest.fixture
+def memory() -> Iterator[CascadeMemory]:
+    with CascadeMemory(embedder="hashing", learn="inline") as made:
+        yield made
+
+
+def fail(memory: Memory, *steps: Step) -> str:
+    episode_id = memory.recall(TASK).episode_id
+    memory.reward(episode_id, 0.0, solution=list(steps), source="env")
+    for one in memory.warnings():
+        memory.restore_warning(one.id)
+    return episode_id
+
+
+def about_to_move(memory: Memory, done: Sequence[Step] | None) -> Advice | None:
+    return memory.check(memory.recall(TASK).episode_id, "move cup to red box", done=done)
+
+
+def test_what_followed_from_another_failure_is_warned_of_only_after_that_one(memory: CascadeMemory):
+    fail(memory, NOT_THERE, Step("go to kitchen", "You are there."), REFUSED)
+    assert about_to_move(memory, [TAKEN]) is None
+    assert about_to_move(memory, []) is None
+    assert about_to_move(memory, [Step("pick up plate", NOTHING_SAID, failed=True)]) is None
+    assert about_to_move(memory, [NOT_THERE]) is not None
+
+
+def test_who_does_not_say_what_was_done_is_warned(memory: CascadeMemory):
+    fail(memory, NOT_THERE, REFUSED)
+    assert about_to_move(memory, None) is not None
+
+
+def test_a_first_failure_followed_from_nothing(memory: CascadeMemory):
+    fail(memory, Step("go to kitchen", "You are there."), REFUSED)
+    assert about_to_move(memory, []) is not None
+    assert about_to_move(memory, [TAKEN]) is not None
+
+
+def test_one_run_in_which_nothing_else_had_failed_is_enough(memory: CascadeMemory):
+    fail(memory, NOT_THERE, REFUSED)
+    assert about_to_move(memory, [TAKEN]) is None
+    fail(memory, REFUSED)
+    assert about_to_move(memory, [TAKEN]) is not None
+
+
+def test_a_message_that_names_what_was_wrong_needs_no_earlier_failure(memory: CascadeMemory):
+    fail(memory, NOT_THERE, Step("move cup to red box", "There is no cup here.", failed=True))
+    assert about_to_move(memory, [TAKEN]) is not None
+
+
+def test_numbers_and_the_tool_are_compared_as_in_a_mistake(memory: CascadeMemory):
+    fail(memory, Step(tool="pick", arguments={"what": "cup 2"}, observation="Failed.", failed=True), REFUSED)
+    assert about_to_move(memory, [Step("cup 7", "Failed.", failed=True)]) is None
+    picked = Step(tool="pick", arguments={"what": "cup 7"}, observation="Failed.", failed=True)
+    assert about_to_move(memory, [picked]) is not None
+
+
+def test_the_steps_are_asked_for_only_if_they_count(memory: CascadeMemory):
+    asked: list[str] = []
+
+    def done() -> Sequence[Step]:
+        asked.append("done")
+        return [TAKEN]
+
+    fail(memory, NOT_THERE, REFUSED)
+    assert memory.check(memory.recall(TASK).episode_id, "wash the cup", done=done) is None
+    assert asked == []
+    assert memory.check(memory.recall(TASK).episode_id, "move cup to red box", done=done) is None
+    assert asked == ["done"]
+
+
+def test_if_it_is_not_known_after_all_the_agent_is_warned(memory: CascadeMemory):
+    fail(memory, NOT_THERE, REFUSED)
+    assert memory.check(memory.recall(TASK).episode_id, "move cup to red box", done=lambda: None) is not None
+
+
+def test_a_function_that_fails_costs_the_warning_and_nothing_else(memory: CascadeMemory):
+    def done() -> Sequence[Step]:
+        raise RuntimeError("no such state")
+
+    fail(memory, NOT_THERE, REFUSED)
+    assert memory.check(memory.recall(TASK).episode_id, "move cup to red box", done=done) is None
+    assert memory.health().failures == {"check": 1}
+
+
+@pytest.mark.parametrize("done", ["pick up cup", [{"action": "pick up cup"}], {"pick up cup": True}, 3, [TAKEN, None]])
+def test_what_is_no_list_of_steps_is_refused(memory: CascadeMemory, done: object):
+    with pytest.raises(InvalidInput, match="done must be the steps of this run so far"):
+        memory.check(memory.recall(TASK).episode_id, "move cup to red box", done=done)  # type: ignore[arg-type]
+
+
+def test_a_run_that_was_forgotten_explains_nothing_and_is_not_warned_of(memory: CascadeMemory):
+    episode_id = fail(memory, NOT_THERE, REFUSED)
+    assert about_to_move(memory, [NOT_THERE]) is not None
+    memory.forget(episode_id=episode_id)
+    assert about_to_move(memory, [NOT_THERE]) is None
+    assert memory.warnings() == []
+
+
+async def test_the_same_holds_without_blocking(memory: CascadeMemory):
+    fail(memory, NOT_THERE, REFUSED)
+    assert await memory.acheck(memory.recall(TASK).episode_id, "move cup to red box", done=[TAKEN]) is None
+    assert await memory.acheck(memory.recall(TASK).episode_id, "move cup to red box", done=[NOT_THERE]) is not None
