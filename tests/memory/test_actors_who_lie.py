@@ -109,6 +109,15 @@ def test_what_a_liar_has_taught_is_unlearned(memory: Memory):
     assert learned.rewards <= rewards - lies
 
 
+def test_what_is_known_of_actors_is_the_same_after_opening_again(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        live(memory, 60)
+        before = memory.standings()
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        memory.recall("cool the cup number 1")
+        assert memory.standings() == before
+
+
 def test_who_comes_first_does_not_teach_that_solutions_recur(memory: Memory):
     for number in range(14):
         lie(memory, f"cool the mug number {number % 2}", "liar")
