@@ -83,7 +83,7 @@ class SourceRecords:
     ) -> None:
         self.barred = barred  # whose outcomes do not count from the start
         self._soon_many = soon_many  # there will soon be enough actors for a majority; known when outcomes are followed again
-        self.soon_many = False  # whether that was found out: enough actors who are no guests came among the first outcomes
+        self.soon_many = False  # whether that was found out: enough actors who are no guests reported the first outcomes
         self._noted = 0  # turns
         self._convicts, self._finds_liars, self._fair_lessons = convicts, finds_liars, fair_lessons
         self.records: OrderedDict[int, SourceRecord] = OrderedDict()
@@ -223,7 +223,8 @@ class SourceRecords:
         self._whole_after = min(self.TENURE, max(1.0, self.turns.quantile(reports, self.USUAL)))
         self._crowd = sum(map(self._tenure, reports))
         self._noted += 1
-        self.soon_many = self.soon_many or (self._noted <= self.BEGINNING and self._crowd >= self.FEW)
+        if self._noted == self.BEGINNING:
+            self.soon_many = self._crowd >= self.FEW
 
     def _tenure(self, reporter: int) -> float:
         """Return which part of the word of a reporter counts, as long as it has no good record: 1 after enough outcomes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from cascade_memory.cycle.action_words import NUMBER, said_by, words_in
+from cascade_memory.cycle.places import Call
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 
@@ -13,7 +13,7 @@ Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of
 
 
 def failed_before(run: Solution | None, blame: Blame) -> frozenset[Deed]:
-    """Return what had failed in a run before the step that is blamed; nothing if that step is not found.
+    """Return what had failed in a run before the step that is blamed was tried first; nothing if that step is not found.
 
     >>> run = Trajectory([Step("pick up cup", "I see no cup.", failed=True), Step("move cup to box", "Unknown.", failed=True)])
     >>> said = {"action": "move cup to box", "happened": "Unknown.", "words": ("move", "cup", "to", "box")}
@@ -23,8 +23,10 @@ def failed_before(run: Solution | None, blame: Blame) -> frozenset[Deed]:
     """
     steps = run.steps if isinstance(run, Trajectory) else ()
     blamed = (blame.tool, blame.action)
-    places = [place for place, step in enumerate(steps) if step.failed and (step.tool, step.action) == blamed]
-    return frozenset(_deed(step) for step in steps[: places[-1]] if step.failed) if places else frozenset()
+    failed = [step for step in steps if step.failed]
+    own = {deed for step in failed if (step.tool, step.action) == blamed for deed in _deeds(step)}
+    first = next((place for place, step in enumerate(failed) if own.intersection(_deeds(step))), 0)
+    return frozenset(deed for step in failed[:first] for deed in _deeds(step))
 
 
 def may_fail_again(before: Collection[Deed], done: Sequence[Step]) -> bool:
@@ -36,8 +38,8 @@ def may_fail_again(before: Collection[Deed], done: Sequence[Step]) -> bool:
     >>> may_fail_again([], [])
     True
     """
-    return not before or any(step.failed and _deed(step) in before for step in done)
+    return not before or any(step.failed and deed in before for step in done for deed in _deeds(step))
 
 
-def _deed(step: Step) -> Deed:
-    return step.tool, frozenset(words_in(said_by(step))) - {NUMBER}
+def _deeds(step: Step) -> Sequence[Deed]:
+    return [(step.tool, words) for words in Call(step).wordings]

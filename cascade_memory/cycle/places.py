@@ -16,6 +16,7 @@ from cascade_memory.domain.trajectory import Step
 _PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
 _NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned
 _NOTHING: tuple[Any, ...] = (None, {}, [])
+_NESTED = 200  # brackets
 FIELD = 600  # characters of an action, of what happened and of what worked instead that are stored
 CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 
@@ -125,8 +126,9 @@ class Mistake:
 
 
 def _arguments_in(tool: str | None, action: str) -> Mapping[str, Any]:
-    """Return the arguments of a call that is written out; none if it is no call."""
-    if tool is None or not (action.startswith(f"{tool}(") and action.endswith(")")):
+    """Return the arguments of a call that is written out; none if it is no call, or one that may be nested too deep to read."""
+    nested = action.count("[") + action.count("{")  # at most so deep
+    if tool is None or not (action.startswith(f"{tool}(") and action.endswith(")")) or nested > _NESTED:
         return {}
     try:
         found: object = json.loads(action[len(tool) + 1 : -1])

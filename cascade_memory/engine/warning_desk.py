@@ -254,6 +254,7 @@ class WarningDesk:
         stored = self._engine.parts.door.record().solution(list(done)) if done else ()
         steps = stored.steps if isinstance(stored, Trajectory) else ()
         left = {one.key for one in whole[:_EXPLAINED] if may_fail_again(shelf.failed_before(one), steps)}
+        left |= {one.key for one in whole[_EXPLAINED:]}
         return [one for one in failures if one.key in left or not shelf.mistake(one).is_whole]
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:

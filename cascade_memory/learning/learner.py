@@ -115,7 +115,7 @@ class Learner:
 
     def _last_before(self, changes: Sequence[Change]) -> int:
         """Return the last outcome before some changes."""
-        settled = [change.ref for change in changes if change.settles]
+        settled = [change.ref for change in changes if change.settles and change.ref > self._known]
         return min(settled) - 1 if settled else self._ledger.lessons.last_outcome()
 
     def _usable(self, seq: int, after: int = -1) -> Snapshot | None:

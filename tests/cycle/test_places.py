@@ -98,3 +98,11 @@ def test_who_knows_what_a_message_has_named_that_was_cut_short():
     found = blame("t", Trajectory([Step("show nme", "x" * 500 + " show nme " + "y" * 500, failed=True)]))
     assert found is not None
     assert Mistake(found).is_repeated(Call(Step("show nme and age")))
+
+
+def test_a_written_call_that_is_nested_deep_is_a_text():
+    action = f'sql({{"q": "nme", "x": {"[" * 600}{"]" * 600}}})'
+    call = Call(Step(action, tool="sql"))
+    assert call.where == {}
+    assert call.by_argument == {}
+    assert {"q", "nme", "x"} <= call.words

@@ -55,6 +55,24 @@ def test_a_first_failure_followed_from_nothing(memory: CascadeMemory):
     assert about_to_move(memory, [TAKEN]) is not None
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [REFUSED, REFUSED],
+        [Step("move cup 1 to red box", NOTHING_SAID, failed=True), Step("move cup 2 to red box", NOTHING_SAID, failed=True)],
+        [REFUSED, Step("open door", NOTHING_SAID, failed=True), REFUSED],
+    ],
+)
+def test_who_tries_the_same_again_has_not_failed_at_anything_else_before(memory: CascadeMemory, steps: list[Step]):
+    fail(memory, *steps)
+    assert about_to_move(memory, []) is not None
+
+
+def test_a_call_that_is_only_written_out_is_the_same_step(memory: CascadeMemory):
+    fail(memory, Step(tool="pick", arguments={"what": "cup"}, observation="Failed.", failed=True), REFUSED)
+    assert about_to_move(memory, [Step('pick({"what": "cup"})', "Failed.", tool="pick", failed=True)]) is not None
+
+
 def test_one_run_in_which_nothing_else_had_failed_is_enough(memory: CascadeMemory):
     fail(memory, NOT_THERE, REFUSED)
     assert about_to_move(memory, [TAKEN]) is None
