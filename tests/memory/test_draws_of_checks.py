@@ -17,14 +17,16 @@ def test_episodes_that_have_not_ended_draw_their_own_numbers():
             recall = memory.recall(f"task {number}")
             warned.append(memory.check(recall.episode_id, **CALL) is not None)
             memory.recall(f"other {number}").reward(1.0, source="env")  # learned from; the episode above goes on
-        assert 8 <= sum(warned) <= 28  # of 0.68 each
+        assert 20 <= sum(warned) < 30  # of 0.9 each
 
 
 def test_processes_that_each_check_once_do_not_draw_the_same_number(tmp_path: Path):
-    warned: list[bool] = []
-    for number in range(30):
+    warned: set[bool] = set()
+    for number in range(90):  # nine of ten are warned
         with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
             if not number:
                 fail(memory)
-            warned.append(memory.check(memory.recall(f"task {number}").episode_id, **CALL) is not None)
-    assert set(warned) == {True, False}
+            warned.add(memory.check(memory.recall(f"task {number}").episode_id, **CALL) is not None)
+        if len(warned) == 2:
+            return
+    assert warned == {True, False}

@@ -34,7 +34,7 @@ class Act:
     action: str
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
-    done: Sequence[Step] = field(default=(), compare=False)  # the steps of the run so far
+    done: Sequence[Step] = field(default=(), compare=False, repr=False)  # the steps of the run so far
 
 
 @dataclass(frozen=True, slots=True)
