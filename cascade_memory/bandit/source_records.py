@@ -223,8 +223,7 @@ class SourceRecords:
         self._whole_after = min(self.TENURE, max(1.0, self.turns.quantile(reports, self.USUAL)))
         self._crowd = sum(map(self._tenure, reports))
         self._noted += 1
-        if self._noted == self.BEGINNING:
-            self.soon_many = self._crowd >= self.FEW
+        self.soon_many = self.soon_many or (self._noted <= self.BEGINNING and self._crowd >= self.FEW)
 
     def _tenure(self, reporter: int) -> float:
         """Return which part of the word of a reporter counts, as long as it has no good record: 1 after enough outcomes."""
