@@ -58,7 +58,7 @@ class SourceRecords:
     LIAR, PARDONED = 4.0, 1.0  # log odds from which the reports of an actor do not count, and from which they count again
     FAIR = 0.05  # the least fair share of recalls and of lessons; it is also left to actors whose cases have failed
     FEW = 4  # with fewer active actors, no majority can speak for or against anyone, and every share is fair
-    BEGINNING = 64  # turns
+    BEGINNING = 64  # turns within which enough actors must come, so that the first outcomes are judged again
     BAD_CASES = 3  # so many different cases must have failed for a conviction: one wrong case makes no bad actor
     NEWCOMERS = 0.98  # discount, per outcome, of how the cases of actors without a record have done
     NEIGHBOURS = 8  # candidates of others with which one is compared
@@ -83,7 +83,7 @@ class SourceRecords:
     ) -> None:
         self.barred = barred  # whose outcomes do not count from the start
         self._soon_many = soon_many  # there will soon be enough actors for a majority; known when outcomes are followed again
-        self.soon_many = False  # whether that was found out: enough actors who are no guests reported the first outcomes
+        self.many_came = False  # whether that was found out: enough actors who are no guests came among the first outcomes
         self._noted = 0  # turns
         self._convicts, self._finds_liars, self._fair_lessons = convicts, finds_liars, fair_lessons
         self.records: OrderedDict[int, SourceRecord] = OrderedDict()
@@ -130,7 +130,7 @@ class SourceRecords:
     @property
     def judged_too_early(self) -> bool:
         """Whether the first outcomes were taken into account as those of too few actors, and soon there were enough."""
-        return self.soon_many and not self._soon_many and self._fair_lessons
+        return self.many_came and not self._soon_many and self._fair_lessons
 
     @property
     def fair(self) -> float:
@@ -223,7 +223,7 @@ class SourceRecords:
         self._whole_after = min(self.TENURE, max(1.0, self.turns.quantile(reports, self.USUAL)))
         self._crowd = sum(map(self._tenure, reports))
         self._noted += 1
-        self.soon_many = self.soon_many or (self._noted <= self.BEGINNING and self._crowd >= self.FEW)
+        self.many_came = self.many_came or (self._noted <= self.BEGINNING and self._crowd >= self.FEW)
 
     def _tenure(self, reporter: int) -> float:
         """Return which part of the word of a reporter counts, as long as it has no good record: 1 after enough outcomes."""

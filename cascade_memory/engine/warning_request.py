@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from cascade_memory.domain.trajectory import Step
+
+# Returns the steps of a run so far; None if they are not known.
+StepsSoFar: TypeAlias = Callable[[], Sequence[Step] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +19,7 @@ class CheckRequest:
     episode_id: str
     namespace: str
     step: Step  # without an observation
-    done: Callable[[], Sequence[Step] | None] | None = None  # returns the steps of the run so far; None if they are not known
+    done: StepsSoFar | None = None
     call_id: str | None = None
     asker: str | None = None  # who uses the memory
     min_trust: int = 0  # the level that a failure must have

@@ -136,7 +136,7 @@ class Standings:
             for _ in range(2):
                 self._records = self._no_records(barred, soon_many=many)
                 silent = {one.key for one in heard if not self._observe(one)}
-                barred, many = barred | self._untaught(), self._records.soon_many
+                barred, many = barred | self._untaught(), self._records.many_came
             self._barred, self.rebuild_due, self._since = barred, False, 0
             there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
             kept = [(actor, number) for actor, number in self._numbers.items() if number in there or actor in self._decided]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from cascade_memory.domain.actions import NewAction
@@ -14,7 +14,7 @@ from cascade_memory.domain.trajectory import Step
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, tool_step
 from cascade_memory.domain.validation import check_id, check_k, clean_text
 from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.warning_request import CheckRequest
+from cascade_memory.engine.warning_request import CheckRequest, StepsSoFar
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.standing import StandingVerbs
 from cascade_memory.memory.threads import in_thread
@@ -33,7 +33,7 @@ class WarningVerbs(StandingVerbs):
         *,
         tool: str | None = None,
         arguments: Mapping[str, Any] | None = None,
-        done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None = None,
+        done: Sequence[Step] | StepsSoFar | None = None,
         call_id: str | None = None,
         namespace: str | None = None,
     ) -> Advice | None:
@@ -69,7 +69,7 @@ class WarningVerbs(StandingVerbs):
         *,
         tool: str | None = None,
         arguments: Mapping[str, Any] | None = None,
-        done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None = None,
+        done: Sequence[Step] | StepsSoFar | None = None,
         call_id: str | None = None,
         namespace: str | None = None,
     ) -> Advice | None:
@@ -86,7 +86,7 @@ class WarningVerbs(StandingVerbs):
         action: object,
         tool: object,
         arguments: object,
-        done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None,
+        done: Sequence[Step] | StepsSoFar | None,
         call_id: object,
         namespace: object,
     ) -> CheckRequest:
@@ -182,7 +182,7 @@ class WarningVerbs(StandingVerbs):
         return done
 
 
-def _done(done: Sequence[Step] | Callable[[], Sequence[Step] | None] | None) -> Callable[[], Sequence[Step] | None] | None:
+def _done(done: Sequence[Step] | StepsSoFar | None) -> StepsSoFar | None:
     if done is None or callable(done):
         return done
     given: object = done
