@@ -14,6 +14,63 @@ _PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")  # the secret itself neve
 _READ = 20_000  # characters of an action or an observation that are looked at
 NUMBER = "#"
 MASKED = "*"
+# Words that name no thing.
+COMMON = frozenset(
+    [
+        "a",
+        "all",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "can't",
+        "cannot",
+        "could",
+        "did",
+        "do",
+        "does",
+        "error",
+        "failed",
+        "for",
+        "from",
+        "has",
+        "have",
+        "if",
+        "in",
+        "into",
+        "invalid",
+        "is",
+        "it",
+        "its",
+        "name",
+        "no",
+        "not",
+        "nothing",
+        "of",
+        "on",
+        "or",
+        "so",
+        "such",
+        "t",
+        "that",
+        "the",
+        "there",
+        "this",
+        "to",
+        "unknown",
+        "use",
+        "was",
+        "were",
+        "with",
+        "you",
+        "your",
+    ]
+)
 
 
 def said_by(step: Step) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cascade_memory.cycle.action_words import MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
+from cascade_memory.cycle.action_words import COMMON, MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
 from cascade_memory.cycle.places import FIELD, Call, Mistake
 from cascade_memory.domain.digests import digest
@@ -20,62 +20,6 @@ from cascade_memory.redaction.marking import cut_short
 
 FAILED_BELOW = 0.5  # a reward below this is a failure
 _MOST_WORDS = 40
-_COMMON = frozenset(
-    [
-        "a",
-        "all",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "can't",
-        "cannot",
-        "could",
-        "did",
-        "do",
-        "does",
-        "error",
-        "failed",
-        "for",
-        "from",
-        "has",
-        "have",
-        "if",
-        "in",
-        "into",
-        "invalid",
-        "is",
-        "it",
-        "its",
-        "name",
-        "no",
-        "not",
-        "nothing",
-        "of",
-        "on",
-        "or",
-        "so",
-        "such",
-        "t",
-        "that",
-        "the",
-        "there",
-        "this",
-        "to",
-        "unknown",
-        "use",
-        "was",
-        "were",
-        "with",
-        "you",
-        "your",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +80,12 @@ def _telling(step: Step, *, refused: bool) -> tuple[str, ...] | None:
     of_tool = set(words_in(step.tool or ""))
     said = list(dict.fromkeys(words_in(said_by(step))))
     observed = set(words_in(step.observation))
-    named = [word for word in said if word in observed and word not in _COMMON and word not in of_tool and len(word) > 1]
+    named = [word for word in said if word in observed and word not in COMMON and word not in of_tool and len(word) > 1]
     named = [word for word in named if any(one.isalpha() for one in word)]
     if named and not refused:
         return tuple(sorted(named)[:_MOST_WORDS])
     rest = [word for word in said if word != NUMBER]
-    if any(len(word) > 1 and word not in _COMMON for word in rest):
+    if any(len(word) > 1 and word not in COMMON for word in rest):
         return tuple(rest[:_MOST_WORDS])
     same_call = step.tool is not None and (refused or (not step.arguments and not said))
     return () if same_call else None
@@ -187,7 +131,7 @@ def _left(task: str, steps: Sequence[Step], near: Sequence[Solved]) -> Blame | N
     if step.failed or shape in {shape_of(one, _own_words(solved.query, task)) for one in theirs}:
         return None  # the solved run did so as well, only later; or the world was to blame
     words = tuple(dict.fromkeys(word for word in shape[1:] if word not in (NUMBER, MASKED)))
-    if not any(len(word) > 2 and word not in _COMMON for word in words[1:]):  # too general: nothing but a verb is left
+    if not any(len(word) > 2 and word not in COMMON for word in words[1:]):  # too general: nothing but a verb is left
         words = tuple(dict.fromkeys(word for word in words_in(said_by(step)) if word != NUMBER))
     words = words[:_MOST_WORDS]
     worked = next((one for one in theirs[common:] if not one.failed), None)

@@ -1,45 +1,80 @@
-"""Whether a failed step was only the consequence of an earlier one in its run."""
+"""Whether a failure depended on how things stood in its run, so that it may not come again in another one."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from cascade_memory.cycle.action_words import COMMON
 from cascade_memory.cycle.places import Call
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 
-Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action, without its numbers
+Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action
+_READ = 20_000  # characters of an action that are looked at
+_WORD = re.compile(r"\w+")
 
 
-def failed_before(run: Solution | None, blame: Blame) -> frozenset[Deed]:
-    """Return what had failed in a run before the step that is blamed was tried first; nothing if that step is not found.
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was done in a run before the step that is blamed was tried first.
+
+    ``failed`` has the words of the actions that failed, without their numbers; ``done`` those of the others, with them.
+    """
+
+    failed: frozenset[Deed] = frozenset()
+    done: frozenset[Deed] = frozenset()
+
+
+def before(run: Solution | None, blame: Blame) -> Before:
+    """Return what was done in a run before the step that is blamed was tried first; nothing if that step is not found.
 
     >>> run = Trajectory([Step("pick up cup", "I see no cup.", failed=True), Step("move cup to box", "Unknown.", failed=True)])
     >>> said = {"action": "move cup to box", "happened": "Unknown.", "words": ("move", "cup", "to", "box")}
-    >>> found = failed_before(run, Blame(why="failed", tool=None, group="g", **said))
-    >>> [sorted(words) for _, words in found]
-    [['cup', 'pick', 'up']]
+    >>> found = before(run, Blame(why="failed", tool=None, group="g", **said))
+    >>> [sorted(words) for _, words in found.failed], found.done
+    ([['cup', 'pick', 'up']], frozenset())
     """
     steps = run.steps if isinstance(run, Trajectory) else ()
     blamed = (blame.tool, blame.action)
-    failed = [step for step in steps if step.failed]
-    own = {deed for step in failed if (step.tool, step.action) == blamed for deed in _deeds(step)}
-    first = next((place for place, step in enumerate(failed) if own.intersection(_deeds(step))), 0)
-    return frozenset(deed for step in failed[:first] for deed in _deeds(step))
+    own = {deed for step in steps if step.failed and (step.tool, step.action) == blamed for deed in _deeds(step)}
+    first = next((place for place, step in enumerate(steps) if step.failed and own.intersection(_deeds(step))), 0)
+    failed = frozenset(deed for step in steps[:first] if step.failed for deed in _deeds(step))
+    return Before(failed, frozenset(_exactly(step) for step in steps[:first] if not step.failed))
 
 
-def may_fail_again(before: Collection[Deed], done: Sequence[Step]) -> bool:
-    """Say whether a step that failed after others may fail again in a run in which these steps were done.
+def may_fail_again(then: Before, action: Step, done: Sequence[Step]) -> bool:
+    """Say whether an action that failed in another run may fail again in one in which these steps were done.
 
-    >>> cup = (None, frozenset(["pick", "up", "cup"]))
-    >>> may_fail_again([cup], [Step("pick up cup", "You have it.")]), may_fail_again([cup], [Step("pick up cup", failed=True)])
+    If it failed after other steps had failed, one of these must have failed here as well. And nothing may have succeeded here
+    with the things that the action names, unless the same had succeeded there: they may be in another state now.
+
+    >>> move, no_cup = Step("move cup to box"), Step("pick up cup", "I see no cup.", failed=True)
+    >>> then = Before(failed=frozenset([(None, frozenset(["pick", "up", "cup"]))]))
+    >>> may_fail_again(then, move, []), may_fail_again(then, move, [no_cup])
     (False, True)
-    >>> may_fail_again([], [])
+    >>> may_fail_again(then, move, [no_cup, Step("go to kitchen", "You are there.")])
     True
+    >>> may_fail_again(then, move, [no_cup, Step("pick up the cup", "You have it.")])
+    False
     """
-    return not before or any(step.failed and deed in before for step in done for deed in _deeds(step))
+    if then.failed and not any(step.failed and deed in then.failed for step in done for deed in _deeds(step)):
+        return False
+    about = _telling(action)
+    new = (step for step in done if not step.failed and _exactly(step) not in then.done)
+    return not any(about & _telling(step) for step in new)
 
 
 def _deeds(step: Step) -> Sequence[Deed]:
     return [(step.tool, words) for words in Call(step).wordings]
+
+
+def _exactly(step: Step) -> Deed:
+    return step.tool, frozenset(_WORD.findall(step.action[:_READ].lower()))
+
+
+def _telling(step: Step) -> frozenset[str]:
+    """Return the words of an action that may name a thing."""
+    return Call(step).words - COMMON

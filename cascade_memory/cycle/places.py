@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from cascade_memory.cycle.action_words import NUMBER, said_in, words_in
+from cascade_memory.cycle.word_parts import Parts, may_be_places, parts_of, places_among
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
@@ -37,6 +38,11 @@ class Call:
         """Its words without numbers; those of its text too, if it is only written out."""
         step = self.step
         return [_words_of(said_in(step.arguments))] if step.arguments else _wordings(step.tool, step.action)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Which part each word has in it."""
+        return parts_of(said_in(self._arguments) or _text_of(self.step.tool, self.step.action))
 
     @cached_property
     def by_argument(self) -> Mapping[str, frozenset[str]]:
@@ -73,12 +79,15 @@ class Mistake:
     def is_repeated(self, call: Call) -> bool:
         """Say whether a call is the mistake: it has the tool, and all words of the mistake in the same arguments.
 
-        If the message has named no word, the mistake is the whole action. Then the call has no other words either.
+        A word that named a place must be able to name one here. If the message has named no word, the mistake is the whole
+        action. Then the call has no other words either.
         """
         if call.step.tool != self.blame.tool or not self._words <= call.words:
             return False
         if self.is_whole:
             return self._words in call.wordings
+        if self._names_places and not may_be_places(self._names_places, call.parts):
+            return False
         names = self._lies_in & call.by_argument.keys()
         return not names or self._words <= frozenset[str]().union(*(call.by_argument[name] for name in names))
 
@@ -111,6 +120,15 @@ class Mistake:
         return self._words in _wordings(blame.tool, blame.action)
 
     @cached_property
+    def _names_places(self) -> frozenset[str]:
+        """The words of the mistake that are the name of a place in its action."""
+        blame = self.blame
+        try:
+            return places_among(self._words, parts_of(said_in(self._arguments) or _text_of(blame.tool, blame.action)))
+        except RecursionError:  # as below
+            return frozenset()
+
+    @cached_property
     def _lies_in(self) -> frozenset[str]:
         """The names of the arguments in which all words of the mistake stood; none if that is not known."""
         try:
@@ -139,11 +157,15 @@ def _arguments_in(tool: str | None, action: str) -> Mapping[str, Any]:
 
 def _wordings(tool: str | None, action: str) -> Sequence[frozenset[str]]:
     """Return the words of an action that is written out: those of its text, and, if it is a call, those of its arguments."""
-    text = action[len(tool) :] if tool is not None and action.startswith(f"{tool}(") else action
+    text = _words_of(_text_of(tool, action))
     try:
-        return [_words_of(text), *(_words_of(said_in(found)) for found in [_arguments_in(tool, action)] if found)]
+        return [text, *(_words_of(said_in(found)) for found in [_arguments_in(tool, action)] if found)]
     except RecursionError:  # an imported one may be nested as deep as somebody likes
-        return [_words_of(text)]
+        return [text]
+
+
+def _text_of(tool: str | None, action: str) -> str:
+    return action[len(tool) :] if tool is not None and action.startswith(f"{tool}(") else action
 
 
 def _words_of(text: str) -> frozenset[str]:

@@ -31,7 +31,7 @@ _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
 _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
 _CONTRADICTING = 16  # solved cases that are asked whether an action works
-_EXPLAINED = 16  # failures of which the runs are read, to see whether something else had failed there before
+_EXPLAINED = 16  # failures of which the runs are read, to see what was done there before
 _LEFT = 2  # failed runs that must have left what works at the same step, before it counts as a mistake
 _TIDIED = 64  # failures after which old ones are looked for
 
@@ -182,7 +182,7 @@ class WarningDesk:
         """Return the failures that make an action a mistake in its place, those on the most similar tasks first."""
         shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
-        return self._unexplained(self._uncontradicted(nearest, shelf, step, vector), shelf, request)
+        return self._unexplained(self._uncontradicted(nearest, shelf, step, vector), shelf, step, request)
 
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
@@ -242,8 +242,10 @@ class WarningDesk:
         now = Call(step)
         return [one for one in failures if stands(shelf.mistake(one), float(one.vector @ vector), now, calls)]
 
-    def _unexplained(self, failures: Sequence[Failure], shelf: WarningShelf, request: CheckRequest) -> list[Failure]:
-        """Leave out what may only have followed from something else: its run had failed before, at what has not failed here.
+    def _unexplained(
+        self, failures: Sequence[Failure], shelf: WarningShelf, step: Step, request: CheckRequest
+    ) -> list[Failure]:
+        """Leave out failures that may have come of how things stood in their run, if they stand otherwise in this one.
 
         A message that names a word of the action says itself what was wrong.
         """
@@ -253,7 +255,7 @@ class WarningDesk:
             return list(failures)
         stored = self._engine.parts.door.record().solution(list(done)) if done else ()
         steps = stored.steps if isinstance(stored, Trajectory) else ()
-        left = {one.key for one in whole[:_EXPLAINED] if may_fail_again(shelf.failed_before(one), steps)}
+        left = {one.key for one in whole[:_EXPLAINED] if may_fail_again(shelf.before(one), step, steps)}
         left |= {one.key for one in whole[_EXPLAINED:]}
         return [one for one in failures if one.key in left or not shelf.mistake(one).is_whole]
 

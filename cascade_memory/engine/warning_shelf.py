@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.action_words import said_by, words_in
-from cascade_memory.cycle.consequences import Deed, failed_before
+from cascade_memory.cycle.consequences import Before, before
 from cascade_memory.cycle.places import Mistake
 from cascade_memory.domain.failure_warning import Blame, Failure, Tally, WarningDecision
 from cascade_memory.domain.records import Change
@@ -25,7 +25,7 @@ from cascade_memory.ports.ledger import Ledger
 T = TypeVar("T")
 _PAGE = 1_000
 _COMPARED = 128  # failures whose tasks are compared with the present one, the newest ones
-_KEPT = 4_096  # failures whose parsed ``Mistake``, and what had failed before them, are kept
+_KEPT = 4_096  # failures whose parsed ``Mistake``, and what was done before them, are kept
 _CHECKING = 0x77_61_72_8A  # sets the draws of checks apart from those of recalls; the first ones warn, as the pages show
 LONG, SPARING = 0.005, 20.0  # if reading what came of checks takes so many seconds, it rests so many times as long
 
@@ -64,7 +64,7 @@ class WarningShelf:
         self._by_word: dict[tuple[str | None, str], list[Group]] = {}
         self._frequency: Counter[str] = Counter()
         self._mistakes: dict[int, Mistake] = {}
-        self._before: dict[int, frozenset[Deed]] = {}
+        self._before: dict[int, Before] = {}
         self._last = 0
         self.count = 0
 
@@ -180,12 +180,12 @@ class WarningShelf:
             self._keep(self._mistakes, failure, found)
         return found
 
-    def failed_before(self, failure: Failure) -> frozenset[Deed]:
-        """Return what had failed before in the run of a failure, as far as that run is stored."""
+    def before(self, failure: Failure) -> Before:
+        """Return what was done before in the run of a failure, as far as that run is stored."""
         found = self._before.get(failure.key)
         if found is None:
             episode = self._ledger.episodes.one(failure.episode_id)
-            found = frozenset[Deed]() if episode is None else failed_before(episode.solution, failure.blame)
+            found = Before() if episode is None else before(episode.solution, failure.blame)
             self._keep(self._before, failure, found)
         return found
 

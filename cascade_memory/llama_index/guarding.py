@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolMetadata, ToolOutput, adapt_to_async_tool
 
+from cascade_memory.domain.transcript import tool_step
+from cascade_memory.llama_index.steps_so_far import StepsSoFar
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
@@ -18,26 +21,55 @@ Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]
 
 
 class Guard:
-    """Asks the memory about tool calls. A failing memory warns of nothing."""
+    """Asks the memory about tool calls, and notes what came of them. A failing memory warns of nothing."""
 
-    def __init__(self, memory: Memory, here: Here) -> None:
-        self._memory, self._here = memory, here
+    def __init__(self, memory: Memory, here: Here, steps: StepsSoFar) -> None:
+        self._memory, self._here, self._steps = memory, here, steps
 
-    def warning(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput | None:
-        """Return what the agent gets instead of the tool's output; None: the tool may run."""
+    def call(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput:
+        """Warn, or call the tool."""
+        asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if (found := self._here()) is not None:
-                asked = _question(tool, args, kwargs)
-                return _output(asked, self._memory.check(found[0], namespace=found[1], **asked))
-        return None
+            if asked is not None and (advice := self._memory.check(**asked)) is not None:
+                return _output(asked, advice)
+        try:
+            output = tool(*args, **kwargs)
+        except Exception as error:
+            self._note(asked, error)
+            raise
+        self._note(asked, output)
+        return output
 
-    async def awarning(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput | None:
+    async def acall(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput:
         """Do the same without blocking the event loop."""
+        asked = self._asked(tool, args, kwargs)
+        with fail_open(self._memory, "check"):
+            if asked is not None and (advice := await self._memory.acheck(**asked)) is not None:
+                return _output(asked, advice)
+        try:
+            output = await adapt_to_async_tool(tool).acall(*args, **kwargs)
+        except Exception as error:
+            self._note(asked, error)
+            raise
+        self._note(asked, output)
+        return output
+
+    def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what is asked about a call; None outside of an episode."""
         with fail_open(self._memory, "check"):
             if (found := self._here()) is not None:
-                asked = _question(tool, args, kwargs)
-                return _output(asked, await self._memory.acheck(found[0], namespace=found[1], **asked))
+                done = partial(self._steps.of, found[0])
+                return {"episode_id": found[0], "namespace": found[1], "done": done, **_question(tool, args, kwargs)}
         return None
+
+    def _note(self, asked: Mapping[str, Any] | None, came: ToolOutput | Exception) -> None:
+        """Note what came of a call, unless the workflow has ended it: a tool that waits for a person is called again."""
+        if asked is None or type(came).__module__.split(".")[0] == "workflows":
+            return
+        with fail_open(self._memory, "check"):
+            failed = isinstance(came, Exception) or came.is_error
+            said = str(came) if isinstance(came, Exception) else str(came.content)
+            self._steps.note(asked["episode_id"], tool_step(asked["tool"], asked["arguments"], observation=said, failed=failed))
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,9 +80,7 @@ def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     return {"tool": tool.metadata.get_name(), "arguments": given}
 
 
-def _output(asked: Mapping[str, Any], advice: Advice | None) -> ToolOutput | None:
-    if advice is None:
-        return None
+def _output(asked: Mapping[str, Any], advice: Advice) -> ToolOutput:
     name, given = str(asked["tool"]), dict(asked["arguments"])
     return ToolOutput(content=advice.text, tool_name=name, raw_input=given, raw_output=advice.text, is_error=True)
 
@@ -73,13 +103,11 @@ class GuardedFunction(FunctionTool):
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Warn, or run the function."""
-        warning = self._guard.warning(self._inner, args, kwargs)
-        return self._inner(*args, **kwargs) if warning is None else warning
+        return self._guard.call(self._inner, args, kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Do the same without blocking the event loop."""
-        warning = await self._guard.awarning(self._inner, args, kwargs)
-        return await self._inner.acall(*args, **kwargs) if warning is None else warning
+        return await self._guard.acall(self._inner, args, kwargs)
 
 
 class GuardedTool(AsyncBaseTool):
@@ -95,13 +123,11 @@ class GuardedTool(AsyncBaseTool):
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Warn, or call the tool."""
-        warning = self._guard.warning(self._inner, args, kwargs)
-        return self._inner(*args, **kwargs) if warning is None else warning
+        return self._guard.call(self._inner, args, kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Do the same without blocking the event loop."""
-        warning = await self._guard.awarning(self._inner, args, kwargs)
-        return await adapt_to_async_tool(self._inner).acall(*args, **kwargs) if warning is None else warning
+        return await self._guard.acall(self._inner, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the tool inside."""

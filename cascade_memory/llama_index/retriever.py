@@ -27,6 +27,7 @@ from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
+from cascade_memory.llama_index.steps_so_far import StepsSoFar
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -95,6 +96,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._settings = (self._k, settings)
         self._runs = Runs()
         self._own_tools = {NAME}
+        self._steps = StepsSoFar()
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
         super().__init__()
 
@@ -149,7 +151,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         """Wrap an agent's tools, so that it is warned before it repeats a known mistake: ``tools=memory.guarded(tools)``.
 
         A call that is a known mistake returns the warning instead of the tool's output. If the agent calls again, the tool
-        runs.
+        runs. Wrap all tools of the agent: what it does with others is not seen.
 
         >>> def multiply(a: int, b: int) -> int:
         ...     return a * b
@@ -157,7 +159,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         >>> tool.metadata.name, tool(a=6, b=7).content
         ('multiply', '42')
         """
-        guard = Guard(self._engine, self._episode_here)
+        guard = Guard(self._engine, self._episode_here, self._steps)
         return [guarded(tool, guard) for tool in tools]
 
     def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:

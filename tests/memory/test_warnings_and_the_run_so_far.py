@@ -52,7 +52,33 @@ def test_who_does_not_say_what_was_done_is_warned(memory: CascadeMemory):
 def test_a_first_failure_followed_from_nothing(memory: CascadeMemory):
     fail(memory, Step("go to kitchen", "You are there."), REFUSED)
     assert about_to_move(memory, []) is not None
-    assert about_to_move(memory, [TAKEN]) is not None
+    assert about_to_move(memory, [Step("open door", "It is open.")]) is not None
+
+
+def test_nor_does_it_count_if_something_new_was_done_with_the_same_thing(memory: CascadeMemory):
+    fail(memory, Step("look at cup", "A cup."), REFUSED)
+    assert about_to_move(memory, [Step("look at cup", "A cup.")]) is not None
+    assert about_to_move(memory, [Step("LOOK at cup.", "A cup.")]) is not None
+    assert about_to_move(memory, [TAKEN]) is None
+    assert about_to_move(memory, [NOT_THERE]) is not None  # what failed has changed nothing
+
+
+def test_the_number_of_a_thing_tells_it_from_others_of_its_kind(memory: CascadeMemory):
+    fail(memory, Step("pick up cup 1", "You have it."), REFUSED)
+    assert about_to_move(memory, [Step("pick up cup 1", "You have it.")]) is not None
+    assert about_to_move(memory, [Step("pick up cup 2", "You have it.")]) is None
+
+
+def test_the_same_holds_for_calls_of_tools(memory: CascadeMemory):
+    def done(tool: str, **arguments: object) -> Step:
+        return Step(tool=tool, arguments=arguments, observation="Done.")
+
+    refused = Step(tool="move", arguments={"what": "cup", "where": "box"}, observation="400 Bad Request", failed=True)
+    fail(memory, done("look", what="cup"), refused)
+    ask = {"tool": "move", "arguments": {"what": "cup", "where": "box"}}
+    for new in (done("look", what="cup"), done("look", what="plate")):
+        assert memory.check(memory.recall(TASK).episode_id, done=[new], **ask) is not None  # type: ignore[arg-type]
+    assert memory.check(memory.recall(TASK).episode_id, done=[done("take", what="cup")], **ask) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +102,7 @@ def test_a_call_that_is_only_written_out_is_the_same_step(memory: CascadeMemory)
 def test_one_run_in_which_nothing_else_had_failed_is_enough(memory: CascadeMemory):
     fail(memory, NOT_THERE, REFUSED)
     assert about_to_move(memory, [TAKEN]) is None
-    fail(memory, REFUSED)
+    fail(memory, TAKEN, REFUSED)
     assert about_to_move(memory, [TAKEN]) is not None
 
 

@@ -1,0 +1,91 @@
+"""The same word names a table in one query and a column in another: the mistake lies in one of them only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cascade_memory import CascadeMemory, Step
+from cascade_memory.cycle.blame import blame
+from cascade_memory.cycle.places import Call, Mistake
+from cascade_memory.domain.trajectory import Trajectory
+
+
+def _mistake(action: str, happened: str) -> Mistake:
+    found = blame("count", Trajectory([Step(action=action, observation=happened, failed=True)]))
+    assert found is not None
+    return Mistake(found)
+
+
+def _query(sql: str, *, database: str = "shows", happened: str = "", failed: bool = False) -> Step:
+    return Step(tool="sql", arguments={"database": database, "query": sql}, observation=happened, failed=failed)
+
+
+NO_TABLE = _query("SELECT name FROM country ORDER BY size", happened="no such table: country", failed=True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "repeats"),
+    [
+        ("SELECT size FROM country", True),
+        ('SELECT size FROM "country"', True),
+        ("SELECT c.size FROM Country AS c", True),
+        ("SELECT t.name FROM town AS t JOIN country AS c ON t.land = c.id", True),
+        ("INSERT INTO country VALUES (1)", True),
+        ("UPDATE country SET size = 1", True),
+        ("DELETE\nFROM\n  country", True),
+        ("SELECT id FROM channel GROUP BY country HAVING count(*) > 2", False),
+        ("SELECT country FROM channel", False),
+        ("SELECT name FROM channel WHERE title = 'Country Roads'", False),
+    ],
+)
+def test_a_table_that_is_missing_says_nothing_of_a_column(sql: str, repeats: bool):
+    found = blame("list the names", Trajectory([NO_TABLE]))
+    assert found is not None
+    assert found.words == ("country",)
+    assert Mistake(found).is_repeated(Call(_query(sql))) is repeats
+
+
+def test_a_column_that_is_missing_is_missing_wherever_it_stands():
+    mistake = _mistake("SELECT nme FROM staff", "no such column: nme")
+    for sql in ("SELECT town, nme FROM staff", "SELECT town FROM staff ORDER BY nme", "SELECT t.nme FROM staff AS t"):
+        assert mistake.is_repeated(Call(Step(action=sql)))
+
+
+@pytest.mark.parametrize(
+    ("action", "happened", "other"),
+    [
+        ("from pandas import DataFrame", "No module named 'pandas'", "import pandas"),
+        ("take mug from shelf", "There is no shelf.", "go to shelf"),
+        ("download notes from server", "unknown host: server", "upload notes to server"),
+    ],
+)
+def test_other_words_say_where_as_well(action: str, happened: str, other: str):
+    assert _mistake(action, happened).is_repeated(Call(Step(action=other)))
+
+
+@pytest.fixture
+def memory(always_warned: None) -> Iterator[CascadeMemory]:
+    with CascadeMemory(embedder="hashing", learn="inline") as made:
+        made.reward(made.recall("which shows are there?").episode_id, 0.0, solution=[NO_TABLE], source="env")
+        for one in made.warnings():
+            made.restore_warning(one.id)
+        yield made
+
+
+def _warned(memory: CascadeMemory, sql: str) -> bool:
+    asked = {"database": "shows", "query": sql}
+    return memory.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked) is not None
+
+
+def test_an_agent_is_warned_of_the_table_only(memory: CascadeMemory):
+    assert not _warned(memory, "SELECT id FROM channel GROUP BY country")
+    assert _warned(memory, "SELECT id FROM country")
+
+
+def test_that_a_column_of_this_name_has_worked_does_not_contradict_the_warning(memory: CascadeMemory):
+    solved = memory.recall("which shows are there?").episode_id
+    memory.reward(solved, 1.0, solution=[_query("SELECT country FROM channel", happened="2 rows")], source="env")
+    assert _warned(memory, "SELECT id FROM country")
+    assert not _warned(memory, "SELECT country FROM channel")
