@@ -14,6 +14,7 @@ from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 
 Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action
 _READ = 20_000  # characters of an action that are looked at
+_SHARED = 2  # words with which two actions are about the same thing
 _WORD = re.compile(r"\w+")
 
 
@@ -49,22 +50,22 @@ def may_fail_again(then: Before, action: Step, done: Sequence[Step]) -> bool:
     """Say whether an action that failed in another run may fail again in one in which these steps were done.
 
     If it failed after other steps had failed, one of these must have failed here as well. And nothing may have succeeded here
-    with the things that the action names, unless the same had succeeded there: they may be in another state now.
+    that shares two words with the action, unless the same had succeeded there: the things may be in another state now.
 
-    >>> move, no_cup = Step("move cup to box"), Step("pick up cup", "I see no cup.", failed=True)
-    >>> then = Before(failed=frozenset([(None, frozenset(["pick", "up", "cup"]))]))
+    >>> move, no_cup = Step("move blue cup to box"), Step("pick up blue cup", "I see no cup.", failed=True)
+    >>> then = Before(failed=frozenset([(None, frozenset(["pick", "up", "blue", "cup"]))]))
     >>> may_fail_again(then, move, []), may_fail_again(then, move, [no_cup])
     (False, True)
     >>> may_fail_again(then, move, [no_cup, Step("go to kitchen", "You are there.")])
     True
-    >>> may_fail_again(then, move, [no_cup, Step("pick up the cup", "You have it.")])
+    >>> may_fail_again(then, move, [no_cup, Step("pick up the blue cup", "You have it.")])
     False
     """
     if then.failed and not any(step.failed and deed in then.failed for step in done for deed in _deeds(step)):
         return False
     about = _telling(action)
     new = (step for step in done if not step.failed and _exactly(step) not in then.done)
-    return not any(about & _telling(step) for step in new)
+    return not any(len(about & _telling(step)) >= _SHARED for step in new)
 
 
 def _deeds(step: Step) -> Sequence[Deed]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from cascade_memory.cycle.action_words import NUMBER, said_in, words_in
-from cascade_memory.cycle.word_parts import Parts, may_be_places, parts_of, places_among
+from cascade_memory.cycle.word_parts import Parts, may_be_places, parts_of, places_in
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
@@ -119,12 +119,21 @@ class Mistake:
             return False
         return self._words in _wordings(blame.tool, blame.action)
 
+    def is_told_of_elsewhere(self, call: Call) -> bool:
+        """Say whether the texts of the mistake and of a call say where they are done, and name no place in common."""
+        return bool(self._told_places) and not self._names_places and not self._told_places & call.parts.keys()
+
     @cached_property
     def _names_places(self) -> frozenset[str]:
         """The words of the mistake that are the name of a place in its action."""
+        return self._words & self._told_places
+
+    @cached_property
+    def _told_places(self) -> frozenset[str]:
+        """The places that its action names in its text."""
         blame = self.blame
         try:
-            return places_among(self._words, parts_of(said_in(self._arguments) or _text_of(blame.tool, blame.action)))
+            return places_in(parts_of(said_in(self._arguments) or _text_of(blame.tool, blame.action)))
         except RecursionError:  # as below
             return frozenset()
 
@@ -178,12 +187,16 @@ def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[flo
     ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. What the world let pass
     counts only if it has worked on none of them. Of other failures and successes, those in the same place count more. If both
     or neither were there, the failure counts unless the same has worked on a clearly more similar task. But a success elsewhere
-    says nothing if calls name places that come again. A call that names no place is in the same place as no other.
+    says nothing if calls name places that come again. A call that names no place is in the same place as no other. A failure in
+    another place does not count either if its text names places as well, and the call none of them.
     """
     why = mistake.blame.why
     if why == "refused" or not mistake.is_repeated(now):
         return why == "refused"
     here = mistake.place_of(now)
+    failed_here = bool(here) and mistake.place == here
+    if why == "failed" and here and not failed_here and mistake.is_told_of_elsewhere(now):
+        return False
     worked = [
         (bool(here) and mistake.place_of(one) == here, alike)
         for alike, one in calls
@@ -191,7 +204,6 @@ def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[flo
     ]
     if why == "left" or not worked:
         return not worked
-    failed_here = bool(here) and mistake.place == here
     worked_here, alike = max(worked)
     if failed_here != worked_here:
         return failed_here

@@ -1,6 +1,7 @@
 """Which part a word has in an action: after words such as "from" stands a place, and elsewhere the same word is something else.
 
-``SELECT name FROM country`` fails where there is no table of countries. ``SELECT country FROM singer`` is no such mistake.
+``SELECT name FROM country`` fails where there is no table of countries. ``SELECT country FROM singer`` is no such mistake. And
+``SELECT age FROM breeds``, where breeds have no age, says nothing of ``SELECT age FROM teacher``.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ def parts_of(text: str) -> Parts:
     return found
 
 
-def places_among(words: Set[str], parts: Parts) -> frozenset[str]:
-    """Return those of the words that are said to be a place in an action.
+def places_in(parts: Parts) -> frozenset[str]:
+    """Return the words that are said to be a place in an action.
 
-    >>> sorted(places_among({"country", "name"}, parts_of("SELECT name FROM country")))
-    ['country']
+    >>> sorted(places_in(parts_of("SELECT s.name FROM shop AS s JOIN staff AS t ON s.id = t.shop")))
+    ['shop', 'staff']
     """
-    return frozenset(word for word in words if parts.get(word, frozenset()) & _SAYS_WHERE)
+    return frozenset(word for word, before in parts.items() if before & _SAYS_WHERE)
 
 
 def may_be_places(words: Set[str], parts: Parts) -> bool:

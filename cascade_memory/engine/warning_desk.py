@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.advising import advice_text
-from cascade_memory.cycle.consequences import may_fail_again
-from cascade_memory.cycle.places import Call, stands
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
 from cascade_memory.domain.patience import patience
@@ -21,6 +19,7 @@ from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.warning_evidence import those_that_count
 from cascade_memory.engine.warning_request import CheckRequest
 from cascade_memory.engine.warning_shelf import Group, WarningShelf
 from cascade_memory.engine.warning_words import described, held_from, names_somebody
@@ -30,8 +29,6 @@ from cascade_memory.learning.warning_value import FLOOR
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
 _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
-_CONTRADICTING = 16  # solved cases that are asked whether an action works
-_EXPLAINED = 16  # failures of which the runs are read, to see what was done there before
 _LEFT = 2  # failed runs that must have left what works at the same step, before it counts as a mistake
 _TIDIED = 64  # failures after which old ones are looked for
 
@@ -163,13 +160,16 @@ class WarningDesk:
             return None
         now = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
         evidence = self._evidence(request, shelf, step, found, now.vector)
-        here = {one.blame.group for one in evidence}
+        if not said:
+            return self._decide(request, shelf, evidence, (now.key, len(earlier)))
+        all_of_it = list(evidence)
+        here = {one.blame.group for one in all_of_it}
         same = [one for one in said if request.call_id is not None and one.call == request.call_id]
         if same or any(one.warning in here for one in said):  # each mistake gets one decision in an episode
             locks = self.options is not None and self.options.lock
             said_here = [one for one in said if locks and one.warning in here]
-            return self._again(request, shelf, evidence, [*same, *said_here])
-        return self._decide(request, shelf, evidence, (now.key, len(earlier))) if more else None
+            return self._again(request, shelf, all_of_it, [*same, *said_here])
+        return self._decide(request, shelf, all_of_it, (now.key, len(earlier))) if more else None
 
     def _clean(self, step: Step) -> Step:
         """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
@@ -178,11 +178,11 @@ class WarningDesk:
 
     def _evidence(
         self, request: CheckRequest, shelf: WarningShelf, step: Step, found: Collection[Group], vector: NDArray[np.float32]
-    ) -> list[Failure]:
-        """Return the failures that make an action a mistake in its place, those on the most similar tasks first."""
+    ) -> Iterator[Failure]:
+        """Yield the failures that make an action a mistake in its place, those on the most similar tasks first."""
         shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
-        return self._unexplained(self._uncontradicted(nearest, shelf, step, vector), shelf, step, request)
+        return those_that_count(nearest, self._engine, shelf, step, vector, request.done)
 
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
@@ -196,15 +196,20 @@ class WarningDesk:
         return None
 
     def _decide(
-        self, request: CheckRequest, shelf: WarningShelf, nearest: Sequence[Failure], number: tuple[int, int]
+        self, request: CheckRequest, shelf: WarningShelf, nearest: Iterable[Failure], number: tuple[int, int]
     ) -> Advice | None:
         """Let chance decide whether to warn of the mistake that was made on the most similar task.
 
         ``number`` is that of the episode, and that of the check in it.
         """
-        if not nearest:
+        best = None
+        for one in nearest:
+            best = best or one
+            if shelf.chance(one.blame.group) > FLOOR:
+                best = one
+                break
+        if best is None:
             return None
-        best = next((one for one in nearest if shelf.chance(one.blame.group) > FLOOR), nearest[0])
         warning = best.blame.group
         chance = shelf.chance(warning)
         new = Check(
@@ -221,43 +226,6 @@ class WarningDesk:
             return None
         group = shelf.group(warning)
         return None if group is None else self._advice(request, shelf, self._allowed(group.failures, request), best)
-
-    def _uncontradicted(
-        self, failures: Sequence[Failure], shelf: WarningShelf, step: Step, vector: NDArray[np.float32]
-    ) -> list[Failure]:
-        """Leave out failures at what has worked in the same place, or on tasks more like the present one."""
-        if not failures:
-            return []
-        keys, cosines = self._engine.namespace_state(shelf.name).index.nearest(vector, _CONTRADICTING)
-        stored = self._ledger.cases.by_key(keys.tolist())
-        calls = [
-            (float(cosine), Call(one))
-            for key, cosine in zip(keys.tolist(), cosines, strict=True)
-            if (case := stored.get(key)) is not None
-            and case.metadata.get("solved") is not False
-            and isinstance(case.solution, Trajectory)
-            for one in case.solution.steps
-            if one.tool == step.tool
-        ]
-        now = Call(step)
-        return [one for one in failures if stands(shelf.mistake(one), float(one.vector @ vector), now, calls)]
-
-    def _unexplained(
-        self, failures: Sequence[Failure], shelf: WarningShelf, step: Step, request: CheckRequest
-    ) -> list[Failure]:
-        """Leave out failures that may have come of how things stood in their run, if they stand otherwise in this one.
-
-        A message that names a word of the action says itself what was wrong.
-        """
-        whole = [one for one in failures if shelf.mistake(one).is_whole]
-        done = None if request.done is None or not whole else request.done()
-        if done is None:
-            return list(failures)
-        stored = self._engine.parts.door.record().solution(list(done)) if done else ()
-        steps = stored.steps if isinstance(stored, Trajectory) else ()
-        left = {one.key for one in whole[:_EXPLAINED] if may_fail_again(shelf.before(one), step, steps)}
-        left |= {one.key for one in whole[_EXPLAINED:]}
-        return [one for one in failures if one.key in left or not shelf.mistake(one).is_whole]
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
         """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""

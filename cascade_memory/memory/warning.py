@@ -49,8 +49,8 @@ class WarningVerbs(StandingVerbs):
             arguments: The arguments of the call.
             done: The steps of this run so far, or a function that returns them, which is called only if they count. Some
                 messages do not say what was wrong: the same action may work where things stand otherwise. So such a failure
-                does not count if other steps had failed before it and none of these has failed in this run, or if something
-                has succeeded in this run with a thing that the action names, and had not in the failed one.
+                does not count if other steps had failed before it and none of these has failed in this run, or if a step has
+                succeeded in this run that shares two words with the action, and had not succeeded in the failed run.
             call_id: The id of the call: the same call gets the same answer again, when a node of a graph runs twice.
             namespace: The namespace of the episode, by default the memory's own.
 

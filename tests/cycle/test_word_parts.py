@@ -8,7 +8,7 @@ import pytest
 
 from cascade_memory import CascadeMemory, Step
 from cascade_memory.cycle.blame import blame
-from cascade_memory.cycle.places import Call, Mistake
+from cascade_memory.cycle.places import Call, Mistake, stands
 from cascade_memory.domain.trajectory import Trajectory
 
 
@@ -89,3 +89,23 @@ def test_that_a_column_of_this_name_has_worked_does_not_contradict_the_warning(m
     memory.reward(solved, 1.0, solution=[_query("SELECT country FROM channel", happened="2 rows")], source="env")
     assert _warned(memory, "SELECT id FROM country")
     assert not _warned(memory, "SELECT country FROM channel")
+
+
+def test_a_column_that_one_table_lacks_is_not_missing_in_another_one_of_another_database(memory: CascadeMemory):
+    no_age = _query("SELECT name, age FROM breeds", database="dogs", happened="no such column: age", failed=True)
+    memory.reward(memory.recall("which shows are there?").episode_id, 0.0, solution=[no_age], source="env")
+    for one in memory.warnings():
+        memory.restore_warning(one.id)
+    assert not _warned(memory, "SELECT name FROM teacher ORDER BY age")
+    assert _warned(memory, "SELECT b.age FROM shop JOIN breeds AS b ON shop.id = b.shop")
+
+    def in_the_same(sql: str) -> object:
+        asked = {"database": "dogs", "query": sql}
+        return memory.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked)
+
+    assert in_the_same("SELECT name FROM teacher ORDER BY age") is not None
+
+
+def test_without_a_database_the_table_may_be_another_one():
+    mistake = _mistake("SELECT nme FROM staff", "no such column: nme")
+    assert stands(mistake, 0.5, Call(Step(action="SELECT nme FROM customers")), [])
