@@ -87,21 +87,26 @@ def said_by(step: Step) -> str:
 
 
 def said_in(value: Any) -> str:
-    r"""Return the texts in an argument, or in all of them.
+    r"""Return the texts in an argument, or in all of them, as one text.
 
     >>> said_in({"q": "Turing", "in": ["books", "films"], "k": 3})
     'Turing\nbooks\nfilms'
     """
-    return "\n".join(_texts_in(value))[:_READ]
+    return "\n".join(texts_in(value))[:_READ]
 
 
-def _texts_in(value: Any) -> list[str]:
+def texts_in(value: Any) -> list[str]:
+    """Return the texts in an argument, or in all of them.
+
+    >>> texts_in({"q": "Turing", "in": ["books", "films"], "k": 3})
+    ['Turing', 'books', 'films']
+    """
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
-        return [text for one in cast("Mapping[str, Any]", value).values() for text in _texts_in(one)]
+        return [text for one in cast("Mapping[str, Any]", value).values() for text in texts_in(one)]
     if isinstance(value, (list, tuple)):
-        return [text for one in cast("Sequence[Any]", value) for text in _texts_in(one)]
+        return [text for one in cast("Sequence[Any]", value) for text in texts_in(one)]
     return []
 
 

@@ -1,7 +1,7 @@
 """Finds the step that a failed run is blamed for, and what to do instead; None where no step can be blamed.
 
-The order is: a call that a person refused; the last call that failed; the first action at which the run leaves a run that
-solved a task like this one. Errors of the world are nobody's mistake: no step is blamed for a time-out.
+The order is: a call that a person refused; the last call that failed. Errors of the world are nobody's mistake: no step is
+blamed for a time-out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cascade_memory.cycle.action_words import COMMON, MASKED, NUMBER, is_same_mistake, said_by, shape_of, words_in
+from cascade_memory.cycle.action_words import COMMON, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
 from cascade_memory.cycle.places import FIELD, Call, Mistake
 from cascade_memory.domain.digests import digest
@@ -26,8 +26,7 @@ _MOST_WORDS = 40
 class Solved:
     """A run that solved a task like the one that failed; ``case`` is the id of its case, if it is one.
 
-    Only if it is ``trusted``, about as much as the verdict, does it say what works in place of a step that failed. A blame for
-    leaving it rests on it, and is trusted no more than it.
+    Only if it is ``trusted``, about as much as the verdict, does it say what works in place of a step that failed.
     """
 
     case: str | None
@@ -54,7 +53,7 @@ def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | No
         of_the_world = is_error_of_the_world(steps[place].observation)
         if not of_the_world and (found := _blamed(task, steps, place, "failed", near)) is not None:
             return found
-    return _left(task, steps, near)
+    return None
 
 
 def _repaired(steps: Sequence[Step], place: int) -> bool:
@@ -112,32 +111,6 @@ def _elsewhere(
     return None, None
 
 
-# -- where a run leaves one that worked --------------------------------------------------------------------------------
-
-
-def _left(task: str, steps: Sequence[Step], near: Sequence[Solved]) -> Blame | None:
-    """Blame the first action at which a run leaves the solved run that it follows for longest."""
-    followed = [(_in_common(task, steps, solved), solved) for solved in near]
-    followed = [(common, solved) for common, solved in followed if common]
-    if not followed:
-        return None
-    common, solved = max(followed, key=lambda one: one[0])  # of equal ones the most similar, which comes first
-    theirs = _acting(solved.run)
-    if common >= len(steps) or common >= len(theirs):
-        return None
-    own = _own_words(task, solved.query)
-    step = steps[common]
-    shape = shape_of(step, own)
-    if step.failed or shape in {shape_of(one, _own_words(solved.query, task)) for one in theirs}:
-        return None  # the solved run did so as well, only later; or the world was to blame
-    words = tuple(dict.fromkeys(word for word in shape[1:] if word not in (NUMBER, MASKED)))
-    if not any(len(word) > 2 and word not in COMMON for word in words[1:]):  # too general: nothing but a verb is left
-        words = tuple(dict.fromkeys(word for word in words_in(said_by(step)) if word != NUMBER))
-    words = words[:_MOST_WORDS]
-    worked = next((one for one in theirs[common:] if not one.failed), None)
-    return None if not words or _worked(step, words, near) else _made(step, "left", words, worked, solved.case)
-
-
 def _worked(step: Step, words: tuple[str, ...], near: Sequence[Solved]) -> bool:
     """Say whether runs that solved such tasks have done the same: then it is no mistake in itself."""
     return any(is_same_mistake(words, step.tool, one) and not one.failed for solved in near for one in _acting(solved.run))
@@ -178,17 +151,12 @@ def _made(step: Step, why: Blamed, words: tuple[str, ...], instead: Step | None,
 # -- whether it came again ---------------------------------------------------------------------------------------------
 
 
-def came_again(found: Blame, run: Trajectory, value: float) -> bool:
-    """Say whether a mistake came again in a run that ended with ``value``: the same was done, and failed again.
-
-    Where no call failed, but a run that worked was left, only the end of the run can tell: who avoids an action that is
-    harmless has gained nothing.
+def came_again(found: Blame, run: Trajectory) -> bool:
+    """Say whether a mistake came again in a run: the same was done, and failed again.
 
     >>> found = blame("t", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
-    >>> came_again(found, Trajectory([Step(action="select nme", observation="ok")]), 0.0)
+    >>> came_again(found, Trajectory([Step(action="select nme", observation="ok")]))
     False
     """
-    if found.why == "left":
-        return value < FAILED_BELOW
     mistake = Mistake(found)
     return any(step.failed and mistake.is_repeated(Call(step)) for step in _acting(run))

@@ -46,26 +46,33 @@ def before(run: Solution | None, blame: Blame) -> Before:
     return Before(failed, frozenset(_exactly(step) for step in steps[:first] if not step.failed))
 
 
-def may_fail_again(then: Before, action: Step, done: Sequence[Step]) -> bool:
-    """Say whether an action that failed in another run may fail again in one in which these steps were done.
+class SoFar:
+    """What was done in the present run; it is compared with many failures."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.failed = frozenset(deed for step in steps if step.failed for deed in _deeds(step))
+        self.done = {_exactly(step): _telling(step) for step in steps if not step.failed}
+
+
+def may_fail_again(then: Before, action: Step, now: SoFar) -> bool:
+    """Say whether an action that failed in another run may fail again in the present one.
 
     If it failed after other steps had failed, one of these must have failed here as well. And nothing may have succeeded here
     that shares two words with the action, unless the same had succeeded there: the things may be in another state now.
 
     >>> move, no_cup = Step("move blue cup to box"), Step("pick up blue cup", "I see no cup.", failed=True)
     >>> then = Before(failed=frozenset([(None, frozenset(["pick", "up", "blue", "cup"]))]))
-    >>> may_fail_again(then, move, []), may_fail_again(then, move, [no_cup])
+    >>> may_fail_again(then, move, SoFar([])), may_fail_again(then, move, SoFar([no_cup]))
     (False, True)
-    >>> may_fail_again(then, move, [no_cup, Step("go to kitchen", "You are there.")])
+    >>> may_fail_again(then, move, SoFar([no_cup, Step("go to kitchen", "You are there.")]))
     True
-    >>> may_fail_again(then, move, [no_cup, Step("pick up the blue cup", "You have it.")])
+    >>> may_fail_again(then, move, SoFar([no_cup, Step("pick up the blue cup", "You have it.")]))
     False
     """
-    if then.failed and not any(step.failed and deed in then.failed for step in done for deed in _deeds(step)):
+    if then.failed and not then.failed & now.failed:
         return False
     about = _telling(action)
-    new = (step for step in done if not step.failed and _exactly(step) not in then.done)
-    return not any(len(about & _telling(step)) >= _SHARED for step in new)
+    return not any(len(about & words) >= _SHARED for deed, words in now.done.items() if deed not in then.done)
 
 
 def _deeds(step: Step) -> Sequence[Deed]:
@@ -77,5 +84,5 @@ def _exactly(step: Step) -> Deed:
 
 
 def _telling(step: Step) -> frozenset[str]:
-    """Return the words of an action that may name a thing."""
-    return Call(step).words - COMMON
+    """Return the words of an action that may name a thing; those of its arguments, if it is a call."""
+    return Call(step).wordings[-1] - COMMON

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from cascade_memory.cycle.action_words import NUMBER, said_in, words_in
-from cascade_memory.cycle.word_parts import Parts, may_be_places, parts_of, places_in
+from cascade_memory.cycle.action_words import NUMBER, said_in, texts_in, words_in
+from cascade_memory.cycle.tables import Before, may_be_tables, tables_in, words_before
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
@@ -18,6 +18,7 @@ _PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
 _NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned
 _NOTHING: tuple[Any, ...] = (None, {}, [])
 _NESTED = 200  # brackets
+_OF_NO_TABLE = frozenset(["function", "syntax"])  # a message with these words is no news of a table
 FIELD = 600  # characters of an action, of what happened and of what worked instead that are stored
 CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 
@@ -40,9 +41,9 @@ class Call:
         return [_words_of(said_in(step.arguments))] if step.arguments else _wordings(step.tool, step.action)
 
     @cached_property
-    def parts(self) -> Parts:
-        """Which part each word has in it."""
-        return parts_of(said_in(self._arguments) or _text_of(self.step.tool, self.step.action))
+    def before(self) -> Before:
+        """Which words each of its words follows."""
+        return _before(self.step.tool, self.step.action, self._arguments)
 
     @cached_property
     def by_argument(self) -> Mapping[str, frozenset[str]]:
@@ -79,14 +80,14 @@ class Mistake:
     def is_repeated(self, call: Call) -> bool:
         """Say whether a call is the mistake: it has the tool, and all words of the mistake in the same arguments.
 
-        A word that named a place must be able to name one here. If the message has named no word, the mistake is the whole
+        A word that named a table must be able to name one here. If the message has named no word, the mistake is the whole
         action. Then the call has no other words either.
         """
         if call.step.tool != self.blame.tool or not self._words <= call.words:
             return False
         if self.is_whole:
             return self._words in call.wordings
-        if self._names_places and not may_be_places(self._names_places, call.parts):
+        if self._missing_tables and not may_be_tables(self._missing_tables, call.before):
             return False
         names = self._lies_in & call.by_argument.keys()
         return not names or self._words <= frozenset[str]().union(*(call.by_argument[name] for name in names))
@@ -119,21 +120,23 @@ class Mistake:
             return False
         return self._words in _wordings(blame.tool, blame.action)
 
-    def is_told_of_elsewhere(self, call: Call) -> bool:
-        """Say whether the texts of the mistake and of a call say where they are done, and name no place in common."""
-        return bool(self._told_places) and not self._names_places and not self._told_places & call.parts.keys()
+    def is_at_other_tables(self, call: Call) -> bool:
+        """Say whether it lies in tables that a call does not name. A function, or a fault of grammar, lies in none."""
+        happened = {*words_in(self.blame.happened)}
+        if not self._tables or self._missing_tables or not self._words <= happened or happened & _OF_NO_TABLE:
+            return False
+        return not self._tables & call.before.keys()
 
     @cached_property
-    def _names_places(self) -> frozenset[str]:
-        """The words of the mistake that are the name of a place in its action."""
-        return self._words & self._told_places
+    def _missing_tables(self) -> frozenset[str]:
+        """The words of the mistake that name a table in its action, unless the message speaks of a column."""
+        return frozenset() if "column" in words_in(self.blame.happened) else self._words & self._tables
 
     @cached_property
-    def _told_places(self) -> frozenset[str]:
-        """The places that its action names in its text."""
-        blame = self.blame
+    def _tables(self) -> frozenset[str]:
+        """The tables that its action names."""
         try:
-            return places_in(parts_of(said_in(self._arguments) or _text_of(blame.tool, blame.action)))
+            return tables_in(_before(self.blame.tool, self.blame.action, self._arguments))
         except RecursionError:  # as below
             return frozenset()
 
@@ -173,6 +176,10 @@ def _wordings(tool: str | None, action: str) -> Sequence[frozenset[str]]:
         return [text]
 
 
+def _before(tool: str | None, action: str, arguments: Mapping[str, Any]) -> Before:
+    return words_before(texts_in(arguments) or [_text_of(tool, action)])
+
+
 def _text_of(tool: str | None, action: str) -> str:
     return action[len(tool) :] if tool is not None and action.startswith(f"{tool}(") else action
 
@@ -184,26 +191,26 @@ def _words_of(text: str) -> frozenset[str]:
 def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[float, Call]]) -> bool:
     """Say whether a mistake, made on a task with this cosine to the present one, counts where a call is about to be made.
 
-    ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. What the world let pass
-    counts only if it has worked on none of them. Of other failures and successes, those in the same place count more. If both
+    ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. Of failures and
+    successes, those in the same place count more. If both
     or neither were there, the failure counts unless the same has worked on a clearly more similar task. But a success elsewhere
     says nothing if calls name places that come again. A call that names no place is in the same place as no other. A failure in
-    another place does not count either if its text names places as well, and the call none of them.
+    another place does not count either if it lies in tables that the call does not name.
     """
     why = mistake.blame.why
     if why == "refused" or not mistake.is_repeated(now):
         return why == "refused"
     here = mistake.place_of(now)
     failed_here = bool(here) and mistake.place == here
-    if why == "failed" and here and not failed_here and mistake.is_told_of_elsewhere(now):
+    if why == "failed" and here and not failed_here and mistake.is_at_other_tables(now):
         return False
     worked = [
         (bool(here) and mistake.place_of(one) == here, alike)
         for alike, one in calls
         if not one.step.failed and mistake.is_repeated(one)
     ]
-    if why == "left" or not worked:
-        return not worked
+    if not worked:
+        return True
     worked_here, alike = max(worked)
     if failed_here != worked_here:
         return failed_here

@@ -12,8 +12,8 @@ from cascade_memory.domain.display import moment, number
 from cascade_memory.looks.card import Card, Facts
 from cascade_memory.visible import shown_visibly
 
-# Why a step is blamed: its tool call failed, a person refused the call, or there the run left what worked on a near task.
-Blamed: TypeAlias = Literal["failed", "refused", "left"]
+# Why a step is blamed: its tool call failed, or a person refused the call.
+Blamed: TypeAlias = Literal["failed", "refused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ def repeats_of(engine: Blames, judgement: Judgement, episode: Unsettled, solutio
         if not isinstance(run, Trajectory):  # what was done is unknown; how it ended is not
             return {group.id: judgement.value < FAILED_BELOW for group in checked if group is not None}
         return {
-            group.id: any(came_again(one.blame, run, judgement.value) for one in group.failures[-_BLAMED:])
+            group.id: any(came_again(one.blame, run) for one in group.failures[-_BLAMED:])
             for group in checked
             if group is not None
         }

@@ -29,7 +29,6 @@ from cascade_memory.learning.warning_value import FLOOR
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
 _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
-_LEFT = 2  # failed runs that must have left what works at the same step, before it counts as a mistake
 _TIDIED = 64  # failures after which old ones are looked for
 
 
@@ -159,7 +158,7 @@ class WarningDesk:
         if not said and not more:
             return None
         now = self._ledger.unsettled(request.episode_id, shelf.namespace_id)
-        evidence = self._evidence(request, shelf, step, found, now.vector)
+        evidence = self._evidence(request, shelf, step, found, now.vector, told={one.warning for one in said if one.warned})
         if not said:
             return self._decide(request, shelf, evidence, (now.key, len(earlier)))
         all_of_it = list(evidence)
@@ -177,12 +176,19 @@ class WarningDesk:
         return stored.steps[0] if isinstance(stored, Trajectory) else step
 
     def _evidence(
-        self, request: CheckRequest, shelf: WarningShelf, step: Step, found: Collection[Group], vector: NDArray[np.float32]
+        self,
+        request: CheckRequest,
+        shelf: WarningShelf,
+        step: Step,
+        found: Collection[Group],
+        vector: NDArray[np.float32],
+        *,
+        told: Collection[str],
     ) -> Iterator[Failure]:
         """Yield the failures that make an action a mistake in its place, those on the most similar tasks first."""
-        shown = [group for group in found if _is_evident(group) and not shelf.retired_by_hand(group.id)]
+        shown = [group for group in found if not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
-        return those_that_count(nearest, self._engine, shelf, step, vector, request.done)
+        return those_that_count(nearest, self._engine, shelf, step, vector, done=request.done, told=told)
 
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
@@ -353,8 +359,3 @@ class WarningDesk:
             work()
         except Exception as error:  # noqa: BLE001 - warnings are no reason to stop learning
             self._engine.note_failure("warnings", error)
-
-
-def _is_evident(group: Group) -> bool:
-    """Say whether enough failed at a step: that one run left there what worked elsewhere may have many reasons."""
-    return group.blame.why != "left" or len(group.failures) >= _LEFT

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.consequences import may_fail_again
+from cascade_memory.cycle.consequences import SoFar, may_fail_again
 from cascade_memory.cycle.places import Call, stands
 from cascade_memory.domain.failure_warning import Failure
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.domain.trajectory import Step, Trajectory, capped
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.warning_request import StepsSoFar
 from cascade_memory.engine.warning_shelf import WarningShelf
 
 _CONTRADICTING = 16  # solved cases that are asked whether an action works
-_EXPLAINED = 16  # failures of which the runs are read, to see what was done there before
+_EXPLAINED = 16  # failures of which the runs are read, to see what was done there before; what failed more often, counts
 
 
 class Serves(Protocol):
@@ -38,29 +39,32 @@ def those_that_count(
     shelf: WarningShelf,
     step: Step,
     vector: NDArray[np.float32],
+    *,
     done: StepsSoFar | None,
+    told: Collection[str],
 ) -> Iterator[Failure]:
     """Yield the failures that count, in their order. Each is looked at when it is asked for: mostly the first is enough.
 
     Left out are failures at what has worked in the same place, or on tasks more like the present one; and those that may have
     come of how things stood in their run, if they stand otherwise in this one. A message that names a word of the action says
-    itself what was wrong.
+    itself what was wrong. How things stand does not matter for the warnings that the agent was ``told`` already.
     """
     if not failures:
         return
 
     @functools.cache
-    def so_far() -> Sequence[Step] | None:
-        return None if done is None else _stored(done(), engine)
+    def so_far() -> SoFar | None:
+        steps = None if done is None else done()
+        return None if steps is None else SoFar(_stored(steps, engine))
 
     calls, now, explained = _calls_near(engine, shelf, step, vector), Call(step), 0
     for failure in failures:
         mistake = shelf.mistake(failure)
         if not stands(mistake, float(failure.vector @ vector), now, calls):
             continue
-        if mistake.is_whole and explained < _EXPLAINED and (steps := so_far()) is not None:
+        if mistake.is_whole and failure.blame.group not in told and explained < _EXPLAINED:
             explained += 1
-            if not may_fail_again(shelf.before(failure), step, steps):
+            if (steps := so_far()) is not None and not may_fail_again(shelf.before(failure), step, steps):
                 continue
         yield failure
 
@@ -80,9 +84,8 @@ def _calls_near(engine: Serves, shelf: WarningShelf, step: Step, vector: NDArray
     ]
 
 
-def _stored(done: Sequence[Step] | None, engine: Serves) -> Sequence[Step] | None:
-    """Return steps as they would be stored: with placeholders instead of secrets."""
-    if not done:
-        return done
-    stored = engine.parts.door.record().solution(list(done))
+def _stored(done: Sequence[Step], engine: Serves) -> Sequence[Step]:
+    """Return steps as they would be stored: with placeholders instead of secrets. What was observed does not matter here."""
+    actions = [dataclasses.replace(step, observation="", thought="") for step in done if step.action]
+    stored = engine.parts.door.record().solution(capped(Trajectory(actions))) if actions else None
     return stored.steps if isinstance(stored, Trajectory) else ()

@@ -13,7 +13,6 @@ STATES = ("active", "retired", "held")
 WHY = {
     "failed": "A tool call failed there",
     "refused": "A person refused the call",
-    "left": "There the run left what worked on a similar task",
 }
 MEANS = {
     "active": "Agents that are about to do it may be warned; chance decides, with a probability that is learned.",

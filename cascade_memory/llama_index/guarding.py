@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolMetadata, ToolOutput, adapt_to_async_tool
 
 from cascade_memory.domain.transcript import tool_step
-from cascade_memory.llama_index.steps_so_far import StepsSoFar
+from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.domain.failure_warning import Advice
+    from cascade_memory.domain.trajectory import Step
     from cascade_memory.memory.memory import Memory
 
 # The episode of the running code and its namespace; None if no case was recalled there.
@@ -23,8 +26,8 @@ Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]
 class Guard:
     """Asks the memory about tool calls, and notes what came of them. A failing memory warns of nothing."""
 
-    def __init__(self, memory: Memory, here: Here, steps: StepsSoFar) -> None:
-        self._memory, self._here, self._steps = memory, here, steps
+    def __init__(self, memory: Memory, here: Here, noted: NotedSteps, own_tools: Collection[str]) -> None:
+        self._memory, self._here, self._noted, self._own_tools = memory, here, noted, own_tools
 
     def call(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput:
         """Warn, or call the tool."""
@@ -32,13 +35,9 @@ class Guard:
         with fail_open(self._memory, "check"):
             if asked is not None and (advice := self._memory.check(**asked)) is not None:
                 return _output(asked, advice)
-        try:
-            output = tool(*args, **kwargs)
-        except Exception as error:
-            self._note(asked, error)
-            raise
-        self._note(asked, output)
-        return output
+        with self._noting(asked) as output:
+            output.append(tool(*args, **kwargs))
+        return output[0]
 
     async def acall(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput:
         """Do the same without blocking the event loop."""
@@ -46,30 +45,42 @@ class Guard:
         with fail_open(self._memory, "check"):
             if asked is not None and (advice := await self._memory.acheck(**asked)) is not None:
                 return _output(asked, advice)
-        try:
-            output = await adapt_to_async_tool(tool).acall(*args, **kwargs)
-        except Exception as error:
-            self._note(asked, error)
-            raise
-        self._note(asked, output)
-        return output
+        with self._noting(asked) as output:
+            output.append(await adapt_to_async_tool(tool).acall(*args, **kwargs))
+        return output[0]
 
     def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what is asked about a call; None outside of an episode."""
         with fail_open(self._memory, "check"):
             if (found := self._here()) is not None:
-                done = partial(self._steps.of, found[0])
+                done = partial(self._noted.of, found[0])
                 return {"episode_id": found[0], "namespace": found[1], "done": done, **_question(tool, args, kwargs)}
         return None
 
-    def _note(self, asked: Mapping[str, Any] | None, came: ToolOutput | Exception) -> None:
-        """Note what came of a call, unless the workflow has ended it: a tool that waits for a person is called again."""
-        if asked is None or type(came).__module__.split(".")[0] == "workflows":
-            return
+    @contextlib.contextmanager
+    def _noting(self, asked: Mapping[str, Any] | None) -> Generator[list[ToolOutput], None, None]:
+        """Note a call and whether it failed; it puts its output into the list. Its exception goes on as it is."""
+        step, output = None, list[ToolOutput]()
         with fail_open(self._memory, "check"):
-            failed = isinstance(came, Exception) or came.is_error
-            said = str(came) if isinstance(came, Exception) else str(came.content)
-            self._steps.note(asked["episode_id"], tool_step(asked["tool"], asked["arguments"], observation=said, failed=failed))
+            if asked is not None and asked["tool"] not in self._own_tools:
+                step = tool_step(asked["tool"], asked["arguments"], observation="")  # a call may change its arguments
+        try:
+            yield output
+        except Exception as error:
+            if not _only_waits(error):
+                self._note(asked, step, failed=True)
+            raise
+        self._note(asked, step, failed=bool(getattr(output[0], "is_error", False)))
+
+    def _note(self, asked: Mapping[str, Any] | None, step: Step | None, *, failed: bool) -> None:
+        with fail_open(self._memory, "check"):
+            if asked is not None and step is not None:
+                self._noted.note(asked["episode_id"], replace(step, failed=failed))
+
+
+def _only_waits(error: Exception) -> bool:
+    """Say whether a tool waits for a person: then it is called again."""
+    return any(one.__name__ == "WaitingForEvent" for one in type(error).__mro__)
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from cascade_memory.llama_index.explicit import arun
 from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes
+from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
-from cascade_memory.llama_index.steps_so_far import StepsSoFar
 from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -96,7 +96,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         self._settings = (self._k, settings)
         self._runs = Runs()
         self._own_tools = {NAME}
-        self._steps = StepsSoFar()
+        self._noted = NotedSteps()
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
         super().__init__()
 
@@ -159,7 +159,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         >>> tool.metadata.name, tool(a=6, b=7).content
         ('multiply', '42')
         """
-        guard = Guard(self._engine, self._episode_here, self._steps)
+        guard = Guard(self._engine, self._episode_here, self._noted, self._own_tools)
         return [guarded(tool, guard) for tool in tools]
 
     def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:
@@ -221,6 +221,7 @@ class CascadeMemory(Adapter, BaseRetriever):
     def close(self) -> None:
         """Stop learning from runs, finish pending work, and release the folder."""
         self._handler.uninstall()
+        self._noted.clear()
         super().close()
 
     @property

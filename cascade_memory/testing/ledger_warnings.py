@@ -66,7 +66,7 @@ class LedgerWarningsContract(_Warned):
         """With the vector of its episode; it is of whoever asked, and trusted no more than what was shown."""
         ledger = self._ledger()
         ledger.cases.add([self._case(source="agent")])
-        blame = self._blame(tool=None, why="left", words=("no", "Zoë"))
+        blame = self._blame(tool=None, why="refused", words=("no", "Zoë"))
         self._blamed(ledger, "e1", query="a task", asker="bob", actor="eve", channel="mcp", blame=blame, source="judge")
         self._blamed(ledger, "e2", shown=tuple(self._keys(ledger)), actor="ann", source="human")
         one, two = ledger.warnings.failures(1)

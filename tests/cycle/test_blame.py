@@ -177,43 +177,15 @@ def test_a_warning_is_never_blamed():
     assert blame(TASK, Trajectory([sql("SELECT nme FROM t", text, failed=True)])) is None
 
 
-# -- where a run leaves one that worked --------------------------------------------------------------------------------
+# -- what solved runs say -----------------------------------------------------------------------------------------------
 
 EGG = "heat the egg and put it on the table"
 MUG = "heat the mug and put it on the shelf"
 
 
-def test_the_first_action_that_leaves_a_solved_run_is_blamed_whatever_the_tasks_name():
+def test_a_run_in_which_nothing_failed_has_no_blame_wherever_it_leaves_one_that_worked():
     near = solved(MUG, "take mug 1", "open microwave 1", "heat mug 1 with microwave 1", "put mug 1 on shelf 2")
-    found = blamed(do("take egg 3"), do("put egg 3 in fridge 1"), do("stop"), near=(near,), task=EGG)
-    assert (found.why, found.action, found.instead, found.instead_case) == (
-        "left",
-        "put egg 3 in fridge 1",
-        "open microwave 1",
-        "c",
-    )
-    assert is_same_mistake(found.words, None, do("put apple 1 in fridge 2"))  # the egg is of this task alone
-    assert not is_same_mistake(found.words, None, do("put apple 1 in microwave 2"))
-
-
-def test_runs_that_begin_differently_say_nothing():
-    near = solved(MUG, "open microwave 1", "take mug 1")
-    assert blame(EGG, Trajectory([do("go north"), do("take egg 3")]), [near]) is None
-
-
-def test_what_another_solved_run_does_as_well_is_not_blamed():
-    first = solved(MUG, "look", "open microwave 1", "wait")
-    second = solved(MUG, "look", "open fridge 1", "take mug 1", "wait", case="d")
-    found = blamed(do("look"), do("open fridge 1"), do("close fridge 1"), near=(first, second), task=EGG)
-    assert (found.action, found.instead, found.instead_case) == ("close fridge 1", "take mug 1", "d")
-
-
-def test_what_runs_that_solved_such_tasks_have_done_as_well_is_no_mistake():
-    first = solved(MUG, "look", "open microwave 1", "wait")
-    run = (do("look"), do("open fridge 1"), do("stop"))
-    assert blamed(*run, near=(first,), task=EGG).action == "open fridge 1"
-    other = solved(MUG, "take mug 1", "open fridge 2", case="d")
-    assert blame(EGG, Trajectory(run), [first, other]) is None
+    assert blame(EGG, Trajectory([do("take egg 3"), do("put egg 3 in fridge 1"), do("stop")]), [near]) is None
 
 
 def test_an_action_that_failed_here_and_works_elsewhere_is_not_blamed_unless_the_world_says_what_is_wrong():
@@ -223,33 +195,14 @@ def test_an_action_that_failed_here_and_works_elsewhere_is_not_blamed_unless_the
     assert blame(EGG, Trajectory([failed]), [near]) is None
 
 
-def test_what_the_solved_run_only_does_later_is_not_blamed():
-    near = solved(MUG, "look", "open microwave 1", "open fridge 1")
-    assert blame(EGG, Trajectory([do("look"), do("open fridge 1")]), [near]) is None
-
-
-def test_a_run_that_only_stopped_too_early_has_no_blame():
-    near = solved(MUG, "look", "open microwave 1", "wait")
-    assert blame(EGG, Trajectory([do("look"), do("open microwave 1")]), [near]) is None
-
-
 # -- whether it came again ---------------------------------------------------------------------------------------------
 
 
 def test_a_mistake_came_again_if_the_same_failed_again():
     found = blamed(sql("SELECT nme FROM t", "no such column: nme", failed=True))
-    assert came_again(found, Trajectory([sql("SELECT nme FROM u", "no such column: nme", failed=True)]), 1.0)
-    assert not came_again(found, Trajectory([sql("SELECT nme FROM u")]), 0.0)
-    assert not came_again(found, Trajectory([sql("SELECT name FROM u", "no such table: u", failed=True)]), 0.0)
-
-
-def test_leaving_the_way_came_again_if_that_run_failed_as_well():
-    near = solved(MUG, "take mug 1", "open microwave 1")
-    found = blamed(do("take egg 3"), do("put egg 3 in fridge 1"), near=(near,), task=EGG)
-    again, another = Trajectory([do("put mug 1 in fridge 4")]), Trajectory([do("wait")])
-    assert came_again(found, again, 0.0)
-    assert not came_again(found, again, 1.0)
-    assert came_again(found, another, 0.0)  # to avoid the action was of no use
+    assert came_again(found, Trajectory([sql("SELECT nme FROM u", "no such column: nme", failed=True)]))
+    assert not came_again(found, Trajectory([sql("SELECT nme FROM u")]))
+    assert not came_again(found, Trajectory([sql("SELECT name FROM u", "no such table: u", failed=True)]))
 
 
 def test_a_long_result_without_a_space_is_read_in_no_time():

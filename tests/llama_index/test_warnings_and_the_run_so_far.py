@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from llama_agents import function_agent, with_block
-from llama_index.core.tools import FunctionTool
+from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.tools.types import BaseTool
 from workflows.runtime.types import results
 
 from cascade_memory import Step
 from cascade_memory.llama_index.guarding import Guard, guarded
-from cascade_memory.llama_index.steps_so_far import StepsSoFar
+from cascade_memory.llama_index.noted_steps import NotedSteps
 
 pytestmark = pytest.mark.usefixtures("always_warned")
 
@@ -84,8 +84,8 @@ def test_a_warning_and_waiting_for_a_person_are_no_steps(memory: Any):
         """Take a thing."""
         raise ValueError(NOT_THERE)
 
-    steps, recall = StepsSoFar(), memory.engine.recall(TASK)
-    guard = Guard(memory.engine, lambda: (recall.episode_id, None), steps)
+    steps, recall = NotedSteps(), memory.engine.recall(TASK)
+    guard = Guard(memory.engine, lambda: (recall.episode_id, None), steps, ())
     take_tool, move_tool = guarded(take, guard), guarded(move, guard)
     with pytest.raises(ValueError, match=NOT_THERE):
         take_tool(what="cup")
@@ -96,11 +96,58 @@ def test_a_warning_and_waiting_for_a_person_are_no_steps(memory: Any):
 
 
 def test_of_many_episodes_the_latest_are_held_and_of_long_ones_the_beginning():
-    steps = StepsSoFar()
+    steps = NotedSteps()
     for number in range(300):
         steps.note(f"e{number}", Step(f"step {number}"))
     assert steps.of("e0") == []
     assert [step.action for step in steps.of("e299")] == ["step 299"]
     for number in range(300):
         steps.note("long", Step(f"step {number}"))
-    assert len(steps.of("long")) == 200
+    assert [step.action for step in steps.of("long")][0::99] == ["step 200", "step 299"]
+    for number in range(4):
+        steps.note("big", Step(f"{number}" * 50_000))
+    assert [step.action[0] for step in steps.of("big")] == ["2", "3"]
+    steps.clear()
+    assert steps.of("big") == []
+
+
+async def test_recalling_with_the_memory_s_own_tool_is_no_step(memory: Any):
+    moved: list[str] = []
+    tools = [*tools_of(memory, moved, there=False), *memory.guarded([memory.tool()])]
+    asking = ("recall_cases", {"query": "put the cup into the red box"})
+    agent = function_agent(asking, TAKE, MOVE, "I give up.", tools=tools)
+    await agent.run(TASK, memory=with_block(memory))
+    assert "Nothing happens." in str(agent.llm.seen[3][-1].content)
+    assert moved == []
+
+
+@pytest.mark.parametrize("module", [None, 3, "workflows.somewhere"])
+def test_the_exception_of_a_tool_is_the_agents_whatever_it_is(memory: Any, module: Any):
+    class Odd(Exception):
+        __module__ = module
+
+    def take(what: str) -> str:
+        """Take a thing."""
+        raise Odd
+
+    (tool,) = memory.guarded([take])
+    with memory.episode(TASK), pytest.raises(Odd):
+        tool(what="cup")
+    assert memory.health().failures == {}
+
+
+def test_a_tool_that_returns_a_text_and_changes_its_arguments_is_noted_as_it_was_called(memory: Any):
+    class Old(BaseTool):
+        @property
+        def metadata(self) -> ToolMetadata:
+            return ToolMetadata("Add.", name="add")
+
+        def __call__(self, xs: list[str]) -> Any:
+            xs.append("later")
+            return "a text"
+
+    steps, recall = NotedSteps(), memory.engine.recall(TASK)
+    tool = guarded(Old(), Guard(memory.engine, lambda: (recall.episode_id, None), steps, ()))
+    assert tool.call(xs=["a"]) == "a text"
+    assert [step.arguments for step in steps.of(recall.episode_id)] == [{"xs": ["a"]}]
+    assert memory.health().failures == {}

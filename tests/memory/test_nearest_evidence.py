@@ -39,18 +39,6 @@ def test_what_a_person_did_not_allow_is_said_wherever_it_has_worked(memory: Casc
     assert about_to(memory, FARMS) is not None
 
 
-def test_one_run_that_left_what_works_is_no_evidence_and_two_are(memory: CascadeMemory):
-    steps = [Step(action="look", observation="a hall"), Step(action="open microwave 1", observation="it is open")]
-    memory.recall(TASK).reward(1.0, solution=steps, source="env")
-    left = [Step(action="look", observation="a hall"), Step(action="climb ladder 1", observation="you are on the roof")]
-    fail(memory, TASK, *left)
-    (warning,) = memory.warnings()
-    assert (warning.why, warning.times) == ("left", 1)
-    assert about_to(memory, action="climb ladder 2") is None
-    fail(memory, TASK, *left)
-    assert about_to(memory, action="climb ladder 2") is not None
-
-
 def call_in(database: str) -> dict[str, Any]:
     return {"tool": "sql", "arguments": {"database": database, "q": "SELECT nme FROM t"}}
 

@@ -187,8 +187,8 @@ def test_one_warning_may_be_useless_among_useful_ones():
 
 def test_useless_warnings_of_one_kind_say_nothing_about_another_kind():
     useless = Tally(warned=90, warned_repeated=81, warned_reward=20.0, silent=90, silent_repeated=81, silent_reward=20.0)
-    value = WarningValue({"bad": useless}, {"bad": "left"})
-    assert value.chance("new", "left") == FLOOR
+    value = WarningValue({"bad": useless}, {"bad": "refused"})
+    assert value.chance("new", "refused") == FLOOR
     assert value.chance("new", "failed") == WarningValue({}).chance("new")
 
 

@@ -27,11 +27,11 @@ def listener_of(
     """Return the ear of an agent that begins a task.
 
     At the start it is shown the nearest warnings, after the sieve of a check: not those at what has worked on a task that is
-    clearly more similar, and not those at steps where only one run left what works. The rule of places cannot be part of this
-    sieve: a call names its place, and at the start there is no call yet.
+    clearly more similar. The rule of places cannot be part of this sieve: a call names its place, and at the start there is no
+    call yet.
     """
     found = memory.warnings(near=query) if arm.shown else []
-    active = [one for one in found if one.state == "active" and (one.why != "left" or one.times > 1)]
+    active = [one for one in found if one.state == "active"]
     task = embedder.embed([query])[0]
     sieved = (one for one in active if not book.is_contradicted(one, task, embedder.embed([one.query])[0]))
     at_the_start = [_told(one, book) for one in islice(sieved, arm.shown)]

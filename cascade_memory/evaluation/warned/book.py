@@ -47,16 +47,11 @@ class Book:
         self.known.setdefault(mistake.group, mistake)
         return Blamed(mistake, known)
 
-    def is_made_again(self, done: Trajectory | None, *, success: bool) -> bool:
-        """Say whether an attempt made any mistake that is known: an action that failed before failed again, whoever is blamed.
-
-        An action at which failed runs left what works counts if this run has failed as well.
-        """
+    def is_made_again(self, done: Trajectory | None) -> bool:
+        """Say whether an attempt made a known mistake: an action that failed before failed again, whatever step is blamed."""
         calls = [] if done is None else [Call(step) for step in done.steps]
         return any(
-            (call.step.failed if mistake.blame.why != "left" else not success) and mistake.is_repeated(call)
-            for mistake in map(Mistake, self.known.values())
-            for call in calls
+            call.step.failed and mistake.is_repeated(call) for mistake in map(Mistake, self.known.values()) for call in calls
         )
 
     def is_meant(self, warning: FailureWarning, act: Act) -> bool:
@@ -66,14 +61,11 @@ class Book:
         return mistake is not None and Mistake(mistake).is_repeated(Call(step))
 
     def is_contradicted(self, warning: FailureWarning, task: NDArray[np.float32], its_task: NDArray[np.float32]) -> bool:
-        """Say whether the action of a warning has worked on a task that is clearly more similar to this one than its own.
-
-        An action that the world did not refuse is no mistake if it has worked on any of the most similar tasks.
-        """
+        """Say whether the action of a warning has worked on a task that is clearly more similar to this one than its own."""
         blamed = self._words(warning)
         if blamed is None or blamed.why == "refused":
             return False
-        mistake, enough = Mistake(blamed), float(task @ its_task) + CLEARLY if blamed.why == "failed" else -1.0
+        mistake, enough = Mistake(blamed), float(task @ its_task) + CLEARLY
         return any(
             cosine >= enough and not one.failed and mistake.is_repeated(Call(one))
             for cosine, solved in self._nearest(task)

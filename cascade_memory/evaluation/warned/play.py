@@ -87,7 +87,7 @@ def _take(run: Run, stage: WarnedStage, memory: Memory, book: Book, place: int, 
     listener = listener_of(arm, memory, book, query, recall.episode_id, stage.embedder, seed=seed, heeds=heeds)
     attempt = stage.agent.attempt(place, recall.cases, listener)
     done = attempt.answer if isinstance(attempt.answer, Trajectory) else None
-    again = book.is_made_again(done, success=attempt.success)
+    again = book.is_made_again(done)
     found = book.note(query, stage.embedder.embed([query])[0], done, success=attempt.success)
     failed = None if attempt.success else {"solved": False}
     memory.reward(recall.episode_id, attempt.success, solution=done, metadata=failed)

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 from cascade_memory.domain.trajectory import Step
 
-_EPISODES, _STEPS = 256, 200  # held at most; of an episode with more steps, the first ones
+_EPISODES, _STEPS, _CHARS = (
+    256,
+    100,
+    100_000,
+)  # held at most: episodes; of each, the latest steps, and characters of their actions
 
 
-class StepsSoFar:
-    """The steps of the latest episodes.
+class NotedSteps:
+    """The steps of the latest episodes, without what was observed.
 
-    >>> steps = StepsSoFar()
+    >>> steps = NotedSteps()
     >>> steps.note("e1", Step("go north", "There is no way.", failed=True))
     >>> [step.action for step in steps.of("e1")], steps.of("e2")
     (['go north'], [])
     """
 
     def __init__(self) -> None:
-        self._steps: OrderedDict[str, list[Step]] = OrderedDict()
+        self._steps: OrderedDict[str, deque[Step]] = OrderedDict()
         self._lock = threading.Lock()
 
     def note(self, episode_id: str, step: Step) -> None:
         """Note what was done."""
         with self._lock:
-            found = self._steps[episode_id] = self._steps.pop(episode_id, [])
-            if len(found) < _STEPS:
-                found.append(step)
+            found = self._steps[episode_id] = self._steps.pop(episode_id, deque(maxlen=_STEPS))
+            found.append(step)
+            while len(found) > 1 and sum(len(one.action) for one in found) > _CHARS:
+                found.popleft()
             if len(self._steps) > _EPISODES:
                 self._steps.popitem(last=False)
 
@@ -37,3 +42,8 @@ class StepsSoFar:
         """Return what was done in an episode so far."""
         with self._lock:
             return list(self._steps.get(episode_id, ()))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._steps.clear()

@@ -35,6 +35,8 @@ NO_TABLE = _query("SELECT name FROM country ORDER BY size", happened="no such ta
         ("INSERT INTO country VALUES (1)", True),
         ("UPDATE country SET size = 1", True),
         ("DELETE\nFROM\n  country", True),
+        ("SELECT a.id FROM town AS a, country AS b", True),
+        ("SELECT id FROM main.country", True),
         ("SELECT id FROM channel GROUP BY country HAVING count(*) > 2", False),
         ("SELECT country FROM channel", False),
         ("SELECT name FROM channel WHERE title = 'Country Roads'", False),
@@ -58,6 +60,7 @@ def test_a_column_that_is_missing_is_missing_wherever_it_stands():
     [
         ("from pandas import DataFrame", "No module named 'pandas'", "import pandas"),
         ("take mug from shelf", "There is no shelf.", "go to shelf"),
+        ("take mug from shelf", "There is no shelf.", "take cup from the shelf"),
         ("download notes from server", "unknown host: server", "upload notes to server"),
     ],
 )
@@ -104,6 +107,39 @@ def test_a_column_that_one_table_lacks_is_not_missing_in_another_one_of_another_
         return memory.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked)
 
     assert in_the_same("SELECT name FROM teacher ORDER BY age") is not None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "happened", "other"),
+    [
+        ("SELECT EXTRACT(MONTH FROM created) FROM t", 'column "created" does not exist', "SELECT created FROM t"),
+        ("SELECT country FROM country", "no such column: country", "SELECT country FROM shop"),
+        ("SELECT country.name FROM country", "no such table: country", "SELECT country FROM shop"),
+    ],
+)
+def test_a_word_that_is_also_a_column_or_said_to_be_one_is_no_table(wrong: str, happened: str, other: str):
+    assert _mistake(wrong, happened).is_repeated(Call(Step(action=other)))
+
+
+@pytest.mark.parametrize(
+    ("happened", "counts"),
+    [
+        ("no such column: year", False),
+        ("no such function: YEAR", True),
+        ('near "year": syntax error', True),
+    ],
+)
+def test_a_function_and_the_grammar_are_the_same_in_all_databases(happened: str, counts: bool):
+    found = blame("count", Trajectory([_query("SELECT YEAR(d) FROM orders", database="shop", happened=happened, failed=True)]))
+    assert found is not None
+    assert stands(Mistake(found), 0.5, Call(_query("SELECT YEAR(sown) FROM crops", database="farm")), []) is counts
+
+
+def test_the_words_of_one_argument_do_not_follow_those_of_another():
+    step = Step(tool="t", arguments={"mode": "copy from", "name": "alpha"}, observation="unknown: alpha", failed=True)
+    found = blame("copy", Trajectory([step]))
+    assert found is not None
+    assert Mistake(found).is_repeated(Call(Step(tool="t", arguments={"name": "alpha", "mode": "copy"})))
 
 
 def test_without_a_database_the_table_may_be_another_one():

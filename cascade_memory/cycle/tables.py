@@ -1,0 +1,69 @@
+"""Which words of an action name a table, or another place: those after words such as "from". Elsewhere it is something else.
+
+``SELECT name FROM country`` fails where there is no table of countries. ``SELECT country FROM singer`` is no such mistake. And
+``SELECT age FROM breeds``, where breeds have no age, says nothing of ``SELECT age FROM teacher`` in another database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+
+from cascade_memory.cycle.action_words import words_in
+
+_SAYS_WHERE = frozenset(["from", "into", "join"])
+_MAY_SAY_WHERE = _SAYS_WHERE | frozenset(["at", "import", "in", "of", "on", "table", "to", "update"])
+_ARTICLES = frozenset(["a", "an", "the"])
+_LISTED = ","  # stands for the comma of a list that began after such a word: FROM singer, country
+_PART = re.compile(r"\w+|[,.(]")
+_READ = 20_000  # characters that are looked at
+
+Before = Mapping[str, Set[str]]
+
+
+def words_before(texts: Iterable[str]) -> Before:
+    """Return for each word of some texts the words that it follows somewhere; articles do not count.
+
+    >>> sorted(words_before(["take cup 1 from the shelf"])["shelf"]), words_before(["take cup"])["take"]
+    (['from'], set())
+    >>> sorted(words_before(["SELECT 1 FROM singer, main.country"])["country"])
+    [',', 'main', 'singer']
+    """
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        last, of_last, mark, listing = "", set[str](), "", False
+        for part in _PART.findall(text[:_READ]):
+            if part in ",.(":
+                mark = part
+                continue
+            word = next(iter(words_in(part)), "")
+            if word in _ARTICLES:
+                continue
+            before = {last} if last else set[str]()
+            listing = listing or last in _SAYS_WHERE
+            if mark == "." and of_last & {*_SAYS_WHERE, _LISTED}:
+                before |= of_last
+            elif mark == "," and listing:
+                before.add(_LISTED)
+            found.setdefault(word, set()).update(before)
+            last, of_last, mark = word, before, ""
+    return found
+
+
+def tables_in(before: Before) -> frozenset[str]:
+    """Return the words that stand after "from", "into" or "join" in an action, and nowhere else.
+
+    >>> sorted(tables_in(words_before(["SELECT s.name FROM shop AS s JOIN staff AS t ON s.id = t.shop"])))
+    ['staff']
+    """
+    return frozenset(word for word, them in before.items() if them and them <= _SAYS_WHERE)
+
+
+def may_be_tables(words: Iterable[str], before: Before) -> bool:
+    """Say whether each of the words may name a table in another action.
+
+    >>> before = words_before(["SELECT T1.country FROM singer AS T1 JOIN song AS T2 ON T1.id = T2.singer"])
+    >>> may_be_tables({"country"}, before), may_be_tables({"singer", "song"}, before)
+    (False, True)
+    """
+    return all(before.get(word, frozenset()) & (_MAY_SAY_WHERE | {_LISTED}) for word in words)
