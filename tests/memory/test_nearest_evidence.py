@@ -1,4 +1,4 @@
-"""What worked on a clearly more similar task counts more than a failure; one run that left what works is no evidence yet."""
+"""What worked on a clearly more similar task counts more than a failure."""
 
 from __future__ import annotations
 
