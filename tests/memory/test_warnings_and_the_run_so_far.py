@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from cascade_memory import Advice, CascadeMemory, Step
+from cascade_memory import Advice, CascadeMemory, Step, WarningOptions
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.memory import Memory
 
@@ -166,3 +166,30 @@ async def test_the_same_holds_without_blocking(memory: CascadeMemory):
     fail(memory, NOT_THERE, REFUSED)
     assert await memory.acheck(memory.recall(TASK).episode_id, "move blue cup to box", done=[TAKEN]) is None
     assert await memory.acheck(memory.recall(TASK).episode_id, "move blue cup to box", done=[NOT_THERE]) is not None
+
+
+def test_a_long_run_costs_no_warning(memory: CascadeMemory):
+    fail(memory, NOT_THERE, REFUSED)
+    long = [Step(f"say {number}", "x" * 9_000, thought="y" * 9_000) for number in range(300)]
+    thought_only = Step(thought="nothing to do")
+    assert about_to_move(memory, [*long, thought_only, NOT_THERE]) is not None
+    assert memory.health().failures == {}
+
+
+def test_what_is_locked_stays_locked_whatever_is_done_in_between():
+    locked = WarningOptions(lock=True)
+    with CascadeMemory(embedder="hashing", learn="inline", warnings=locked) as memory:
+        fail(memory, REFUSED)
+        episode_id = memory.recall(TASK).episode_id
+        for done in ([], [NOT_THERE], [TAKEN]):
+            advice = memory.check(episode_id, REFUSED.action, done=done)
+            assert advice is not None
+            assert advice.locked
+        assert memory.check(memory.recall(TASK).episode_id, REFUSED.action, done=[TAKEN]) is None
+
+
+def test_words_that_only_name_the_arguments_of_a_call_are_not_shared(memory: CascadeMemory):
+    fail(memory, Step(tool="move", arguments={"what": "cup", "where": "box"}, observation="400 Bad Request", failed=True))
+    looked = Step('look({"what": "plate", "where": "shelf"})', "A plate.", tool="look")
+    asked = {"what": "cup", "where": "box"}
+    assert memory.check(memory.recall(TASK).episode_id, tool="move", arguments=asked, done=[looked]) is not None
