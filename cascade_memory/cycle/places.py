@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
 _NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned
 _NOTHING: tuple[Any, ...] = (None, {}, [])
 _NESTED = 200  # brackets
-_OF_NO_TABLE = frozenset(["function", "syntax"])  # a message with these words is no news of a table
+_OF_NO_TABLE = frozenset(["aggregate", "function", "operator", "supported", "syntax"])  # in a message: true of any table
 FIELD = 600  # characters of an action, of what happened and of what worked instead that are stored
 CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worked there to count more than a failure
 
@@ -122,8 +122,8 @@ class Mistake:
 
     def is_at_other_tables(self, call: Call) -> bool:
         """Say whether it lies in tables that a call does not name. A function, or a fault of grammar, lies in none."""
-        happened = {*words_in(self.blame.happened)}
-        if not self._tables or self._missing_tables or not self._words <= happened or happened & _OF_NO_TABLE:
+        happened = frozenset(words_in(self.blame.happened))
+        if not self._tables or self._missing_tables or not self._words <= happened or (happened - self._words) & _OF_NO_TABLE:
             return False
         return not self._tables & call.before.keys()
 
@@ -191,18 +191,18 @@ def _words_of(text: str) -> frozenset[str]:
 def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[float, Call]]) -> bool:
     """Say whether a mistake, made on a task with this cosine to the present one, counts where a call is about to be made.
 
-    ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. Of failures and
-    successes, those in the same place count more. If both
-    or neither were there, the failure counts unless the same has worked on a clearly more similar task. But a success elsewhere
-    says nothing if calls name places that come again. A call that names no place is in the same place as no other. A failure in
-    another place does not count either if it lies in tables that the call does not name.
+    ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. Of failures and successes,
+    those in the same place count more. If both or neither were there, the failure counts unless the same has worked on a
+    clearly more similar task. But a success elsewhere says nothing if calls name places that come again. A call that names no
+    place is in the same place as no other. A failure in another place does not count either if it lies in tables that the call
+    does not name.
     """
     why = mistake.blame.why
     if why == "refused" or not mistake.is_repeated(now):
         return why == "refused"
     here = mistake.place_of(now)
     failed_here = bool(here) and mistake.place == here
-    if why == "failed" and here and not failed_here and mistake.is_at_other_tables(now):
+    if here and not failed_here and mistake.is_at_other_tables(now):
         return False
     worked = [
         (bool(here) and mistake.place_of(one) == here, alike)

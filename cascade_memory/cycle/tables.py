@@ -12,42 +12,54 @@ from collections.abc import Iterable, Mapping, Set
 from cascade_memory.cycle.action_words import words_in
 
 _SAYS_WHERE = frozenset(["from", "into", "join"])
-_MAY_SAY_WHERE = _SAYS_WHERE | frozenset(["at", "import", "in", "of", "on", "table", "to", "update"])
+_MAY_SAY_WHERE = _SAYS_WHERE | frozenset(
+    ["at", "describe", "exists", "import", "in", "of", "on", "only", "table", "to", "truncate", "update", "using"]
+)
+_ENDS_A_LIST = frozenset(["group", "having", "limit", "on", "order", "select", "set", "union", "using", "values", "where"])
 _ARTICLES = frozenset(["a", "an", "the"])
-_LISTED = ","  # stands for the comma of a list that began after such a word: FROM singer, country
-_PART = re.compile(r"\w+|[,.(]")
+_LISTED = ","  # a word in a list that began after such a word: FROM singer, country
+_QUALIFIES = "."  # a word that only says where the next one is: FROM main.country
+_PART = re.compile(r"[\w#]+|[,.()]")
+_PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
 _READ = 20_000  # characters that are looked at
 
 Before = Mapping[str, Set[str]]
 
 
 def words_before(texts: Iterable[str]) -> Before:
-    """Return for each word of some texts the words that it follows somewhere; articles do not count.
+    """Return for each word of some texts the words that it follows somewhere, and some marks; articles do not count.
 
     >>> sorted(words_before(["take cup 1 from the shelf"])["shelf"]), words_before(["take cup"])["take"]
     (['from'], set())
-    >>> sorted(words_before(["SELECT 1 FROM singer, main.country"])["country"])
-    [',', 'main', 'singer']
+    >>> sorted(words_before(["SELECT 1 FROM singer, main.country WHERE a IN (1, 2)"])["country"])
+    [',', 'singer']
     """
     found: dict[str, set[str]] = {}
+    left = _READ
     for text in texts:
-        last, of_last, mark, listing = "", set[str](), "", False
-        for part in _PART.findall(text[:_READ]):
-            if part in ",.(":
-                mark = part
-                continue
-            word = next(iter(words_in(part)), "")
-            if word in _ARTICLES:
-                continue
-            before = {last} if last else set[str]()
-            listing = listing or last in _SAYS_WHERE
-            if mark == "." and of_last & {*_SAYS_WHERE, _LISTED}:
-                before |= of_last
-            elif mark == "," and listing:
-                before.add(_LISTED)
-            found.setdefault(word, set()).update(before)
-            last, of_last, mark = word, before, ""
+        _read(_PLACEHOLDER.sub(" ", text[:left]).lower(), found)
+        left = max(0, left - len(text))
     return found
+
+
+def _read(text: str, found: dict[str, set[str]]) -> None:
+    last, of_last, mark, listing = "", set[str](), "", False
+    for part in _PART.findall(text):
+        if part in ",.()":
+            mark, listing = part, listing and part not in "()"
+            continue
+        word = next(iter(words_in(part)), part)
+        if word in _ARTICLES:
+            continue
+        listing = (listing or last in _SAYS_WHERE) and word not in _ENDS_A_LIST
+        before = {last} if last else set[str]()
+        if mark == "." and of_last & {*_SAYS_WHERE, _LISTED}:
+            before = set(of_last)
+            found[last].add(_QUALIFIES)
+        elif mark == "," and listing:
+            before.add(_LISTED)
+        found.setdefault(word, set()).update(before)
+        last, of_last, mark = word, before, ""
 
 
 def tables_in(before: Before) -> frozenset[str]:

@@ -67,20 +67,21 @@ class Guard:
         try:
             yield output
         except Exception as error:
-            if not _only_waits(error):
-                self._note(asked, step, failed=True)
+            self._note(asked, step, error)
             raise
-        self._note(asked, step, failed=bool(getattr(output[0], "is_error", False)))
+        self._note(asked, step, output[0])
 
-    def _note(self, asked: Mapping[str, Any] | None, step: Step | None, *, failed: bool) -> None:
+    def _note(self, asked: Mapping[str, Any] | None, step: Step | None, came: object) -> None:
         with fail_open(self._memory, "check"):
-            if asked is not None and step is not None:
-                self._noted.note(asked["episode_id"], replace(step, failed=failed))
+            if asked is None or step is None or _only_waits(came):
+                return
+            failed = isinstance(came, Exception) or getattr(came, "is_error", False) is True
+            self._noted.note(asked["episode_id"], replace(step, failed=failed))
 
 
-def _only_waits(error: Exception) -> bool:
+def _only_waits(came: object) -> bool:
     """Say whether a tool waits for a person: then it is called again."""
-    return any(one.__name__ == "WaitingForEvent" for one in type(error).__mro__)
+    return isinstance(came, Exception) and any(one.__name__ == "WaitingForEvent" for one in type(came).__mro__)
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

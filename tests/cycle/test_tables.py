@@ -9,6 +9,7 @@ import pytest
 from cascade_memory import CascadeMemory, Step
 from cascade_memory.cycle.blame import blame
 from cascade_memory.cycle.places import Call, Mistake, stands
+from cascade_memory.cycle.tables import tables_in, words_before
 from cascade_memory.domain.trajectory import Trajectory
 
 
@@ -40,6 +41,12 @@ NO_TABLE = _query("SELECT name FROM country ORDER BY size", happened="no such ta
         ("SELECT id FROM channel GROUP BY country HAVING count(*) > 2", False),
         ("SELECT country FROM channel", False),
         ("SELECT name FROM channel WHERE title = 'Country Roads'", False),
+        ("SELECT name FROM channel ORDER BY title, country", False),
+        ("SELECT name FROM channel GROUP BY title, country", False),
+        ("INSERT INTO channel (name, country) VALUES (1, 2)", False),
+        ("SELECT name FROM channel WHERE title IN ('x', 'country')", False),
+        ("SELECT (SELECT max(id) FROM town), country FROM channel", False),
+        ("DROP TABLE IF EXISTS country", True),
     ],
 )
 def test_a_table_that_is_missing_says_nothing_of_a_column(sql: str, repeats: bool):
@@ -133,6 +140,16 @@ def test_a_function_and_the_grammar_are_the_same_in_all_databases(happened: str,
     found = blame("count", Trajectory([_query("SELECT YEAR(d) FROM orders", database="shop", happened=happened, failed=True)]))
     assert found is not None
     assert stands(Mistake(found), 0.5, Call(_query("SELECT YEAR(sown) FROM crops", database="farm")), []) is counts
+
+
+def test_the_placeholder_of_a_secret_is_no_table():
+    assert "secret" not in tables_in(words_before(["SELECT 1 FROM [secret:token#1] AS t JOIN country"]))
+
+
+def test_a_schema_is_no_table_and_its_table_is_one():
+    mistake = _mistake("SELECT 1 FROM public.country", 'relation "public.country" does not exist')
+    assert not mistake.is_repeated(Call(Step(action="SELECT country FROM public.singer")))
+    assert mistake.is_repeated(Call(Step(action="SELECT name FROM public.country")))
 
 
 def test_the_words_of_one_argument_do_not_follow_those_of_another():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from llama_agents import function_agent, with_block
 from llama_index.core.tools import FunctionTool, ToolMetadata
@@ -95,7 +96,7 @@ def test_a_warning_and_waiting_for_a_person_are_no_steps(memory: Any):
     assert [(step.tool, step.failed) for step in steps.of(recall.episode_id)] == [("take", True)]
 
 
-def test_of_many_episodes_the_latest_are_held_and_of_long_ones_the_beginning():
+def test_the_latest_episodes_are_held_and_of_each_the_latest_steps():
     steps = NotedSteps()
     for number in range(300):
         steps.note(f"e{number}", Step(f"step {number}"))
@@ -136,7 +137,10 @@ def test_the_exception_of_a_tool_is_the_agents_whatever_it_is(memory: Any, modul
     assert memory.health().failures == {}
 
 
-def test_a_tool_that_returns_a_text_and_changes_its_arguments_is_noted_as_it_was_called(memory: Any):
+def test_a_tool_that_returns_anything_and_changes_its_arguments_is_noted_as_it_was_called(memory: Any):
+    class Odd:
+        is_error = np.array([True, False])
+
     class Old(BaseTool):
         @property
         def metadata(self) -> ToolMetadata:
@@ -144,10 +148,10 @@ def test_a_tool_that_returns_a_text_and_changes_its_arguments_is_noted_as_it_was
 
         def __call__(self, xs: list[str]) -> Any:
             xs.append("later")
-            return "a text"
+            return Odd()
 
     steps, recall = NotedSteps(), memory.engine.recall(TASK)
     tool = guarded(Old(), Guard(memory.engine, lambda: (recall.episode_id, None), steps, ()))
-    assert tool.call(xs=["a"]) == "a text"
+    assert isinstance(tool.call(xs=["a"]), Odd)
     assert [step.arguments for step in steps.of(recall.episode_id)] == [{"xs": ["a"]}]
     assert memory.health().failures == {}
