@@ -10,8 +10,8 @@ from cascade_memory.domain.trajectory import Step
 
 _WORD = re.compile(r"\w+")
 _DIGITS = re.compile(r"\d+")
-_PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")  # the secret itself never comes again
-_READ = 20_000  # characters of an action or an observation that are looked at
+PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")  # the secret itself never comes again
+READ = 20_000  # characters of an action or an observation that are looked at
 NUMBER = "#"
 MASKED = "*"
 # Words that name no thing.
@@ -82,8 +82,8 @@ def said_by(step: Step) -> str:
     if step.arguments:
         return said_in(step.arguments)
     if step.tool is not None and step.action.startswith(f"{step.tool}("):
-        return step.action[len(step.tool) : _READ]
-    return step.action[:_READ]
+        return step.action[len(step.tool) : READ]
+    return step.action[:READ]
 
 
 def said_in(value: Any) -> str:
@@ -92,7 +92,7 @@ def said_in(value: Any) -> str:
     >>> said_in({"q": "Turing", "in": ["books", "films"], "k": 3})
     'Turing\nbooks\nfilms'
     """
-    return "\n".join(texts_in(value))[:_READ]
+    return "\n".join(texts_in(value))[:READ]
 
 
 def texts_in(value: Any) -> list[str]:
@@ -117,8 +117,8 @@ def words_in(text: str) -> list[str]:
     ['take', 'mug', '#', 'from', 'shelf_#']
     """
     if "[secret:" in text:
-        text = _PLACEHOLDER.sub(" ", text)
-    return [_DIGITS.sub(NUMBER, word) for word in _WORD.findall(text[:_READ].lower())]
+        text = PLACEHOLDER.sub(" ", text)
+    return [_DIGITS.sub(NUMBER, word) for word in _WORD.findall(text[:READ].lower())]
 
 
 def shape_of(step: Step, own: Collection[str] = ()) -> tuple[str, ...]:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cascade_memory.cycle.action_words import COMMON
+from cascade_memory.cycle.action_words import COMMON, READ
 from cascade_memory.cycle.places import Call
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 
 Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action
-_READ = 20_000  # characters of an action that are looked at
 _SHARED = 2  # words with which two actions are about the same thing
 _WORD = re.compile(r"\w+")
 
@@ -80,7 +79,7 @@ def _deeds(step: Step) -> Sequence[Deed]:
 
 
 def _exactly(step: Step) -> Deed:
-    return step.tool, frozenset(_WORD.findall(step.action[:_READ].lower()))
+    return step.tool, frozenset(_WORD.findall(step.action[:READ].lower()))
 
 
 def _telling(step: Step) -> frozenset[str]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import string
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from cascade_memory.cycle.action_words import NUMBER, said_in, texts_in, words_in
+from cascade_memory.cycle.action_words import NUMBER, PLACEHOLDER, said_in, texts_in, words_in
 from cascade_memory.cycle.tables import Before, may_be_tables, tables_in, words_before
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
-_PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
 _NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned
 _NOTHING: tuple[Any, ...] = (None, {}, [])
 _NESTED = 200  # brackets
@@ -243,7 +241,7 @@ def _without_nothing(value: Any) -> Any:
 
 def _without_secrets(text: str) -> str:
     """Return a text without the placeholders of secrets and the names to which they were assigned."""
-    *before, last = _PLACEHOLDER.split(text)
+    *before, last = PLACEHOLDER.split(text)
     return "".join([*(_without_name(one) for one in before), last])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 
-from cascade_memory.cycle.action_words import words_in
+from cascade_memory.cycle.action_words import PLACEHOLDER, READ, words_in
 
 _SAYS_WHERE = frozenset(["from", "into", "join"])
 _MAY_SAY_WHERE = _SAYS_WHERE | frozenset(
@@ -20,8 +20,6 @@ _ARTICLES = frozenset(["a", "an", "the"])
 _LISTED = ","  # a word in a list that began after such a word: FROM singer, country
 _QUALIFIES = "."  # a word that only says where the next one is: FROM main.country
 _PART = re.compile(r"[\w#]+|[,.()]")
-_PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")
-_READ = 20_000  # characters that are looked at
 
 Before = Mapping[str, Set[str]]
 
@@ -35,9 +33,9 @@ def words_before(texts: Iterable[str]) -> Before:
     [',', 'singer']
     """
     found: dict[str, set[str]] = {}
-    left = _READ
+    left = READ
     for text in texts:
-        _read(_PLACEHOLDER.sub(" ", text[:left]).lower(), found)
+        _read(PLACEHOLDER.sub(" ", text[:left]).lower(), found)
         left = max(0, left - len(text))
     return found
 

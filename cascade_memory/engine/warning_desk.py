@@ -17,9 +17,7 @@ from cascade_memory.domain.failure_warning import Advice, Check, Failure, Failur
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.engine.parts import Parts
-from cascade_memory.engine.warning_evidence import those_that_count
+from cascade_memory.engine.warning_evidence import HasCases, those_that_count
 from cascade_memory.engine.warning_request import CheckRequest
 from cascade_memory.engine.warning_shelf import Group, WarningShelf
 from cascade_memory.engine.warning_words import described, held_from, names_somebody
@@ -32,17 +30,11 @@ _DISTILLED = 4  # warnings for which advice is written at a time, so that learni
 _TIDIED = 64  # failures after which old ones are looked for
 
 
-class Serves(Protocol):
+class Serves(HasCases, Protocol):
     """What is needed of an engine."""
-
-    parts: Parts
 
     def namespace_id(self, namespace: str) -> int:
         """Return the id of a namespace; 0 if it does not exist."""
-        ...
-
-    def namespace_state(self, namespace: str) -> NamespaceState:
-        """Return the state of a namespace."""
         ...
 
     def hear(self) -> None:

@@ -23,7 +23,7 @@ _CONTRADICTING = 16  # solved cases that are asked whether an action works
 _EXPLAINED = 16  # failures of which the runs are read, to see what was done there before; what failed more often, counts
 
 
-class Serves(Protocol):
+class HasCases(Protocol):
     """What is needed of an engine."""
 
     parts: Parts
@@ -35,7 +35,7 @@ class Serves(Protocol):
 
 def those_that_count(
     failures: Sequence[Failure],
-    engine: Serves,
+    engine: HasCases,
     shelf: WarningShelf,
     step: Step,
     vector: NDArray[np.float32],
@@ -69,7 +69,7 @@ def those_that_count(
         yield failure
 
 
-def _calls_near(engine: Serves, shelf: WarningShelf, step: Step, vector: NDArray[np.float32]) -> Sequence[tuple[float, Call]]:
+def _calls_near(engine: HasCases, shelf: WarningShelf, step: Step, vector: NDArray[np.float32]) -> Sequence[tuple[float, Call]]:
     """Return the calls of the same tool that the most similar solved cases have made, with the cosines of their tasks."""
     keys, cosines = engine.namespace_state(shelf.name).index.nearest(vector, _CONTRADICTING)
     stored = engine.parts.ledger.cases.by_key(keys.tolist())
@@ -84,7 +84,7 @@ def _calls_near(engine: Serves, shelf: WarningShelf, step: Step, vector: NDArray
     ]
 
 
-def _stored(done: Sequence[Step], engine: Serves) -> Sequence[Step]:
+def _stored(done: Sequence[Step], engine: HasCases) -> Sequence[Step]:
     """Return steps as they would be stored: with placeholders instead of secrets. What was observed does not matter here."""
     actions = [dataclasses.replace(step, observation="", thought="") for step in done if step.action]
     stored = engine.parts.door.record().solution(capped(Trajectory(actions))) if actions else None

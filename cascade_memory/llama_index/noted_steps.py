@@ -8,11 +8,9 @@ from collections.abc import Sequence
 
 from cascade_memory.domain.trajectory import Step
 
-_EPISODES, _STEPS, _CHARS = (
-    256,
-    100,
-    100_000,
-)  # held at most: episodes; of each, the latest steps, and characters of their actions
+_EPISODES = 256  # held at most
+_STEPS = 100  # of an episode, the latest ones
+_CHARS = 100_000  # of the actions of an episode
 
 
 class NotedSteps:
