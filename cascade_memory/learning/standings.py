@@ -37,6 +37,8 @@ class Standings:
         self._barred: frozenset[int] = frozenset()  # whose outcomes taught nothing at the last rebuild
         self.rebuild_due = False
         self._since = 0  # outcomes since the last rebuild
+        self._until = 0  # the last outcome in the last rebuild
+        self._silent: set[int] = set()  # the recalls in it whose outcomes must not teach
         self.active = bool(vigilance) and ledger.actors.any(namespace_id)
         self.look_up()
 
@@ -102,6 +104,9 @@ class Standings:
     def teaches(self, outcome: int) -> tuple[bool, list[int]]:
         """Take a new outcome into account; return whether it may teach, and the keys of its recalls."""
         told = self._ledger.actors.testimony(outcome)
+        recalls = [one.recall for one in told]
+        if outcome <= self._until:  # another process wrote it down while this namespace was being opened
+            return self._silent.isdisjoint(recalls), recalls
         heard = self._all_heard(told)
         with self._changing:
             teaches = all([self._observe(one) for one in heard])
@@ -110,7 +115,7 @@ class Standings:
                 self.rebuild_due = True
             if self._records.judged_too_early:
                 self.rebuild_due = True  # whoever came first has taught whatever it liked
-        return teaches, [one.recall for one in told]
+        return teaches, recalls
 
     def _observe(self, heard: Heard) -> bool:
         return heard.reporter not in self._in_quarantine() and self._records.observe(heard)
@@ -137,11 +142,12 @@ class Standings:
                 self._records = self._no_records(barred, soon_many=many)
                 silent = {one.key for one in heard if not self._observe(one)}
                 barred, many = barred | self._untaught(), self._records.many_came
-            self._barred, self.rebuild_due, self._since = barred, False, 0
+            self._barred, self.rebuild_due, self._since, self._until = barred, False, 0, until
+            self._silent = silent | {one.key for one in heard if one.reporter in barred}
             there = {number for one in heard for number in (one.reporter, *one.authors.tolist())}
             kept = [(actor, number) for actor, number in self._numbers.items() if number in there or actor in self._decided]
             self._numbers = dict(kept)
-            return silent | {one.key for one in heard if one.reporter in barred}
+            return self._silent
 
     def _all_heard(self, told: Iterable[Testimony]) -> list[Heard]:
         told = list(told)

@@ -118,6 +118,20 @@ def test_what_is_known_of_actors_is_the_same_after_opening_again(tmp_path: Path)
         assert memory.standings() == before
 
 
+def test_an_outcome_that_was_read_when_the_namespace_was_opened_counts_once(memory: Memory):
+    """Another process may write one down while a namespace is being opened: it is read then, and comes with the log as well."""
+    live(memory, 60)
+    parts = engine_of(memory).parts
+    last = parts.ledger.lessons.last_outcome()
+    opened = Standings(1, parts.ledger, parts.vigilance, learns=True)
+    silent = opened.rebuild(last)
+    before = opened.all()
+    assert [one.actor for one in before if one.reports]
+    teaches, recalls = opened.teaches(last)
+    assert opened.all() == before
+    assert teaches == silent.isdisjoint(recalls)
+
+
 def test_who_comes_first_does_not_teach_that_solutions_recur(memory: Memory):
     for number in range(14):
         lie(memory, f"cool the mug number {number % 2}", "liar")
