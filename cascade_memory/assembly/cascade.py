@@ -70,7 +70,7 @@ class CascadeMemory(Memory):
         min_trust: str | None = None,
         redact: bool | Callable[[str], str] = True,
         tickets: bool | Tickets = False,
-        reward_caps: Mapping[str, int] | None = None,
+        reward_caps: Mapping[str, int | None] | None = None,
         vigilance: Vigilance | None = None,
         warnings: bool | WarningOptions = True,
     ) -> None:
@@ -128,9 +128,10 @@ class CascadeMemory(Memory):
                 everything is stored as it is.
             tickets: With True, each recall has a signed ``ticket``, and rewards from users and agents, and all that come over
                 MCP, are refused without it; a ``Tickets`` says how long tickets last, and which sources need one.
-            reward_caps: How many rewards of one ``actor`` teach within an hour, by their source, such as {"user": 100}; None:
-                100 from "user" and 1,000 each from "judge" and "agent" (and of all that comes over MCP). What is reported
-                beyond is stored and teaches nothing. Rewards without an actor have no cap.
+            reward_caps: How many rewards of one ``actor`` teach within an hour, by their source, such as {"user": 20}. A
+                source that is not named keeps its cap: 100 for "user", and 1,000 each for "judge" and "agent" (and for all
+                that comes over MCP). {"judge": None} lifts one. What is reported beyond is stored and teaches nothing.
+                Rewards without an actor have no cap.
             vigilance: Which measures protect against actors who lie; by default all. They concern only the cases and outcomes
                 whose ``actor`` the host names, and cost nothing otherwise.
             warnings: Whether failed runs are kept as warnings, which ``check`` gives to an agent that is about to repeat a

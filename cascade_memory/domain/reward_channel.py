@@ -30,10 +30,12 @@ def weight_of(source: object) -> float:
 
 
 def check_caps(caps: object) -> Mapping[str, int]:
-    """Check the greatest numbers of outcomes of one actor that teach within an hour, by their source.
+    """Return the greatest numbers of outcomes of one actor that teach within an hour, by their source; None means no cap.
 
-    >>> check_caps({"user": 20})["user"], check_caps(None)["user"]
-    (20, 100)
+    A source that is not named keeps its cap.
+
+    >>> dict(check_caps({"user": 20, "judge": None}))
+    {'user': 20, 'agent': 1000}
     """
     if caps is None:
         return CAPS
@@ -43,9 +45,10 @@ def check_caps(caps: object) -> Mapping[str, int]:
     for source, most in given.items():
         if source not in SOURCES:
             raise InvalidInput(f"reward_caps has the source {source!r}, and there are {', '.join(SOURCES)}")
-        if isinstance(most, bool) or not isinstance(most, int) or most < 0:
-            raise InvalidInput(f"the cap of {source!r} must be a whole number of at least 0, not {most!r}")
-    return cast("Mapping[str, int]", dict(given))
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+            raise InvalidInput(f"the cap of {source!r} must be a whole number of at least 0, or None for no cap, not {most!r}")
+    caps_of = {**CAPS, **cast("Mapping[str, int | None]", given)}
+    return {source: most for source, most in caps_of.items() if most is not None}
 
 
 def cap_of(caps: Mapping[str, int], source: str, channel: str | None) -> int | None:

@@ -27,10 +27,12 @@ from cascade_memory.errors import InvalidInput, RedactionFailed, StoreError
 from cascade_memory.redaction.assignments import kind_of_value, may_name_secret
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.hints import may_hold_secret
+from cascade_memory.redaction.kinds import PASSWORD
 from cascade_memory.redaction.marking import Marks
 
 Redact: TypeAlias = "bool | Callable[[str], str]"
 T = TypeVar("T")
+_PIN = 4  # digits of a number that may be a password
 
 
 def check_redact(redact: object) -> None:
@@ -200,6 +202,8 @@ class Incoming:
             return {(clean or self.text)(str(key)): self._named(str(key), one, clean) for key, one in inner.items()}
         if isinstance(value, (list, tuple)):
             return [self._named(name, one, clean) for one in cast("list[Any]", value)]
+        if isinstance(value, int) and len(digits := str(value)) >= _PIN and kind_of_value(name, digits) is not None:
+            return self._marks.whole(digits, PASSWORD)
         return value
 
 

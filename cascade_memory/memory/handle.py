@@ -71,7 +71,7 @@ class Handle:
         actor: str | None = None,
         min_trust: str | None = None,
         tickets: bool | Tickets = False,
-        reward_caps: Mapping[str, int] | None = None,
+        reward_caps: Mapping[str, int | None] | None = None,
     ) -> None:
         check_callable(reward_fn, "reward_fn")
         if reward_fn is not None:

@@ -250,7 +250,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
         Many cases may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are
         checked before any is stored. A pair that exists already is counted, not stored twice. ``actor`` says who adds them (by
         default the memory's own actor), and ``channel`` by which door: both are stored with the cases, and in the audit log,
-        which has an entry if the source is a human.
+        which has an entry if the source is a human. What you add for a user or an agent needs ``source="user"`` or "agent":
+        the default has the highest trust, and no record or quarantine of its actor holds it back.
         """
         engine, name, source = self._open(), self._new_in(namespace), check_source(source)
         by, door = self._by(actor, channel), engine.parts.door

@@ -29,10 +29,11 @@ _BEFORE_KEY = (
 )
 _OF_A_KEY = re.compile(_BEFORE_KEY + r"\Z")
 _LOOK_BACK = 16
+_PASSWORD = "(?:pass(?:w(?:or[dt]|d)|phrase|code)|(?<!com)(?<!by)(?<!tres)(?<!sur)(?<!over)(?<!under)pass)[0-9]?"  # no compass
 
 # By the word that each begins with. Only what follows is compared, so each word is searched for at the speed of a plain search.
 _WORDS: tuple[tuple[bytes, str, re.Pattern[str]], ...] = (
-    (b"pass", PASSWORD, re.compile(f"pass(?:w(?:or[dt]|d)?|phrase|code)?[0-9]?{_OR_IS}")),
+    (b"pass", PASSWORD, re.compile(f"{_PASSWORD}{_OR_IS}")),
     (b"pwd", PASSWORD, re.compile(f"pwd[0-9]?{_THEN}")),
     (b"kennwort", PASSWORD, re.compile(f"kennwort{_THEN}")),
     (b"contrase", PASSWORD, re.compile(f"contrase(?:ñ|n)a{_THEN}")),
@@ -43,7 +44,7 @@ _WORDS: tuple[tuple[bytes, str, re.Pattern[str]], ...] = (
 _FOREIGN_FORM = re.compile(f"(?:{'|'.join(FOREIGN)}){_THEN}")
 
 _NAME_OF_SECRET = re.compile(
-    rf"(?:(?P<password>pass(?:w(?:or[dt]|d)?|phrase|code)?[0-9]?|pwd[0-9]?|kennwort|{'|'.join(FOREIGN)})|(?P<token>token)"
+    rf"(?:(?P<password>{_PASSWORD}|pwd[0-9]?|kennwort|{'|'.join(FOREIGN)})|(?P<token>token)"
     rf"|(?P<secret>secret)|(?:{_BEFORE_KEY})key)\Z"
 )
 
@@ -102,15 +103,17 @@ def _announces(name: str) -> bool:
 def kind_of_value(name: str, value: str) -> str | None:
     """Return the kind of secret that a value is because of its name, in metadata or in the arguments of a tool; else None.
 
-    >>> kind_of_value("dbPassword", "Tr0ub4dor"), kind_of_value("max_tokens", "1000")
+    >>> kind_of_value("dbPassword", "correct horse battery"), kind_of_value("max_tokens", "1000")
     ('password', None)
     """
     named = _NAME_OF_SECRET.search(name.lower())
     if named is None or not value:
         return None
     given = Value(0, len(value), value[: values.LOOKED_AT], quoted=True, tight=True, spoken=False, called=False)
-    if named["password"] is not None:
-        return PASSWORD if values.is_password(given, bare=False, shouted=False) else None
+    if (word := named["password"]) is not None:
+        # A field of this name holds a password, whatever it looks like. "pass" alone may also say that a test has passed.
+        is_one = values.is_password(given, bare=True, shouted=False) if word == "pass" else values.is_for_a_password(given)
+        return PASSWORD if is_one else None
     kind = TOKEN if named["token"] else SECRET if named["secret"] else API_KEY
     return kind if values.is_key(given) else None
 

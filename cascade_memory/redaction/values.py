@@ -26,6 +26,8 @@ _CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+")
 _DIGIT, _LETTER, _SIGN = re.compile("[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"[^\w\s./:-]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_]*")
 _PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/|\./|~/|[A-Za-z]:[\\/]|arn:|@")
+_FILE = re.compile(r"(?:[A-Za-z]:[\\/]|~/|\.{1,2}/|/[\w.-]+/)")
+_ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|arn:)")
 
 
 class Value(NamedTuple):
@@ -124,6 +126,11 @@ def is_password(value: Value, *, bare: bool, shouted: bool) -> bool:
     if _NAME.fullmatch(text) and not value.quoted:
         return shouted and len(text) >= 6
     return _PATH.match(text) is None and (len(text) >= 6 or (digit and letter))
+
+
+def is_for_a_password(value: Value) -> bool:
+    """Say whether the value of a field for a password is one, and not a placeholder, or where the password is kept."""
+    return is_free(value.text) and _FILE.match(value.text) is None and _ADDRESS.match(value.text) is None
 
 
 def is_key(value: Value) -> bool:

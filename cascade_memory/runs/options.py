@@ -49,5 +49,5 @@ class SharedOptions(TypedDict, total=False):
     redact: bool | Callable[[str], str]
     vigilance: Vigilance | None
     tickets: bool | Tickets
-    reward_caps: Mapping[str, int] | None
+    reward_caps: Mapping[str, int | None] | None
     warnings: bool | WarningOptions

@@ -130,13 +130,20 @@ def test_the_cap_may_be_nothing_and_no_cap_at_all():
     with CascadeMemory(embedder="hashing", learn="inline", reward_caps={"user": 0}) as memory:
         rewarded(memory, 1)
         assert (memory.stats().cases, memory.stats().unkept["capped"]) == (0, 1)
-    with CascadeMemory(embedder="hashing", learn="off", reward_caps={}) as memory:
+    with CascadeMemory(embedder="hashing", learn="off", reward_caps={"user": None}) as memory:
         for number in range(105):
             memory.reward(memory.recall(f"task {number}").episode_id, 0.0, source="user", actor="eve")
         assert memory.stats().unkept["capped"] == 0
 
 
-@pytest.mark.parametrize("caps", [100, ["user"], {"nobody": 1}, {"user": -1}, {"user": 1.5}, {"user": True}, {"user": None}])
+def test_a_source_that_is_not_named_keeps_its_cap():
+    with CascadeMemory(embedder="hashing", learn="off", reward_caps={"agent": 3}) as memory:
+        for number in range(101):
+            memory.reward(memory.recall(f"task {number}").episode_id, 0.0, source="user", actor="eve")
+        assert memory.stats().unkept["capped"] == 1
+
+
+@pytest.mark.parametrize("caps", [100, ["user"], {"nobody": 1}, {"user": -1}, {"user": 1.5}, {"user": True}])
 def test_other_caps_are_refused(caps):
     with pytest.raises(InvalidInput, match=r"reward_caps|cap of"):
         CascadeMemory(embedder="hashing", reward_caps=caps)

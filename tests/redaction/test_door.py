@@ -54,6 +54,28 @@ def test_in_a_trajectory_a_password_is_known_again_in_every_step():
     assert word not in case.solution.to_json()
 
 
+def test_a_field_for_a_password_holds_one_whatever_it_looks_like():
+    steps = [Step(tool="log_in", arguments={"passphrase": "correct horse battery staple", "compass": "northwest"})]
+    metadata = {
+        "db_password": "blue",
+        "password": 12345678,
+        "password2": True,
+        "passwd": "/run/secrets/db",
+        "pwd": "<your own>",
+    }
+    with opened() as memory:
+        case = memory.get(memory.add("log in", Trajectory(steps, answer="in"), metadata=metadata))
+    assert isinstance(case.solution, Trajectory)
+    assert case.solution.steps[0].arguments == {"passphrase": "[secret:password#1]", "compass": "northwest"}
+    assert case.metadata == {
+        "db_password": "[secret:password#2]",
+        "password": "[secret:password#3]",
+        "password2": True,
+        "passwd": "/run/secrets/db",
+        "pwd": "<your own>",
+    }
+
+
 def test_what_stays_is_exactly_what_came():
     steps = [
         Step(action="look", observation="a key 密码 lies here"),

@@ -117,7 +117,7 @@ ORDINARY = [
     "PWD=/home/ann/project; pwd: /srv/data1; keyword=value1234567890; monkey=chimpanzee2000000",
     "primary_key=True, foreign_key='users.id12345678', sort_key: last_name_2",
     '{"type": "password", "name": "password", "password": "string", "token": null, "secret": true}',
-    "pass: 12 of 14 tests, passengers: 210, compass=north, bypass=true",
+    "pass: 12 of 14 tests, passengers: 210, compass=north, bypass=true, overpass: 'highway1', compass=\"northwest\"",
     "take the key: red key 1 from the drawer 2",
     "%3D%26%2F percent encoded",
     "密码：忘记了 口令：请输入",
