@@ -134,6 +134,11 @@ class Taken:
         """Whether it judged an episode."""
         return self.outcome is not None
 
+    @property
+    def is_logged(self) -> bool:
+        """Whether the audit log has it; it does not have every outcome that replaced another one."""
+        return bool(self.id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:

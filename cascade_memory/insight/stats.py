@@ -142,6 +142,8 @@ class Health:
 class Receipt:
     """What ``forget`` deleted. ``warnings`` counts the failures from which warnings are made.
 
+    ``decisions`` counts what a source had decided about cases, actors and warnings, and what was taken back with it.
+
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
     hold some of it, and says what to do about them. After a source was undone, ``brought_back`` are the ids of cases that had
     made room for its own, and ``made_after`` those of cases that others made after they had seen its cases: these stay.
@@ -156,12 +158,13 @@ class Receipt:
     brought_back: tuple[str, ...] = ()
     made_after: tuple[str, ...] = ()
     warnings: int = field(default=0, repr=False)
+    decisions: int = field(default=0, repr=False)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much was deleted, by name; warnings only if there were any."""
-        names = ("cases", "episodes", "recalls", "outcomes", *(("warnings",) if self.warnings else ()))
-        return {name: getattr(self, name) for name in names}
+        """How much was deleted, by name; warnings and decisions only if there were any."""
+        seldom = [name for name in ("warnings", "decisions") if getattr(self, name)]
+        return {name: getattr(self, name) for name in ("cases", "episodes", "recalls", "outcomes", *seldom)}
 
     def summary(self) -> str:
         """Describe the counts in words."""
@@ -180,4 +183,4 @@ class Receipt:
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "warnings" or value}
+        return {name: value for name, value in asdict(self).items() if name not in ("warnings", "decisions") or value}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cascade_memory.domain.actions import (
@@ -111,35 +112,49 @@ class SQLActions:
     def taken(self, namespace: int, entry_id: str) -> Taken:
         """Return an action that may be taken back; raise if it may not, or if there is no such action."""
         with self._connections.read() as connection:
-            return _taken(connection, namespace, entry_id)
+            return taken(connection, namespace, entry_id)
 
     def undo(self, namespace: int, action: NewAction) -> None:
         """Take an action back that did not replace an outcome."""
         assert action.takes_back is not None
         with self._connections.write(durable=True) as connection:
-            taken = _taken(connection, namespace, action.takes_back.id)  # again: somebody else may have been faster
-            if taken.is_verdict:
-                reopen(connection, namespace, action, taken)
-                return
-            if taken.kind in OF_WARNINGS:
-                warning_decisions.take_back(connection, namespace, action, taken)
-                return
-            if taken.kind == "correct":
-                _give_up(connection, namespace, taken)
-            elif taken.kind in OF_ACTORS:
-                action_log.write(connection, namespace, action, subject=taken.subject)
-                now = decided_about(connection, namespace).get(taken.subject, False)
-                move(connection, namespace, taken.subject, quarantined=now)
-                return
-            elif not _flag(connection, namespace, taken.subject, OPPOSITE[taken.kind]):
-                raise UndoRefused(f"case {taken.subject!r} is not as this action left it: nothing was changed")
-            action_log.write(connection, namespace, action, subject=taken.subject)
+            now = taken(connection, namespace, action.takes_back.id)  # again: somebody else may have been faster
+            take_back(connection, namespace, replace(action, takes_back=now))
 
     def doubts(self, namespace: int) -> list[Doubt]:
         """Return what the recalls of episodes predicted that wait for a verdict, the latest recall of each, oldest first."""
         with self._connections.read() as connection:
             rows = connection.execute(_WAITING, (namespace,)).fetchall()
         return usable(rows, _doubt)
+
+
+def decided_by(connection: Connection, namespace: int, where: str, values: Sequence[Any]) -> list[str]:
+    """Return the ids of the entries that meet a condition and may be taken back, the newest first; verdicts are left out."""
+    query = f"""SELECT id FROM action WHERE namespace = ? AND outcome IS NULL AND kind IN {_among(UNDOABLE)} {where}
+      ORDER BY key DESC"""
+    return [str(entry) for (entry,) in connection.execute(query, (namespace, *values)).fetchall()]
+
+
+def take_back(connection: Connection, namespace: int, action: NewAction) -> None:
+    """Take an action back that did not replace an outcome; raise if something is not as it left it."""
+    before = action.takes_back
+    assert before is not None
+    if before.is_verdict:
+        reopen(connection, namespace, action, before)
+        return
+    if before.kind in OF_WARNINGS:
+        warning_decisions.take_back(connection, namespace, action, before)
+        return
+    if before.kind == "correct":
+        _give_up(connection, namespace, before)
+    elif before.kind in OF_ACTORS:
+        action_log.write(connection, namespace, action, subject=before.subject)
+        now = decided_about(connection, namespace).get(before.subject, False)
+        move(connection, namespace, before.subject, quarantined=now)
+        return
+    elif not _flag(connection, namespace, before.subject, OPPOSITE[before.kind]):
+        raise UndoRefused(f"case {before.subject!r} is not as this action left it: nothing was changed")
+    action_log.write(connection, namespace, action, subject=before.subject)
 
 
 def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bool:
@@ -182,7 +197,8 @@ def _unverify(connection: Connection, key: int, taken: Taken) -> None:
     reconsider(connection, key)
 
 
-def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
+def taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
+    """Return an action that may be taken back; raise if it may not, or if there is no such action."""
     rows = fetched(connection, f"{_SELECT} WHERE action.id = ? AND action.namespace = ?", (entry_id, namespace))
     if not rows:
         raise UndoRefused(f"the audit log of this namespace has no entry {entry_id!r}")
@@ -203,11 +219,12 @@ def _taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
         deleted=GONE in entry.counts,
         pinned=PIN_GONE in entry.counts,
         hidden=HIDING_GONE in entry.counts,
-        before=None if row[15] is None else _before(connection, row[15]),
+        before=None if row[15] is None else replaced_outcome(connection, row[15]),
     )
 
 
-def _before(connection: Connection, outcome: int) -> Before:
+def replaced_outcome(connection: Connection, outcome: int) -> Before:
+    """Return an outcome that another one has replaced."""
     row = connection.execute(
         """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept, at, actor, channel
            FROM outcome WHERE key = ? AND withdrawn_at IS NOT NULL""",

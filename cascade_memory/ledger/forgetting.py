@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
-from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import FORGOTTEN, PURGED, Undone
+from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.ledger import action_log, cases, failures, set_aside
+from cascade_memory.ledger.coming_back import coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
@@ -40,6 +41,8 @@ def _touched(connection: Connection, named: Named) -> set[int]:
 
 
 def _is_unverified(connection: Connection, key: int, named: Named) -> bool:
+    if key in named.verified:
+        return False
     there = "SELECT 1 FROM cases WHERE key = ? UNION ALL SELECT 1 FROM expired WHERE key = ?"
     if connection.execute(there, (key, key)).fetchone() is None:
         return True
@@ -47,14 +50,23 @@ def _is_unverified(connection: Connection, key: int, named: Named) -> bool:
     return episodes <= named.episodes | named.reopened and additions <= named.additions
 
 
-def forget(connection: Connection, named: Named) -> dict[str, int]:
+def forget(
+    connection: Connection,
+    named: Named,
+    namespace: int = 0,
+    again: Mapping[int, Settlement] | None = None,
+    by: str | None = None,
+) -> dict[str, int]:
     """Delete what is named, and the cases that no other source verifies. Logged candidates are not changed here."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     touched = _touched(connection, named)
+    if named.decisions:
+        gone["decisions"], gone["cases"] = take_back(connection, namespace, named.decisions, by)
     for episode in sorted(named.episodes):
         forget_episode(connection, episode, gone)
     if named.outcomes:
-        outcomes, failed = forget_outcomes(connection, named.outcomes)
+        take_back_verdicts(connection, namespace, named.outcomes, by)
+        outcomes, failed = forget_outcomes(connection, named.outcomes, again)
         gone["outcomes"] += outcomes
         _count_warnings(gone, failed)
     for addition in named.additions:
@@ -95,6 +107,12 @@ def _count_warnings(gone: dict[str, int], failed: int) -> None:
         gone["warnings"] = gone.get("warnings", 0) + failed
 
 
+def _instead_of(again: Settlement) -> int:
+    """Return the outcome in whose place another one counts again."""
+    taken = None if again.action is None else again.action.takes_back
+    return -1 if taken is None or taken.outcome is None else taken.outcome
+
+
 class _OnlyPreviewed(Exception):
     """Rolls a transaction back that was only to show what it would do."""
 
@@ -132,12 +150,19 @@ class SQLForgetting:
         number = 0 if row is None else row[0]
         return self._forget(number, lambda connection: by_episode(connection, episode_id), action, preview=preview)
 
+    def coming_back(self, namespace: int, wanted: Wanted) -> list[Taken]:
+        """Return what is taken back when a source is undone: its outcomes that have replaced those of others."""
+        with self._connections.read() as connection:
+            named = by_source(connection, namespace, wanted)
+            return [taken for taken, _ in coming_back(connection, named.outcomes)]
+
     def forget_source(
         self,
         namespace: int,
         wanted: Wanted,
         action: NewAction | None = None,
         *,
+        again: Sequence[Settlement] = (),
         max_cases: int | None = None,
         window: int,
         preview: bool = False,
@@ -145,7 +170,12 @@ class SQLForgetting:
         """Delete what a source wrote, and bring back the most valuable cases that had to make room for its own."""
         undoing = Undoing(namespace, max_cases, window)
         gone = self._forget(
-            namespace, lambda connection: by_source(connection, namespace, wanted), action, preview=preview, undoing=undoing
+            namespace,
+            lambda connection: by_source(connection, namespace, wanted),
+            action,
+            preview=preview,
+            undoing=undoing,
+            again={_instead_of(one): one for one in again},
         )
         return Undone(counts=gone, brought_back=tuple(undoing.brought_back), made_after=tuple(undoing.made_after))
 
@@ -210,6 +240,7 @@ class SQLForgetting:
         *,
         preview: bool,
         undoing: Undoing | None = None,
+        again: Mapping[int, Settlement] | None = None,
     ) -> dict[str, int]:
         early, until = set[int](), 0
         if not preview:
@@ -225,7 +256,7 @@ class SQLForgetting:
             if undoing is not None:
                 undoing.trace(connection, set(keys))
                 undoing.measure(connection, named)
-            gone = forget(connection, named)
+            gone = forget(connection, named, namespace, again, None if action is None else action.actor)
             counts = dict(gone)
             if undoing is not None:
                 counts["cases brought back"] = undoing.make_good(connection)

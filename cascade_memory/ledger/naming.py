@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cascade_memory.domain.provenance import Wanted
+from cascade_memory.ledger.coming_back import coming_back, decisions_of
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
 from cascade_memory.ledger.provenance import conditions
@@ -31,6 +32,7 @@ class Named:
     """Keys of what is to be forgotten. Each ``matching`` case is deleted, or gets another source.
 
     ``outcomes`` belong to episodes of others; ``reopened`` are those of these episodes for which such an outcome counts.
+    ``verified`` are the cases that an older outcome verifies which counts again. ``decisions`` are ids in the audit log.
     """
 
     cases: frozenset[int] = frozenset()
@@ -39,6 +41,8 @@ class Named:
     additions: frozenset[int] = frozenset()
     outcomes: frozenset[int] = frozenset()
     reopened: frozenset[int] = frozenset()
+    verified: frozenset[int] = frozenset()
+    decisions: tuple[str, ...] = ()
 
 
 def by_ids(connection: Connection, keys: Sequence[int]) -> Named:
@@ -73,7 +77,7 @@ def by_episode(connection: Connection, episode_id: str) -> Named:
 
 
 def by_source(connection: Connection, namespace: int, wanted: Wanted) -> Named:
-    """Name what a source asked, reported and added, and the cases that it made first.
+    """Name what a source asked, reported, added and decided, and the cases that it made first.
 
     An episode that somebody else judged, a person who is named, stays with that verdict.
     """
@@ -94,6 +98,8 @@ def by_source(connection: Connection, namespace: int, wanted: Wanted) -> Named:
         matching=keys("cases", "created_at"),
         episodes=episodes,
         additions=keys("addition", "at"),
-        outcomes=frozenset(key for key, _, _ in others),
+        outcomes=(outcomes := frozenset(key for key, _, _ in others)),
         reopened=frozenset(episode for _, episode, current in others if current),
+        verified=frozenset(case for _, case in coming_back(connection, outcomes) if case is not None),
+        decisions=tuple(decisions_of(connection, namespace, wanted)),
     )

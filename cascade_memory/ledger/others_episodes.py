@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from cascade_memory.domain.records import Settlement
 from cascade_memory.ledger import failures, set_aside
+from cascade_memory.ledger.coming_back import count_again
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
 from cascade_memory.ledger.reports import withdraw
@@ -15,25 +17,36 @@ from cascade_memory.ledger.verifications import reconsider
 _ATTEMPT = "episode, status, solution_kind, solution, at"
 
 
-def forget_outcomes(connection: Connection, outcomes: Iterable[int]) -> tuple[int, int]:
+def forget_outcomes(
+    connection: Connection, outcomes: Iterable[int], again: Mapping[int, Settlement] | None = None
+) -> tuple[int, int]:
     """Delete outcomes with what they counted; return their number, and that of their failures.
 
-    The cases that they verified are not touched.
+    ``again`` are the outcomes that count in their place, as they were prepared. Without it an older outcome counts again, but
+    nobody can store its case and its labels anew. The cases that the deleted ones verified are not touched.
     """
     query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at, unkept FROM outcome WHERE key IN ({KEYS})"
     rows = fetched_for(connection, query, sorted(outcomes))
     rows = sorted(rows, key=lambda row: row[:2])  # first those that do not count any more
     failed = 0
     for current, key, episode, namespace, value, at, unkept in rows:
+        counts_again = False
         if current:
-            connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
-            lost = withdraw(connection, namespace, time.time(), key)
-            failures.settle_up(connection, lost, forgotten=True)
-            failed += len(lost)
+            failed += len(connection.execute("SELECT 1 FROM failure WHERE key = ?", (key,)).fetchall())
+            counts_again = again is not None and key in again and count_again(connection, again[key])
+            if not counts_again:
+                connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
+                failures.settle_up(connection, withdraw(connection, namespace, time.time(), key), forgotten=True)
             set_aside.uncount(connection, () if unkept == "capped" else shown_cases(connection, episode), value)
+        else:  # what it had replaced was replaced by what has replaced it
+            connection.execute(
+                """UPDATE outcome SET withdrawn_at = (SELECT withdrawn_at FROM outcome AS gone WHERE gone.key = ?)
+                   WHERE episode = ? AND withdrawn_at = ? AND key < ?""",
+                (key, episode, at, key),
+            )
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (key,))
         connection.execute("DELETE FROM outcome WHERE key = ?", (key,))
-        if current and not _as_replaced(connection, episode, at):
+        if current and not counts_again and not _as_replaced(connection, episode, at):
             _reopen(connection, episode)
     return len(rows), failed
 

@@ -85,70 +85,86 @@ class Settling:
     def settle(self, new: Settlement) -> Settled:
         """Record an outcome with all its consequences, durably. The same value again changes nothing."""
         with self.connections.write(durable=True, brings_vectors=True) as connection:
-            same = None if new.case is None else cases.known_of(connection, new.case)
-            shown = connection.execute(
-                """SELECT candidates, chosen FROM recall WHERE episode = (SELECT key FROM episode WHERE id = ?) AND shown = 1
-                   ORDER BY recall.key""",
-                (new.episode_id,),
-            ).fetchall()
-            episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
-            if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
-                return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
-            taken = _takes_back(new)
-            _check_confirmed(connection, new)
-            new, within_a_minute = (new, 0) if new.cap is None else caps.applied(connection, new)
-            current = _current_outcome(connection, episode) if status == "settled" else None
-            if current is None and status != "open":
-                raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
-            if current is not None and not verdicts.is_verdict(new.action) and not _may_replace(current, new):
-                return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
-            if new.action is not None:
-                verdicts.prepare(connection, new.namespace, new.action, current, episode, new.episode_id)
-            reported = _reported(connection, new, episode)
-            metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
-            lost: failures.Lost = ()
-            if current is not None:
-                lost, same = _replaced(connection, new, current), None  # the same case may have gone with the outcome
-            case_key, case_id, packed = None, None, pack_solution(new.solution)
-            keys = count_use(connection, shown, new.value, sign=1, unkept=new.unkept)
-            if new.case is not None:
-                by_hand = new.action is not None and _is_by_hand(connection, new.action, episode)
-                by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
-                seen = () if by_hand else keys
-                case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-                before = stored_anew.gone(case, current, taken)
-                case = stored_anew.under_its_id(connection, case, before)
-                packed_case = packed if case.solution is new.solution else None
-                case_key, case_id, is_new = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
-                stored_anew.decide_again(connection, new.namespace, case_id, before if is_new else None)
-            by_agent = new.source not in TRUSTED_SOURCES
-            outcome = _written(connection, new, episode, case_key, metadata, packed)
-            blaming.settle(connection, new, episode, outcome, keys, lost)
-            _label(connection, new)
-            connection.execute(
-                "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
-                (new.at, new.source, reported, episode),
-            )
-            if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
-                connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
-            if taken is None:  # otherwise the log says that another one was withdrawn, after which all is learned again
-                cases.note(connection, new.namespace, SETTLED, outcome)
-            if new.action is not None:
-                verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)
-            return Settled(
-                episode_id=new.episode_id,
-                changed=True,
-                case_id=case_id,
-                capped=new.unkept == "capped",
-                within_a_minute=within_a_minute,
-            )
+            return settled(connection, new)
 
 
-def _replaced(connection: Connection, new: Settlement, current: Mapping[str, Any]) -> failures.Lost:
-    """Withdraw the outcome that a new one replaces; return the failure that went with it."""
+def settled(connection: Connection, new: Settlement) -> Settled:
+    """Record an outcome within a transaction."""
+    same = None if new.case is None else cases.known_of(connection, new.case)
+    shown = connection.execute(
+        """SELECT candidates, chosen FROM recall WHERE episode = (SELECT key FROM episode WHERE id = ?) AND shown = 1
+           ORDER BY recall.key""",
+        (new.episode_id,),
+    ).fetchall()
+    episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
+    if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
+        return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
     taken = _takes_back(new)
-    keep = verdicts.is_verdict(new.action) and taken is None
+    _check_confirmed(connection, new)
+    new, within_a_minute = (new, 0) if new.cap is None else caps.applied(connection, new)
+    current = _current_outcome(connection, episode) if status == "settled" else None
+    if current is None and status != "open":
+        raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")
+    if current is not None and not verdicts.is_verdict(new.action) and not _may_replace(current, new):
+        return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
+    if new.action is not None:
+        verdicts.prepare(connection, new.namespace, new.action, current, episode, new.episode_id)
+    reported = _reported(connection, new, episode)
+    metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
+    lost: failures.Lost = ()
+    if current is not None:
+        lost, same = _replaced(connection, new, current, asked_by), None  # the same case may have gone with the outcome
+    case_key, case_id, packed = None, None, pack_solution(new.solution)
+    keys = count_use(connection, shown, new.value, sign=1, unkept=new.unkept)
+    if new.case is not None:
+        by_hand = new.action is not None and _is_by_hand(connection, new.action, episode)
+        by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
+        seen = () if by_hand else keys
+        case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
+        before = stored_anew.gone(case, current, taken)
+        case = stored_anew.under_its_id(connection, case, before)
+        packed_case = packed if case.solution is new.solution else None
+        case_key, case_id, is_new = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
+        stored_anew.decide_again(connection, new.namespace, case_id, before if is_new else None)
+    by_agent = new.source not in TRUSTED_SOURCES
+    outcome = _written(connection, new, episode, case_key, metadata, packed)
+    blaming.settle(connection, new, episode, outcome, keys, lost)
+    _label(connection, new)
+    connection.execute(
+        "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
+        (new.at, new.source, reported, episode),
+    )
+    if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
+        _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]))
+    if taken is None:  # otherwise the log says that another one was withdrawn, after which all is learned again
+        cases.note(connection, new.namespace, SETTLED, outcome)
+    if new.action is not None:
+        verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)
+    return Settled(
+        episode_id=new.episode_id,
+        changed=True,
+        case_id=case_id,
+        capped=new.unkept == "capped",
+        within_a_minute=within_a_minute,
+    )
+
+
+def _replaced(
+    connection: Connection, new: Settlement, current: Mapping[str, Any], asked_by: tuple[str | None, str | None]
+) -> failures.Lost:
+    """Withdraw the outcome that a new one replaces; return the failure that went with it.
+
+    Its content stays if somebody else replaces it: it counts again if that source, or the verdict, is undone.
+    """
+    taken = _takes_back(new)
+    others = _whose(new.actor, new.channel, asked_by) != _whose(current["actor"], current["channel"], asked_by)
+    keep = (others or verdicts.is_verdict(new.action)) and taken is None
     return withdraw(connection, new.namespace, new.at if taken is None else time.time(), current["key"], keep=keep)
+
+
+def _whose(actor: str | None, channel: str | None, asked_by: tuple[str | None, str | None]) -> tuple[str | None, str | None]:
+    """Return the source of an outcome: of one that nobody named has reported, whoever asked."""
+    return asked_by if actor is None and asked_by[0] is not None else (actor, channel)
 
 
 def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:
@@ -189,6 +205,13 @@ def _label(connection: Connection, new: Settlement) -> None:
             "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
             (pack_floats(labels), recall, 8 * len(labels)),
         )
+
+
+def _end_attempt(connection: Connection, episode: int, *, by_another: bool) -> None:
+    """Delete what the run of an episode recorded; it is set aside if another actor has judged it, who may be undone."""
+    if by_another:
+        verdicts.set_aside_attempt(connection, episode)
+    connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
 
 
 def _takes_back(new: Settlement) -> Taken | None:
@@ -262,7 +285,8 @@ def _reported(connection: Connection, new: Settlement, episode: int) -> int | No
         return None
     query, before = connection.execute("SELECT query, reported FROM episode WHERE key = ?", (episode,)).fetchone()
     size = len((pack_solution(new.solution)[1] or "").encode()) + (len(query.encode()) if before is None else before)
-    check_room(connection, new.namespace, 1 if before is None else 0, size - (before or 0))
+    if _takes_back(new) is None:  # what comes back had its place before
+        check_room(connection, new.namespace, 1 if before is None else 0, size - (before or 0))
     return size
 
 
@@ -279,11 +303,24 @@ def _metadata(connection: Connection, new: Settlement, of_episode: str | None, w
 def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
         """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words, cases.pair,
-             cases.pinned, coalesce(cases.hidden, 0) & 1
+             cases.pinned, coalesce(cases.hidden, 0) & 1, outcome.actor, outcome.channel
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()
-    names = ("key", "value", "solved", "learns", "source", "case", "agents_words", "pair", "pinned", "hidden")
+    names = (
+        "key",
+        "value",
+        "solved",
+        "learns",
+        "source",
+        "case",
+        "agents_words",
+        "pair",
+        "pinned",
+        "hidden",
+        "actor",
+        "channel",
+    )
     return dict(zip(names, row, strict=True))
 
 

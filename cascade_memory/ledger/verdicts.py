@@ -55,11 +55,14 @@ def prepare(
     check_may_judge(action, current, episode_id)
     check_as_seen(connection, namespace, action)
     if action.takes_back is None:
-        renewed = "EXISTS (SELECT 1 FROM attempt WHERE episode = ?)"  # otherwise an earlier verdict has set it aside
-        connection.execute(f"DELETE FROM judged_attempt WHERE episode = ? AND {renewed}", (episode, episode))
-        connection.execute(
-            f"INSERT INTO judged_attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM attempt WHERE episode = ?", (episode,)
-        )
+        set_aside_attempt(connection, episode)
+
+
+def set_aside_attempt(connection: Connection, episode: int) -> None:
+    """Set aside what the run of an episode recorded, unless it was set aside before: it comes back with the older outcome."""
+    renewed = "EXISTS (SELECT 1 FROM attempt WHERE episode = ?)"
+    connection.execute(f"DELETE FROM judged_attempt WHERE episode = ? AND {renewed}", (episode, episode))
+    connection.execute(f"INSERT INTO judged_attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM attempt WHERE episode = ?", (episode,))
 
 
 def conclude(
@@ -75,7 +78,8 @@ def conclude(
     namespace = new.namespace
     if action.takes_back is not None:
         _give_back(connection, namespace, action.takes_back, episode)
-        action_log.write(connection, namespace, action, subject=new.episode_id)
+        if action.takes_back.is_logged:  # otherwise its source is undone as a whole, which has an entry of its own
+            action_log.write(connection, namespace, action, subject=new.episode_id)
         return
     hid, counts = None, {"outcomes": 1}
     if action.corrects and made is not None:

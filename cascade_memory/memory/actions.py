@@ -6,17 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.domain.actions import AuditEntry, NewAction, check_different
+from cascade_memory.domain.actions import AuditEntry, Before, NewAction, check_different
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
-from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.records import Settlement, Unkept
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_reward
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
+from cascade_memory.engine.settling import settlement
 from cascade_memory.errors import ContentChanged, UnknownCase
 from cascade_memory.insight.doubt import informative, is_asked_about
 from cascade_memory.memory.paging import AT_ONCE, through_pages
@@ -294,29 +296,41 @@ class ActionVerbs(Viewing):
         ledger, namespace_id = engine.parts.ledger, self._namespace_id(name)
         taken = ledger.actions.taken(namespace_id, check_id(entry_id, "entry_id"))
         action = NewAction(kind="undo", actor=self._who(actor), takes_back=taken)
-        before = taken.before
-        if before is None:
+        if taken.before is None:
             ledger.actions.undo(namespace_id, action)
             engine.learn_soon()
         else:
-            engine.reward(
-                Judgement(
-                    episode_id=taken.subject,
-                    namespace=name,
-                    value=before.value,
-                    source=before.source,
-                    solution=before.solution,
-                    case_text=self._case_text,
-                    record=engine.parts.door.record(),
-                    metadata=before.metadata,
-                    overwrite=True,
-                    unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
-                    waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
-                    action=action,
-                    actor=before.actor,
-                    channel=before.channel,
-                )
-            )
+            engine.reward(self._as_before(taken.before, action, taken.subject, name))
+
+    def _as_before(self, before: Before, action: NewAction, episode_id: str, namespace: str) -> Judgement:
+        """Return the outcome that counts again, as somebody has reported it."""
+        return Judgement(
+            episode_id=episode_id,
+            namespace=namespace,
+            value=before.value,
+            source=before.source,
+            solution=before.solution,
+            case_text=self._case_text,
+            record=self._open().parts.door.record(),
+            metadata=before.metadata,
+            overwrite=True,
+            unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
+            waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
+            action=action,
+            actor=before.actor,
+            channel=before.channel,
+        )
+
+    def _counting_again(self, wanted: Wanted, namespace: str) -> list[Settlement]:
+        """Prepare the outcomes that count again when a source is undone that has replaced them."""
+        engine = self._open()
+        namespace_id = engine.namespace_id(namespace)
+        found = engine.parts.ledger.forgetting.coming_back(namespace_id, wanted) if namespace_id else []
+        return [
+            settlement(engine, self._as_before(one.before, NewAction(kind="undo", takes_back=one), one.subject, namespace))
+            for one in found
+            if one.before is not None
+        ]
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import new_case
@@ -14,7 +14,7 @@ from cascade_memory.domain.case import WHY
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import NewCase
+from cascade_memory.domain.records import NewCase, Settlement
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_id
@@ -120,6 +120,13 @@ def propose(
     return episode_id
 
 
+class OfSource(NamedTuple):
+    """A source that is to be undone, and what prepares the outcomes that count again then."""
+
+    wanted: Wanted
+    again: Callable[[], Sequence[Settlement]]
+
+
 def forget(
     engine: Engine,
     case_ids: str | Iterable[str] | None,
@@ -130,11 +137,11 @@ def forget(
     namespace: str,
     purge: bool,
     dry_run: bool = False,
-    wanted: Wanted | None = None,
+    source: OfSource | None = None,
     by: str | None = None,
 ) -> Receipt:
     """Delete what exactly one of the arguments names, and learn again from what remains; or say what that would delete."""
-    named = sum([case_ids is not None, where is not None, episode_id is not None, everything, bool(wanted)])
+    named = sum([case_ids is not None, where is not None, episode_id is not None, everything, source is not None])
     if named > 1 or not (named or purge):
         raise InvalidInput(
             "forget needs exactly one of case_ids, where=, episode_id=, everything=True and a source (any of actor=, channel=, "
@@ -150,12 +157,13 @@ def forget(
     action, forgetting = NewAction(kind="forget", actor=by), ledger.forgetting
     if not named:
         pass  # only purge what was forgotten earlier
-    elif wanted:
+    elif source is not None:
         if state is not None:
             undone = forgetting.forget_source(
                 namespace_id,
-                wanted,
-                replace(action, note=f"what came from: {wanted.described()}"),
+                source.wanted,
+                replace(action, note=f"what came from: {source.wanted.described()}"),
+                again=source.again(),
                 max_cases=None if state.limits is None else state.limits.max_cases,
                 window=WINDOW,
                 preview=dry_run,

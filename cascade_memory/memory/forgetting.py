@@ -62,16 +62,17 @@ class ForgettingVerbs(ActionVerbs):
         >>> [case.solution for case in memory.cases()]
         ['fridge']
         """
+        name, wanted = self._in(namespace), Wanted.of(actor, channel, since, until)
         return curation.forget(
             self._open(),
             case_ids,
             where=where,
             episode_id=episode_id,
             everything=everything,
-            namespace=self._in(namespace),
+            namespace=name,
             purge=purge,
             dry_run=dry_run,
-            wanted=Wanted.of(actor, channel, since, until),
+            source=curation.OfSource(wanted, lambda: self._counting_again(wanted, name)) if wanted else None,
             by=self._who(by),
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import Undone
+from cascade_memory.domain.records import Settlement, Undone
 
 
 class Forgetting(Protocol):
@@ -36,19 +36,26 @@ class Forgetting(Protocol):
         """Delete an episode, and its case unless another source verifies that case."""
         ...
 
+    def coming_back(self, namespace: int, wanted: Wanted) -> list[Taken]:
+        """Return what is taken back when a source is undone: its outcomes that have replaced those of others."""
+        ...
+
     def forget_source(
         self,
         namespace: int,
         wanted: Wanted,
         action: NewAction | None = None,
         *,
+        again: Sequence[Settlement] = (),
         max_cases: int | None = None,
         window: int,
         preview: bool = False,
     ) -> Undone:
         """Undo a source: delete what it asked, reported and added, and the cases that nobody else verifies.
 
-        An episode of somebody else on which it reported an outcome is then as it was before. One of its own that a named person
+        What it decided about cases, actors and warnings is taken back, where nobody has decided anew since. An episode of
+        somebody else on which it reported an outcome is then as it was before: ``again`` are the older outcomes that count
+        again, with their cases and labels, as the answer of ``coming_back`` says. One of its own that a named person
         judged stays. Cases that had to make room since its first outcome come back until there are ``max_cases``, or as many as
         there were: the most valuable ones, by the last ``window`` outcomes.
         """

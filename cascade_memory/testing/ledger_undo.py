@@ -164,6 +164,40 @@ class LedgerUndoContract(LedgerMaterial):
         assert self._case_of(ledger, "kept").actor == "ann"
         assert ledger.episodes.one("gone") is None
 
+    def test_what_it_replaced_counts_again_as_it_was_prepared(self) -> None:
+        """With its case and its labels, whatever else the source has reported there since; in the same transaction."""
+        ledger = self._ledger()
+        ledger.record(self._recall("a1", query="ann's", **_ANN))
+        case = self._case(query="ann's", episode_id="a1")
+        ledger.settle(self._settlement("a1", 0.9, case, at=2.0, **_ANN))
+        for value, at in ((0.0, 3.0), (0.1, 4.0)):
+            ledger.settle(self._settlement("a1", value, at=at, overwrite=True, **_MALLORY))
+        assert self._keys(ledger) == []
+        (taken,) = ledger.forgetting.coming_back(1, _OF_MALLORY)
+        assert taken.before is not None
+        assert (taken.subject, taken.before.value, taken.before.solution) == ("a1", 0.9, case.solution)
+        back = NewAction(kind="undo", takes_back=taken)
+        again = self._settlement("a1", 0.9, self._case(query="ann's", episode_id="a1"), action=back, overwrite=True, **_ANN)
+        assert self._source_undone(ledger, again=[again]).counts["outcomes"] == 2
+        episode = ledger.episodes.one("a1")
+        assert episode is not None
+        assert (episode.status, episode.reward) == ("settled", 0.9)
+        assert (self._case_of(ledger, "ann's").actor, self._case_of(ledger, "ann's").copies) == ("ann", 1)
+        assert ledger.forgetting.coming_back(1, _OF_MALLORY) == []
+
+    def test_what_it_decided_is_taken_back(self) -> None:
+        """Unless somebody has decided anew since."""
+        ledger = self._ledger()
+        ledger.cases.add([self._case(query=query, **_ANN) for query in ("hidden", "hidden again")])
+        first, second = (case.id for case in ledger.cases.by_key(self._keys(ledger)).values())
+        for case_id, kind, actor in (
+            *((one, "hide", "mallory") for one in (first, second)),
+            *((second, kind, "carl") for kind in ("unhide", "hide")),
+        ):
+            assert ledger.actions.flag(1, case_id, NewAction(kind=kind, actor=actor))
+        assert self._source_undone(ledger).counts["decisions"] == 1
+        assert [case.query for case in ledger.cases.by_key(self._keys(ledger)).values()] == ["hidden"]
+
     def test_what_made_room_comes_back(self) -> None:
         """The most valuable cases come back, as they were; what it did to their record is taken back first."""
         ledger = self._ledger()

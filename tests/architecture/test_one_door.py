@@ -30,6 +30,7 @@ WRITES = {
     "archive.load": {"memory/transfer.py": "cleaned"},
     "archive.copy_to": {"memory/backup.py": "a copy"},
     "episodes.finish": {"memory/episodes.py": "finish"},
+    "forgetting.forget_source": {"memory/curation.py": "outcomes that count again, each made of a Judgement"},
     "episodes.close": {"memory/episodes.py": "no text"},
     "warnings.decide": {"memory/warning.py": "advise", "engine/warning_desk.py": "what distil wrote"},
     "warnings.note_check": {"engine/warning_desk.py": "no text"},
@@ -92,7 +93,14 @@ def test_no_part_of_the_ledger_has_a_new_way_to_store_texts():
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_") and _takes_texts(method)
     }
-    assert stores <= {"cases.add", "actions.replace", "archive.load", "episodes.finish", "warnings.decide"}, stores
+    assert stores <= {
+        "cases.add",
+        "actions.replace",
+        "archive.load",
+        "episodes.finish",
+        "warnings.decide",
+        "forgetting.forget_source",
+    }, stores
     assert {name for name, method in inspect.getmembers(Ledger, inspect.isfunction) if _takes_texts(method)} <= {
         "record",
         "settle",

@@ -1,0 +1,124 @@
+"""Which outcomes count again when those of a source go that have replaced them, and what the source decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.records import Settlement
+from cascade_memory.errors import UndoRefused, UnknownCase
+from cascade_memory.ledger import action_log, actions, failures
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.outcomes import settled
+from cascade_memory.ledger.provenance import conditions
+from cascade_memory.ledger.rows import KEYS, fetched_for
+from cascade_memory.ledger.stored_anew import set_hidden
+from cascade_memory.ledger.verdicts import GONE, HIDING_GONE, PIN_GONE, SHOWN_AGAIN
+from cascade_memory.ledger.verifications import reconsider
+
+_CURRENT = f"""SELECT outcome.key, outcome.at, episode.key, episode.id FROM outcome
+  JOIN episode ON episode.key = outcome.episode WHERE withdrawn_at IS NULL AND outcome.key IN ({KEYS})"""
+_OLDER = "SELECT key, at, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1"
+_VERDICTS = f"""SELECT counts, made, hid, key, id, subject FROM action WHERE outcome IN ({KEYS})
+  AND kind IN ({", ".join(repr(kind) for kind in VERDICTS)})
+  AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"""
+
+
+def coming_back(connection: Connection, outcomes: Iterable[int]) -> list[tuple[Taken, int | None]]:
+    """Return what to take back so that these outcomes are as if they had never been, each with the case of the older one.
+
+    A source may have judged an episode several times: what counted before the first of these outcomes counts again.
+    """
+    going, found = set(outcomes), list[tuple[Taken, int | None]]()
+    for key, at, episode, episode_id in sorted(fetched_for(connection, _CURRENT, sorted(going))):
+        first, older = key, connection.execute(_OLDER, (episode, at)).fetchone()
+        while older is not None and older[0] in going:
+            first, older = older[0], connection.execute(_OLDER, (episode, older[1])).fetchone()
+        if older is not None:
+            taken = _taken(connection, episode_id, current=key, first=first, replaced=older[0])
+            found.append((taken, older[2]))
+    return found
+
+
+def _taken(connection: Connection, episode_id: str, *, current: int, first: int, replaced: int) -> Taken:
+    rows = fetched_for(connection, _VERDICTS, [first])
+    verdict = Taken(key=0, id="", kind="reward", subject=episode_id) if not rows else _verdict(rows[0])
+    before = actions.replaced_outcome(connection, replaced)
+    return replace(verdict, key=0, id="", outcome=current, replaced=replaced, before=before)
+
+
+def _verdict(row: Sequence[Any]) -> Taken:
+    """Return a verdict as the audit log has it."""
+    counts, made, hid, key, entry, subject = row
+    names: dict[str, Any] = json.loads(counts)
+    return Taken(
+        key=key,
+        id=entry,
+        kind="verdict",
+        subject=subject,
+        made=made,
+        hid=hid,
+        showed_again=SHOWN_AGAIN in names,
+        deleted=GONE in names,
+        pinned=PIN_GONE in names,
+        hidden=HIDING_GONE in names,
+    )
+
+
+def take_back_verdicts(connection: Connection, namespace: int, outcomes: Iterable[int], by: str | None) -> None:
+    """Show again what the verdicts hid that recorded these outcomes, and note in the audit log that they were taken back."""
+    rows = fetched_for(connection, _VERDICTS, sorted(outcomes))
+    for verdict in sorted(map(_verdict, rows), key=lambda one: -one.key):
+        if verdict.hid is not None and not verdict.deleted:
+            set_hidden(connection, namespace, verdict.hid, hidden=False)
+        if verdict.made is not None and verdict.showed_again:
+            set_hidden(connection, namespace, verdict.made, hidden=True)
+        undo = NewAction(kind="undo", actor=by, takes_back=verdict)
+        action_log.write(connection, namespace, undo, subject=verdict.subject)
+
+
+def count_again(connection: Connection, new: Settlement) -> bool:
+    """Let an older outcome count again, with its case and its labels; return False if it is not as it was prepared."""
+    taken = None if new.action is None else new.action.takes_back
+    if taken is None or taken.outcome is None:
+        return False
+    query = "SELECT 1 FROM outcome WHERE key = ? AND withdrawn_at IS NOT NULL"
+    if connection.execute(query, (taken.replaced,)).fetchone() is None:
+        return False
+    lost = connection.execute("SELECT namespace, warning FROM failure WHERE key = ?", (taken.outcome,)).fetchall()
+    # Its case is looked at later: it stays if the older outcome verifies it as well.
+    connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (taken.outcome,))
+    settled(connection, new)
+    failures.settle_up(connection, lost, forgotten=True)
+    (case,) = connection.execute("SELECT cases_key FROM outcome WHERE key = ?", (taken.replaced,)).fetchone()
+    if case is not None:
+        reconsider(connection, case)
+    return True
+
+
+def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list[str]:
+    """Return the ids of what an actor decided about cases, actors and warnings, the newest first.
+
+    The audit log does not say by which door a decision came. Who was not named has decided nothing.
+    """
+    if not wanted.actor or wanted.channel is not None:
+        return []
+    where, values = conditions(wanted, "action", "at")
+    return actions.decided_by(connection, namespace, where, values)
+
+
+def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], by: str | None) -> tuple[int, int]:
+    """Take decisions back, where nothing later was built on them; return how many, and how many cases went with them."""
+    done = cases = 0
+    for entry_id in entry_ids:
+        try:
+            taken = actions.taken(connection, namespace, entry_id)
+            actions.take_back(connection, namespace, NewAction(kind="undo", actor=by, takes_back=taken))
+        except (UndoRefused, UnknownCase):  # somebody has decided anew since: that stands
+            continue
+        done, cases = done + 1, cases + (taken.kind == "correct" and taken.stored)
+    return done, cases
