@@ -128,13 +128,6 @@ class SQLActions:
         return usable(rows, _doubt)
 
 
-def decided_by(connection: Connection, namespace: int, where: str, values: Sequence[Any]) -> list[str]:
-    """Return the ids of the entries that meet a condition and may be taken back, the newest first; verdicts are left out."""
-    query = f"""SELECT id FROM action WHERE namespace = ? AND outcome IS NULL AND kind IN {_among(UNDOABLE)} {where}
-      ORDER BY key DESC"""
-    return [str(entry) for (entry,) in connection.execute(query, (namespace, *values)).fetchall()]
-
-
 def take_back(connection: Connection, namespace: int, action: NewAction) -> None:
     """Take an action back that did not replace an outcome; raise if something is not as it left it."""
     before = action.takes_back

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
+from cascade_memory.domain.actions import UNDOABLE, VERDICTS, NewAction, Taken
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import UndoRefused, UnknownCase
@@ -23,9 +23,9 @@ from cascade_memory.ledger.verifications import reconsider
 _CURRENT = f"""SELECT outcome.key, outcome.at, episode.key, episode.id FROM outcome
   JOIN episode ON episode.key = outcome.episode WHERE withdrawn_at IS NULL AND outcome.key IN ({KEYS})"""
 _OLDER = "SELECT key, at, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1"
-_VERDICTS = f"""SELECT counts, made, hid, key, id, subject FROM action WHERE outcome IN ({KEYS})
-  AND kind IN ({", ".join(repr(kind) for kind in VERDICTS)})
-  AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"""
+_NOT_UNDONE = "NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
+_VERDICT = f"SELECT counts, made, hid, key, id, subject FROM action WHERE {_NOT_UNDONE}"
+_VERDICTS = f"{_VERDICT} AND outcome IN ({KEYS}) AND kind IN ({', '.join(repr(kind) for kind in VERDICTS)})"
 
 
 def coming_back(connection: Connection, outcomes: Iterable[int]) -> list[tuple[Taken, int | None]]:
@@ -70,8 +70,12 @@ def _verdict(row: Sequence[Any]) -> Taken:
 
 
 def take_back_verdicts(connection: Connection, namespace: int, outcomes: Iterable[int], by: str | None) -> None:
-    """Show again what the verdicts hid that recorded these outcomes, and note in the audit log that they were taken back."""
-    rows = fetched_for(connection, _VERDICTS, sorted(outcomes))
+    """Take back the verdicts that recorded these outcomes, apart from the outcomes themselves."""
+    _show_again(connection, namespace, fetched_for(connection, _VERDICTS, sorted(outcomes)), by)
+
+
+def _show_again(connection: Connection, namespace: int, rows: Iterable[Sequence[Any]], by: str | None) -> None:
+    """Show again what verdicts hid, and the other way round; note in the audit log that they were taken back."""
     for verdict in sorted(map(_verdict, rows), key=lambda one: -one.key):
         if verdict.hid is not None and not verdict.deleted:
             set_hidden(connection, namespace, verdict.hid, hidden=False)
@@ -108,17 +112,26 @@ def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list
     if not wanted.actor or wanted.channel is not None:
         return []
     where, values = conditions(wanted, "action", "at")
-    return actions.decided_by(connection, namespace, where, values)
+    query = f"""SELECT id FROM action WHERE namespace = ? AND outcome IS NULL AND {_NOT_UNDONE} {where}
+      AND kind IN ({", ".join(repr(kind) for kind in UNDOABLE)}) ORDER BY key DESC"""
+    return [str(entry) for (entry,) in connection.execute(query, (namespace, *values)).fetchall()]
 
 
-def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], by: str | None) -> tuple[int, int]:
-    """Take decisions back, where nothing later was built on them; return how many, and how many cases went with them."""
-    done = cases = 0
+def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], by: str | None) -> int:
+    """Take decisions back, where nobody has decided anew since; return how many.
+
+    What a correction of a case added by hand goes with all that its actor added.
+    """
+    done = 0
     for entry_id in entry_ids:
-        try:
-            taken = actions.taken(connection, namespace, entry_id)
-            actions.take_back(connection, namespace, NewAction(kind="undo", actor=by, takes_back=taken))
-        except (UndoRefused, UnknownCase):  # somebody has decided anew since: that stands
-            continue
-        done, cases = done + 1, cases + (taken.kind == "correct" and taken.stored)
-    return done, cases
+        corrections = connection.execute(f"{_VERDICT} AND id = ? AND kind = 'correct'", (entry_id,)).fetchall()
+        if corrections:
+            _show_again(connection, namespace, corrections, by)
+        else:
+            try:
+                taken = actions.taken(connection, namespace, entry_id)
+                actions.take_back(connection, namespace, NewAction(kind="undo", actor=by, takes_back=taken))
+            except (UndoRefused, UnknownCase):
+                continue
+        done += 1
+    return done

@@ -18,8 +18,11 @@ from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
 
-_SET_ATTEMPT = """INSERT INTO attempt VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
+_SET = """VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
   solution_kind = excluded.solution_kind, solution = excluded.solution, at = excluded.at"""
+_SET_ATTEMPT, _SET_JUDGED = f"INSERT INTO attempt {_SET}", f"INSERT INTO judged_attempt {_SET}"
+_BY_ANOTHER = """SELECT episode.key FROM episode JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL
+  WHERE episode.id = ? AND episode.namespace = ? AND status = 'settled' AND outcome.actor <> coalesce(episode.actor, '')"""
 # What the host recorded itself takes precedence over an agent's report.
 _SELECT = """SELECT episode.key, episode.id, namespace.name, episode.query, episode.status, episode.arm, episode.opened_at,
   episode.closed_at, outcome.value, episode.source, coalesce(attempt.solution_kind, outcome.solution_kind),
@@ -86,14 +89,18 @@ class SQLEpisodes:
             return _episode(connection, rows[0]) if rows else None
 
     def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
-        """Record how the run of an open episode ended; return False, and change nothing, if the episode is not open."""
+        """Record how the run of an open episode ended; return False, and change nothing, if the episode is not open.
+
+        If another actor has judged it before it ended, that is set aside: it counts if this actor is undone.
+        """
         with self._connections.write(durable=False) as connection:
             row = connection.execute(
                 "SELECT key FROM episode WHERE id = ? AND namespace = ? AND status = 'open'", (episode_id, namespace)
             ).fetchone()
-            if row is not None:
+            kept = row or connection.execute(_BY_ANOTHER, (episode_id, namespace)).fetchone()
+            if kept is not None:
                 kind, text = pack_solution(solution)
-                connection.execute(_SET_ATTEMPT, (row[0], status, kind, text, time.time()))
+                connection.execute(_SET_JUDGED if row is None else _SET_ATTEMPT, (kept[0], status, kind, text, time.time()))
             return row is not None
 
     def close(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:

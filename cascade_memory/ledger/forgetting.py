@@ -60,8 +60,6 @@ def forget(
     """Delete what is named, and the cases that no other source verifies. Logged candidates are not changed here."""
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     touched = _touched(connection, named)
-    if named.decisions:
-        gone["decisions"], gone["cases"] = take_back(connection, namespace, named.decisions, by)
     for episode in sorted(named.episodes):
         forget_episode(connection, episode, gone)
     if named.outcomes:
@@ -69,6 +67,8 @@ def forget(
         outcomes, failed = forget_outcomes(connection, named.outcomes, again)
         gone["outcomes"] += outcomes
         _count_warnings(gone, failed)
+    if named.decisions:  # now that the cases are there again that it hid, and then corrected
+        gone["decisions"] = take_back(connection, namespace, named.decisions, by)
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))

@@ -46,7 +46,7 @@ def reconsider(connection: Connection, key: int) -> int:
 
     If the removed verification was the one that the case shows, the case then shows the oldest one that is left.
     """
-    query = "SELECT episode, created_at, metadata, trust FROM cases JOIN case_text USING (key) WHERE key = ?"
+    query = "SELECT episode, created_at, metadata, trust, source FROM cases JOIN case_text USING (key) WHERE key = ?"
     case = connection.execute(query, (key,)).fetchone()
     if case is None:
         return (
@@ -61,8 +61,9 @@ def reconsider(connection: Connection, key: int) -> int:
     values = (outcomes + additions, last, _trust_left(connection, key, case[3]), key)
     connection.execute("UPDATE cases SET copies = ?, verified_at = ?, trust = ? WHERE key = ?", values)
     first = _first(connection, key)
-    by_episode = first.episode is not None and first.episode == case[0]
-    by_hand = first.episode is None and case[0] is None and (first.at, first.metadata) == (case[1], json.loads(case[2]))
+    said = (first.source, first.metadata) == (case[4], json.loads(case[2]))
+    by_episode = first.episode is not None and first.episode == case[0] and said
+    by_hand = first.episode is None and case[0] is None and first.at == case[1] and said
     if not (by_episode or by_hand):
         _show_as(connection, key, first)
     follow(connection, key)  # it may be somebody else's now, or no person vouches for it any more
@@ -109,7 +110,7 @@ def _first(connection: Connection, key: int) -> _First:
     outcome = connection.execute(
         f"""SELECT at, source, episode, solution, key, (SELECT coalesce(episode.actor, outcome.actor) FROM episode
               WHERE episode.key = outcome.episode), (SELECT CASE WHEN episode.actor IS NULL THEN outcome.channel
-              ELSE episode.channel END FROM episode WHERE episode.key = outcome.episode)
+              ELSE episode.channel END FROM episode WHERE episode.key = outcome.episode), actor, channel
             {_OUTCOMES} ORDER BY at, key LIMIT 1""",
         (key,),
     ).fetchone()
@@ -119,7 +120,9 @@ def _first(connection: Connection, key: int) -> _First:
     if outcome is None or (addition is not None and addition[0] <= outcome[0]):
         at, source, episode, metadata, solution, actor, channel = addition
         return _First(at, source, episode, json.loads(metadata), solution, actor, channel)
-    at, source, episode, solution, number, actor, channel = outcome
+    at, source, episode, solution, number, actor, channel, *by = outcome
+    if is_correction(connection, episode, number):  # it belongs to the person who wrote it, not to whoever asked
+        actor, channel = by
     return _First(at, source, episode, metadata_of_outcome(connection, number), solution, actor, channel)
 
 

@@ -161,6 +161,16 @@ def test_what_a_run_recorded_waits_again(memory: CascadeMemory):
     assert (waiting.id, waiting.status, waiting.solution) == (recall.episode_id, "open", RIGHT)
 
 
+def test_so_does_what_a_run_recorded_after_it_was_judged(memory: CascadeMemory):
+    recall = memory.recall(TASK, actor="ann")
+    memory.reward(recall.episode_id, 1.0, solution=WRONG, **MALLORY)
+    assert not memory.finish(recall.episode_id, solution=RIGHT)
+    assert memory.get_episode(recall.episode_id).solution == WRONG
+    undone(memory)
+    (waiting,) = memory.to_judge()
+    assert (waiting.id, waiting.status, waiting.solution) == (recall.episode_id, "open", RIGHT)
+
+
 def test_nobody_keeps_what_the_same_person_has_replaced(memory: CascadeMemory):
     episode = solved(memory)
     memory.reward(episode, 0.0, overwrite=True, actor="ann")
@@ -197,6 +207,31 @@ def test_what_others_have_decided_since_stands(memory: CascadeMemory):
     memory.hide(case, actor="carl")
     assert undone(memory).decisions == 0
     assert memory.get(case).hidden
+
+
+def test_a_case_that_it_hid_and_then_corrected_is_shown_again(memory: CascadeMemory):
+    episode = solved(memory)
+    (case,) = memory.cases()
+    memory.hide(case.id, actor="mallory")
+    memory.correct(episode, WRONG, **MALLORY)
+    assert undone(memory).decisions == 1
+    assert shown(memory) == [RIGHT]
+
+
+def test_a_correction_that_it_has_added_again_itself_is_taken_back(memory: CascadeMemory):
+    case = memory.add(TASK, RIGHT, actor="ann")
+    memory.correct(case, WRONG, **MALLORY)
+    memory.add(TASK, WRONG, **MALLORY)
+    undone(memory)
+    assert shown(memory) == [RIGHT]
+
+
+def test_the_case_says_again_who_vouched_for_it(memory: CascadeMemory):
+    episode = solved(memory, source="user")
+    memory.reward(episode, 1.0, solution=RIGHT, overwrite=True, source="human", **MALLORY)
+    undone(memory)
+    (case,) = memory.cases()
+    assert (case.source, case.trust) == ("user", 1)
 
 
 def test_its_advice_is_not_read_any_more(memory: CascadeMemory):
