@@ -181,11 +181,15 @@ class Incoming:
     def _step(self, step: Step, clean: Callable[[str], str]) -> Step:
         try:
             arguments = {clean(name): self._named(name, value, clean) for name, value in step.arguments.items()}
+            action = step.action
+            if step.tool is not None and action == Step(tool=step.tool, arguments=step.arguments).action:
+                # It repeats the arguments. In a text less is known for a secret than in a field, so they are written anew.
+                action = Step(tool=step.tool, arguments=arguments).action
         except RecursionError as error:
             raise InvalidInput("step.arguments are nested too deeply") from error
         return replace(
             step,
-            action=clean(step.action),
+            action=clean(action),
             observation=clean(step.observation),
             thought=clean(step.thought),
             tool=None if step.tool is None else clean(step.tool),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import warnings
 from pathlib import Path
@@ -74,6 +75,27 @@ def test_a_field_for_a_password_holds_one_whatever_it_looks_like():
         "passwd": "/run/secrets/db",
         "pwd": "<your own>",
     }
+
+
+@pytest.mark.parametrize("word", ["blue", "correct horse battery staple", 'a"b\\c9', "päss wörd", "x\ny", 12345])
+def test_the_action_of_a_tool_call_holds_no_more_than_its_arguments(word: object):
+    for arguments in ({"password": word}, {"deep": [{"password": [word]}], "user": "ann"}):
+        with opened() as memory:
+            case = memory.get(memory.add("log in", Trajectory([Step(tool="login", arguments=arguments)])))
+        assert isinstance(case.solution, Trajectory)
+        step = case.solution.steps[0]
+        assert "[secret:password#1]" in step.action
+        assert step.action == Step(tool="login", arguments=step.arguments).action
+        assert json.dumps(word, ensure_ascii=False).strip('"') not in case.solution.to_json()
+
+
+def test_an_action_of_ones_own_stays():
+    step = Step(action="log in as ann", tool="login", arguments={"password": "blue"}, observation="in")
+    with opened() as memory:
+        case = memory.get(memory.add("log in", Trajectory([step])))
+    assert isinstance(case.solution, Trajectory)
+    assert case.solution.steps[0].action == "log in as ann"
+    assert case.solution.steps[0].arguments == {"password": "[secret:password#1]"}
 
 
 def test_what_stays_is_exactly_what_came():
