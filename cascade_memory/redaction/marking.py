@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import Counter
 
 from cascade_memory.redaction.finding import Found, find
-from cascade_memory.redaction.kinds import PRIVATE_KEY
+from cascade_memory.redaction.kinds import KINDS, PRIVATE_KEY
 from cascade_memory.visible import shortened
 
 _MARK = re.compile(r"\[secret:([a-z0-9-]{2,40})#([0-9]{1,6})\]")
 _BREAKS = re.compile(r"\s|\\+[nr]|%0[AaDd]")
 _ROUNDS = 4
-_KNOWN, _TELLING = 32, 8  # secrets that are also looked for without their sign, and the characters that such a one must have
+_KNOWN = 256  # secrets of a record that are also looked for without their sign: each costs a search in every text
+_TELLING, _SHORT = 8, 6  # characters of such a secret; a short one must have more kinds of them
+_SPACES = 3  # in a sequence of words that is hardly written twice by chance
+_DIGIT, _LOWER, _UPPER = (re.compile(one) for one in ("[0-9]", "[a-z]", "[A-Z]"))
+_INNER_CAPITAL = re.compile("[a-z0-9][A-Z]")
+_SIGN = re.compile(r"[^\w\s.,'\u2019/-]")  # and none that stands in or after a word of ordinary prose
+_NUMBER, _ALL_MARKS = re.compile("#[0-9]+"), " ".join(f"[secret:{kind}#]" for kind in KINDS)
 
 
 class Marks:
@@ -24,7 +31,7 @@ class Marks:
     def __init__(self) -> None:
         self._given: dict[str, str] = {}
         self._count: dict[str, int] = {}
-        self._known: dict[str, str] = {}
+        self._known: list[tuple[str, str]] = []  # secret, mark; the longest first, since one may be a part of another
         self._kinds: list[str] = []
 
     @property
@@ -39,15 +46,12 @@ class Marks:
 
     def mark(self, text: str) -> str:
         """Return a text with placeholders; the text itself if it holds no secret."""
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS):  # a secret may be seen only when the one beside it is gone
             found = find(text)
-            marked = self._marked(text, found) if found else text
-            clean = self.again(marked)
-            # Where secrets touch each other, one may be seen only when the other is gone.
-            done = clean == marked and not any(_touches(text, one) for one in found)
-            text = clean
-            if done:
+            clean = self.again(self._marked(text, found) if found else text)
+            if clean == text:
                 break
+            text = clean
         return text
 
     def _marked(self, text: str, found: list[Found]) -> str:
@@ -60,7 +64,7 @@ class Marks:
 
     def again(self, text: str) -> str:
         """Return a text in which secrets that are known by now have placeholders, whatever stands before them."""
-        for secret, mark in self._known.items():
+        for secret, mark in self._known:
             if secret in text:
                 text = text.replace(secret, mark)
         return text
@@ -76,8 +80,8 @@ class Marks:
             self._count[kind] = self._count.get(kind, 0) + 1
             self._kinds.append(kind)
             mark = self._given[same] = f"[secret:{kind}#{self._count[kind]}]"
-            if len(secret) >= _TELLING and len(self._known) < _KNOWN and any(one.isdigit() for one in secret):
-                self._known[secret] = mark
+            if len(self._known) < _KNOWN and _is_telling(secret):
+                bisect.insort(self._known, (secret, mark), key=lambda one: -len(one[0]))
         return mark
 
     def _note_used(self, text: str) -> None:
@@ -87,8 +91,14 @@ class Marks:
                 self._count[kind] = max(self._count.get(kind, 0), int(number))
 
 
-def _touches(text: str, one: Found) -> bool:
-    return text[one.end : one.end + 1].isalnum() or text[max(0, one.start - 1) : one.start].isalnum()
+def _is_telling(secret: str) -> bool:
+    """Say whether a secret can be recognised without its sign: no ordinary word is like it, and no part of a placeholder."""
+    if len(secret) < _SHORT or _NUMBER.sub("#", secret) in _ALL_MARKS:
+        return False
+    digit, sign, capital = _DIGIT.search(secret), _SIGN.search(secret), _INNER_CAPITAL.search(secret)
+    if len(secret) >= _TELLING:
+        return bool(digit or sign or capital) or secret.count(" ") >= _SPACES
+    return bool(digit and (sign or (_LOWER.search(secret) and _UPPER.search(secret))))
 
 
 def cut_short(text: str, limit: int) -> str:
