@@ -24,7 +24,7 @@ from cascade_memory.domain.validation import (
     check_text,
 )
 from cascade_memory.errors import InvalidInput, RedactionFailed, StoreError
-from cascade_memory.redaction.assignments import kind_of_value, may_name_secret
+from cascade_memory.redaction.fields import header_of, kind_of_value, may_name_secret
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.hints import may_hold_secret
 from cascade_memory.redaction.kinds import PASSWORD
@@ -200,10 +200,15 @@ class Incoming:
         """Return a value of a mapping or a list: texts are clean, and what a name announces as a secret is one as a whole."""
         if isinstance(value, str):
             kind = kind_of_value(name, value)
-            return (clean or self.text)(value) if kind is None else self._marks.whole(value, kind)
+            if kind is not None:
+                return self._marks.whole(value, kind)
+            if header := header_of(name):  # its value is read as in a text, where the name stands before it
+                value = self._marks.mark(header + value)[len(header) :]
+            return (clean or self.text)(value)
         if isinstance(value, Mapping):
             inner = cast("Mapping[str, Any]", value)
-            return {(clean or self.text)(str(key)): self._named(str(key), one, clean) for key, one in inner.items()}
+            within = f"{name}: " if header_of(name) else ""
+            return {(clean or self.text)(str(key)): self._named(f"{within}{key}", one, clean) for key, one in inner.items()}
         if isinstance(value, (list, tuple)):
             return [self._named(name, one, clean) for one in cast("list[Any]", value)]
         if isinstance(value, int) and len(digits := str(value)) >= _PIN and kind_of_value(name, digits) is not None:

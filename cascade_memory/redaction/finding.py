@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cascade_memory.redaction import assignments
-from cascade_memory.redaction.hints import LEAST, LONG, RUNS, words_in
+from cascade_memory.redaction.hints import LEAST, LONG, PERCENT, RUNS, words_in
 from cascade_memory.redaction.kinds import AROUND, IN_RUN, PRIVATE_KEY, kind_of
 
-_BEGIN = re.compile(r"-----begin(?: |%20|\+)[a-z0-9 %+]{0,40}private(?: |%20|\+)key")
+_BEGIN = re.compile(rf"-----begin(?: |{PERCENT}20|\+)[a-z0-9 %+]{{0,40}}private(?: |{PERCENT}20|\+)key")
 _BODY = re.compile(  # of a private key whose end is missing
-    r"-{0,5}(?:\\{1,8}[nr]|%0[AaDd]|%2[BbFf]|%3[Dd]|[\s\"']|[A-Za-z0-9/+=]{20,}"
+    rf"-{{0,5}}(?:\\{{1,16}}(?:[nr]|u002[bBfF]|u003[dD])|{PERCENT}(?:0[AaDd]|2[BbFf]|3[Dd])|[\s\"']|[A-Za-z0-9/+=]{{20,}}"
     r"|(?:Proc-Type|DEK-Info|Comment|Version):[^\n\\]{0,80}|[A-Za-z0-9/+=]+(?=\Z|\s{0,2}\[?\.\.\.))*"
 )
 _DASHES, _START, _END, _CLOSING = "-----", "-----begin", "-----end", 64

@@ -6,14 +6,16 @@ RUN = 20  # every token that is known by its form has an unbroken run of so many
 _IN_RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 RUNS = bytes(120 if code in _IN_RUN else 32 for code in range(256))  # "x" or a space
 LONG = b"x" * RUN
+PERCENT = "%(?:25){0,3}"  # a percent sign, which may be encoded itself, as in %2522
 LEAST = 8  # characters of a text that can hold a secret and its sign
 _FEW, _BEFORE = 16, 40  # signs of assignment, and the characters before each that may name what is assigned
 _WITH_RUN = (("begin", b"-----begin"), ("bearer", b"bearer"))
 # In lowercase. The first letters of a word are enough, since only what is found here is looked at closely.
-_BEFORE_SIGNS = tuple((word, word.encode()) for word in ("pwd", "kennwort", "contrase", "secret", "token", "key"))
+_BEFORE_SIGNS = tuple((word, word.encode()) for word in ("pwd", "kennwort", "contrase", "secret", "token", "key", "cookie"))
 # These are not ASCII, so their bytes are looked for as they are; none of these scripts but Cyrillic has capital letters.
 FOREIGN = ("密码", "密碼", "口令", "パスワード", "비밀번호", "пароль", "Пароль")
 _FOREIGN_BYTES = tuple(word.encode() for word in FOREIGN)
+_ESCAPED_BYTES = tuple(sorted({f"\\u{ord(word[0]):04x}".encode() for word in FOREIGN}))  # JSON is mostly written in ASCII
 _WIDE_COLON = "：".encode()
 
 
@@ -33,16 +35,18 @@ def words_in(low: bytes, *, has_run: bool) -> list[str]:
         words += [word for word, raw in _WITH_RUN if raw in low]
     if (has_run or words) and b"--" in low:
         words.append("--")
-    percent, foreign = b"%" in low and b"%3" in low, not low.isascii()
-    if b":" not in low and b"=" not in low and not percent and not (foreign and _WIDE_COLON in low):
+    percent, foreign = b"%" in low and (b"%3" in low or b"%25" in low), not low.isascii()
+    escaped = b"\\" in low and (b"u003" in low or b"\\x3" in low)
+    in_ascii = b"\\u" in low and any(word in low for word in _ESCAPED_BYTES)
+    if b":" not in low and b"=" not in low and not (percent or escaped or in_ascii) and not (foreign and _WIDE_COLON in low):
         return words  # all else needs a sign of assignment, or is an address
-    near = low if percent or foreign else _before_signs(low)
+    near = low if percent or escaped or foreign else _before_signs(low)
     words += [word for word, raw in _BEFORE_SIGNS if raw in near]
     if b"uthorization" in near:
         words.append("authorization")
-    if b"@" in low or (percent and b"%40" in low):
+    if b"@" in low or (percent and b"40" in low):
         words.append("@")
-    if foreign and any(word in low for word in _FOREIGN_BYTES):
+    if in_ascii or (foreign and any(word in low for word in _FOREIGN_BYTES)):
         words.append("foreign")
     return words
 

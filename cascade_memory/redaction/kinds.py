@@ -6,9 +6,11 @@ import itertools
 import re
 from typing import NamedTuple
 
+from cascade_memory.redaction.hints import PERCENT
+
 _A = "A-Za-z0-9"
 _END = f"(?![{_A}])"
-_SLASH = r"(?:/|%2[Ff]|\\/)"
+_SLASH = rf"(?:/|{PERCENT}2[Ff]|\\{{1,16}}(?:/|u002[Ff]))"
 
 
 class Form(NamedTuple):
@@ -25,7 +27,7 @@ def _alone(literal: str, inner: str = _A) -> str:
 
     ``\b`` would not do: it sees no boundary beside Chinese text. The letter before may also end an escape, such as %3D or \n.
     """
-    escapes = ("%[0-9A-Fa-f]{2}", r"\\[nrt]", r"\\u[0-9A-Fa-f]{4}")
+    escapes = ("%[0-9A-Fa-f]{2}", "%25[0-9A-Fa-f]{2}", r"\\[nrt]", r"\\u[0-9A-Fa-f]{4}")
     return "|".join([f"(?:(?<![{inner}]{literal})", *(f"(?<={escape}{literal})" for escape in escapes)]) + ")"
 
 
@@ -62,7 +64,7 @@ IN_RUNS: tuple[Form, ...] = (
     *_forms("linear-key", "lin_api_ lin_oauth_", f"[{_A}]{{32,}}"),
     *_forms("notion-token", "ntn_ secret_", f"[{_A}]{{40,}}", alone=True),
     *_forms("figma-token", "figd_", f"[{_A}_-]{{36,}}"),
-    *_forms("telegram-token", "AA", f"(?:(?<=[0-9]{{8}}:AA)|(?<=[0-9]{{8}}%3[Aa]AA))[{_A}_-]{{33}}"),
+    *_forms("telegram-token", "AA", f"(?:(?<=[0-9]{{8}}:AA)|(?<=[0-9]{{8}}%3[Aa]AA)|(?<=[0-9]{{8}}%253[Aa]AA))[{_A}_-]{{33}}"),
     *_forms("groq-key", "gsk_", f"[{_A}]{{40,}}"),
     *_forms("perplexity-key", "pplx-", f"[{_A}]{{40,}}"),
     *_forms("replicate-token", "r8_", f"[{_A}]{{37,}}", alone=True),
@@ -89,7 +91,7 @@ AROUND_RUNS: tuple[Form, ...] = (
     Form("mailchimp-key", "-us", f"(?<=[0-9a-f]{{32}}-us)[0-9]{{1,2}}{_END}", before=32),
     Form("slack-webhook", "hooks.slack.com", f"{_SLASH}(?:services|workflows|triggers)(?:{_SLASH}[{_A}_-]+)+"),
     Form("discord-webhook", "webhooks", f"{_SLASH}[0-9]{{15,22}}{_SLASH}[{_A}_-]{{40,}}"),
-    *_forms("azure-signature", "sig= sig%3D sig%3d", f"[{_A}%/+_-]{{40,}}=*"),
+    *_forms("azure-signature", "sig= sig%3D sig%3d sig%253D sig\\u003d sig\\u003D", f"[{_A}%/+_-]{{40,}}=*"),
 )
 
 PRIVATE_KEY, URL_PASSWORD, HEADER = "private-key", "url-password", "authorization"

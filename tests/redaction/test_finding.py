@@ -129,9 +129,28 @@ def test_ordinary_texts_stay_as_they_are(text: str):
     assert redact_secrets(text) == text
 
 
+ENCODED = [
+    "\\u0022",
+    '\\"',
+    "&quot;",
+    "&#x27;",
+    "%22",
+    "%2522",
+    "%253a",
+    "Cookie: sid=",
+    "cookies={'a': '",
+    "b'",
+    "\u200b",
+    "key",
+    "'",
+]
+
+
 @given(
     st.lists(
-        st.sampled_from([*(one.text for one in EVERY), *ORDINARY, "密码", "\\n", '"', "=", ":", " ", "[secret:password#1]"])
+        st.sampled_from(
+            [*(one.text for one in EVERY), *ORDINARY, "密码", "\\n", '"', "=", ":", " ", "[secret:password#1]", *ENCODED]
+        )
     )
 )
 @settings(max_examples=300, deadline=None)

@@ -41,6 +41,17 @@ _REPEATED = [
         "é" * 20,
         "\U0001f600",
     ),
+    *(
+        "cookie: ",
+        "cookie: a=b; ",
+        "cookie a=",
+        "cookies={'a': ",
+        "key\\\\",
+        'password\\\\"',
+        "\\u0022",
+        "password\\u003d\\u0022",
+    ),
+    *("password%253d", "%5c%22", "%25", "%253a//a%253a", "&amp;", "password=&quot;a&amp;", "\\u5bc6\\u7801\\uff1a", "\u200b"),
     *(one.text + " " for one in _EVERY[::9]),
 ]
 
@@ -63,6 +74,13 @@ def _grows(piece: str, length: int) -> float:
 @pytest.mark.parametrize("piece", _REPEATED, ids=lambda piece: piece[:16].encode("unicode_escape").decode())
 def test_repeating_anything_costs_no_more_per_character(piece: str):
     assert min(_grows(piece, 8_000), _grows(piece, 12_000)) < 2  # quadratic would be 4
+
+
+def test_many_different_secrets_cost_no_more_per_character():
+    """Each is also looked for where nothing announces it, up to a number of them: the texts here have more than that."""
+    some = Invented(2)
+    text = "".join(f"password={some.of(12)} and on\n" for _ in range(6_000))
+    assert min(_seconds(text) / (4 * _seconds(text[: len(text) // 4])) for _ in range(2)) < 2
 
 
 @pytest.mark.slow
