@@ -202,7 +202,7 @@ class Incoming:
             kind = kind_of_value(name, value)
             if kind is not None:
                 return self._marks.whole(value, kind)
-            if header := header_of(name):  # its value is read as in a text, where the name stands before it
+            if header := header_of(name, value):  # its value is read as in a text, where the name stands before it
                 value = self._marks.mark(header + value)[len(header) :]
             return (clean or self.text)(value)
         if isinstance(value, Mapping):

@@ -65,10 +65,10 @@ def _plain(name: str) -> str:
     return _INVISIBLE.sub("", name.lower()).strip(_AROUND_NAMES)
 
 
-def header_of(name: str) -> str:
+def header_of(name: str, value: str = "") -> str:
     """Return what stands before a value in a text if its name is that of a header; else an empty text.
 
-    >>> header_of("Set-Cookie"), header_of("cookies: sid"), header_of("city")
+    >>> header_of("Set-Cookie", "a=b"), header_of("cookies: a", "b"), header_of("city", "b")
     ('cookie: ', 'cookie: sid=', '')
     """
     found = _HEADER.search(_plain(name))
@@ -76,7 +76,7 @@ def header_of(name: str) -> str:
         return ""
     if found["authorization"]:
         return "authorization: "
-    return "cookie: sid=" if found["within"] else "cookie: "
+    return "cookie: sid=" if found["within"] or "=" not in value else "cookie: "
 
 
 def kind_of_value(name: str, value: str) -> str | None:

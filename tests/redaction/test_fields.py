@@ -140,6 +140,7 @@ def headers(session: str) -> list[dict[str, Any]]:
     return [
         {"Cookie": f"sessionid={session}; theme=dark"},
         {"Set-Cookie": f"sid={session}; Path=/"},
+        {"session_cookie": session},
         {"cookies": {"sid": session, "theme": "dark"}},
         {"cookies": [{"name": "sid", "value": session}]},
         {"headers": {"Authorization": session}},
