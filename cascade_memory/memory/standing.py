@@ -53,7 +53,7 @@ class StandingVerbs(ActionVerbs):
         return self._decide("release", actor, by, note, namespace)
 
     def _decide(self, kind: str, actor: str, by: str | None, note: str | None, namespace: str | None) -> int:
-        engine, name = self._caught_up(), self._in(namespace)
+        engine, name = self._caught_up(), self._new_in(namespace)
         action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note))
         whose = check_actor(actor)
         if whose is None:

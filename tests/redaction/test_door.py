@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import inspect
+import io
 import json
 import sqlite3
 import warnings
@@ -12,7 +16,7 @@ import pytest
 from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
-from cascade_memory.errors import ContentChanged, InvalidInput, RedactionFailed
+from cascade_memory.errors import CascadeError, ContentChanged, InvalidInput, RedactionFailed
 from cascade_memory.redaction import redact_secrets
 
 ONE, TWO = ("gh" + "p_" + Invented(seed).of(36) for seed in (21, 22))
@@ -214,10 +218,39 @@ def test_a_namespace_of_before_that_looks_like_a_secret_goes_on_and_no_new_one_b
     with opened(tmp_path) as memory:
         assert memory.recall("a task", namespace=ONE).cases
         assert memory.forget(everything=True, namespace=ONE).cases == 1
+        assert memory.quarantine("eve", namespace=ONE) == 0
         for verb in (memory.warm, memory.refit, lambda namespace: memory.recall("a task", namespace=namespace)):
             with pytest.raises(InvalidInput, match="namespace looks as if it holds a secret"):
                 verb(namespace=TWO)
     assert TWO.encode() not in (tmp_path / "ledger.sqlite3").read_bytes()
+
+
+_ARGUMENTS = {
+    **{"query": "a task", "solution": "a solution", "actor": "eve", "value": 1.0, "episode_id": "e", "thread_id": "t"},
+    **{"case_id": "c", "id": "c", "seen": "f", "entry_id": "e", "warning_id": "w", "advice": "do", "since": 0.0},
+    **{"older_than": 1e9, "sort": "use", "file": io.StringIO()},
+}
+
+
+def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
+    """Whoever decides about an actor before the first task comes makes the namespace as well."""
+    verbs = {
+        name: verb
+        for name, verb in inspect.getmembers(CascadeMemory, inspect.isfunction)
+        if not name.startswith("_") and "namespace" in inspect.signature(verb).parameters
+    }
+    assert {"quarantine", "release", "recall", "add", "forget", "check", "warm"} <= set(verbs)
+    with opened() as memory:
+        for name, verb in verbs.items():
+            needed = [one.name for one in inspect.signature(verb).parameters.values() if one.default is inspect.Parameter.empty]
+            given = {one: _ARGUMENTS[one] for one in needed if one != "self"} | ({"actor": "eve"} if name == "forget" else {})
+            with contextlib.suppress(CascadeError):  # most find nothing there
+                found = verb(memory, **given, namespace=TWO)
+                if inspect.iscoroutine(found):
+                    asyncio.run(found)
+                elif inspect.isgenerator(found):
+                    list(found)
+            assert TWO not in memory.namespaces(), name
 
 
 # -- the option --------------------------------------------------------------------------------------------------------
