@@ -9,12 +9,15 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.redaction.marking import cut_short
 
 Moment: TypeAlias = "float | datetime | timedelta | str"
 
 _AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([smhdw])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _SAYS = "a time in seconds since 1970, a datetime, a timedelta (so long ago), or a text such as '2026-11-24', or '7d' (ago)"
+
+_QUOTED = 80  # characters of what is no time
 
 
 def moment_of(value: object, name: str) -> float | None:
@@ -29,7 +32,7 @@ def moment_of(value: object, name: str) -> float | None:
         return None
     found = _read(value)
     if found is None or not math.isfinite(found):
-        raise InvalidInput(f"{name} must be {_SAYS}, not {str(value)[:80]!r}")
+        raise InvalidInput(f"{name} must be {_SAYS}, not {cut_short(str(value), _QUOTED)!r}")
     return found
 
 

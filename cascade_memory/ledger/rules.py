@@ -29,6 +29,7 @@ from cascade_memory.domain.validation import (
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.redaction.marking import cut_short
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -109,7 +110,7 @@ def _quoted(value: object) -> str:
     if isinstance(value, (bytes, bytearray)):
         return "bytes"
     text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return cut_short(text, 80)
 
 
 def unit_vector(value: object, dimension: int | None) -> NDArray[np.float32]:
@@ -334,4 +335,4 @@ def field(row: Row) -> None:
         raise InvalidInput(f"the name of a field must be a text of 1 to {MAX_ID_CHARS} characters")
     known = value in (b"\x00", b"\x01") if type(value) is bytes else type(value) in (str, int, float)
     if not known or (type(value) is float and not math.isfinite(value)):
-        raise InvalidInput(f"the field {row['name'][:80]!r} has a value that metadata cannot have")
+        raise InvalidInput(f"the field {_quoted(row['name'])} has a value that metadata cannot have")

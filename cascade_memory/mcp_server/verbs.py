@@ -21,9 +21,11 @@ from cascade_memory.insight.stats import Receipt
 from cascade_memory.mcp_server.answers import DoneStep
 from cascade_memory.mcp_server.clients import ASKING
 from cascade_memory.mcp_server.reported_steps import solution_of
+from cascade_memory.redaction.marking import cut_short
 from cascade_memory.visible import legible, shortened, visible
 
 _TASK_CHARS = 200  # of a case that would be deleted
+_ID_CHARS = 60  # of an id that is quoted
 MOST_FORGOTTEN = 100  # cases per call, so that an agent that was tricked cannot empty the memory with one call
 _CODE_LASTS = 600.0  # seconds from a preview to its confirmation
 _CHANNEL = "mcp"
@@ -182,13 +184,13 @@ class Verbs:
         """Show one episode."""
         found = self.memory.get_episode(episode_id)
         if found is None:
-            raise InvalidInput(f"there is no episode {shortened(episode_id, 60)!r} here")
+            raise InvalidInput(f"there is no episode {cut_short(episode_id, _ID_CHARS)!r} here")
         return _episode(found)
 
 
 def _no_episode(episode_id: object) -> InvalidInput:
     return InvalidInput(
-        f"there is no episode {shortened(str(episode_id), 60)!r} here: call recall_cases for the task, "
+        f"there is no episode {cut_short(str(episode_id), _ID_CHARS)!r} here: call recall_cases for the task, "
         "and pass the episode_id that it returns"
     )
 

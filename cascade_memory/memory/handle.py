@@ -42,6 +42,7 @@ from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.verdict import RewardFn, source_of
 from cascade_memory.ports.policy import Policy
+from cascade_memory.redaction.marking import redact_secrets
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
@@ -124,8 +125,7 @@ class Handle:
     def stats(self, *, namespace: str | None = None, everywhere: bool = False) -> Stats:
         """Count the cases, episodes and so on of a namespace (by default the memory's own), or of all with ``everywhere``."""
         engine = self._open()
-        ledger = engine.parts.ledger
-        name = self._in(namespace)
+        ledger, name = engine.parts.ledger, self._in(namespace)
         counts = ledger.insight.counts(None if everywhere else engine.namespace_id(name))
         missing = not everywhere and name != self._namespace and not engine.namespace_id(name)
         policy = _policy(engine, name)
@@ -232,7 +232,7 @@ class Handle:
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that was hidden from the agent; see ``health()``."""
-        self._engine.note_failure(step, error)
+        self._engine.note_failure(redact_secrets(step), error)  # health() shows it
 
     # -- ending ------------------------------------------------------------------------------------------------------
 

@@ -78,8 +78,7 @@ class Viewing(EpisodeVerbs):
         """
         if state is not None and state not in get_args(State):
             raise InvalidInput(f"state must be one of {', '.join(get_args(State))}, not {state!r}")
-        if sort not in get_args(Sort):
-            raise InvalidInput(f"sort must be one of {', '.join(get_args(Sort))}, not {sort!r}")
+        sort = _check_sort(sort)
         ledger, namespace_id = self._open().parts.ledger, self._namespace_id(namespace)
         limit, start = check_k(limit, "limit"), None if after is None else place_of(after)
         words = _words(search)
@@ -98,6 +97,7 @@ class Viewing(EpisodeVerbs):
 
     def order_of_cases(self, sort: Sort, *, namespace: str | None = None) -> CaseOrder:
         """Return all cases in an order by their use, for ``page_of_cases(order=...)``: it reads a few numbers of each case."""
+        sort = _check_sort(sort)
         return CaseOrder.of(self._open().parts.ledger.viewing.use(self._namespace_id(namespace)), sort)
 
     def page_of_episodes(
@@ -254,6 +254,12 @@ class Viewing(EpisodeVerbs):
         """
         found = self._open().parts.ledger.insight.judged(self._namespace_id(namespace))
         return [JudgedEpisode(reward=one.lesson.reward, showed=one.showed, predicted=float(prediction(one))) for one in found]
+
+
+def _check_sort(sort: Sort) -> Sort:
+    if sort not in get_args(Sort):
+        raise InvalidInput(f"sort must be one of {', '.join(get_args(Sort))}, not {sort!r}")
+    return sort
 
 
 def _words(search: str) -> list[str]:

@@ -8,10 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from invented_secrets import Invented
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_clients import SERVE, call
 from planted_secrets import ALL, EVERY, found_below, found_in
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import InvalidInput
+from cascade_memory.mcp_server.verbs import Verbs
 
 
 @pytest.mark.parametrize("options", [(), ("--trust-agent-rewards",)], ids=["waiting", "trusted"])
@@ -44,3 +49,15 @@ async def _use(session: ClientSession, answers: list[str]) -> None:
         with contextlib.suppress(RuntimeError):
             await call(session, tool, **arguments)
     answers.append(str(await call(session, "recall_cases", query=f"task {ALL}")))
+
+
+@pytest.mark.parametrize("before", range(0, 60, 6))
+def test_an_id_that_is_quoted_shows_no_half_of_a_secret(before: int):
+    token = "gh" + "p_" + Invented(31).of(36)
+    with CascadeMemory(embedder="hashing") as memory:
+        verbs = Verbs(memory)
+        for ask in (verbs.episode, verbs.check_action, lambda given: verbs.report_outcome(given, 1.0)):
+            with pytest.raises(InvalidInput, match="there is no episode") as refused:
+                ask(f"{'e ' * (before // 2)}{token}{' e' * 20}")
+            said = str(refused.value)
+            assert not any(token[at : at + 6] in said for at in range(4, len(token) - 6)), said

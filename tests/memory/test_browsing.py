@@ -171,3 +171,11 @@ def test_without_pandas_it_says_what_to_install(memory: CascadeMemory, monkeypat
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match="pip install pandas"):
         memory.to_pandas()
+
+
+def test_an_order_that_there_is_not_is_refused_with_those_that_there_are(memory: CascadeMemory):
+    _filled(memory, 3)
+    assert len(memory.order_of_cases("use").keys) == 3
+    for ask in (memory.order_of_cases, lambda sort: memory.page_of_cases(sort=sort)):
+        with pytest.raises(InvalidInput, match="sort must be one of newest, oldest, shown, successes, use, not 'size'"):
+            ask("size")

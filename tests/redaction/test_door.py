@@ -17,6 +17,7 @@ from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.errors import CascadeError, ContentChanged, InvalidInput, RedactionFailed
+from cascade_memory.ledger import rules
 from cascade_memory.redaction import redact_secrets
 
 ONE, TWO = ("gh" + "p_" + Invented(seed).of(36) for seed in (21, 22))
@@ -352,3 +353,15 @@ def test_no_hash_of_a_secret_is_kept(tmp_path: Path):
 
 def test_the_function_for_one_text_is_public():
     assert redact_secrets(f"use {ONE}") == f"use {MARK}"
+
+
+@pytest.mark.parametrize("before", range(20, 100, 4))
+def test_a_message_that_is_cut_short_shows_no_half_of_a_secret(before: int):
+    """Nobody would recognise a token that was cut through, so it goes before the text is cut."""
+    text = f"{'a word ' * 20}"[:before] + f" {ONE} {'and more ' * 5}"
+    with opened() as memory, pytest.raises(InvalidInput) as moment:
+        memory.cases(since=text)
+    with pytest.raises(InvalidInput) as row:
+        rules.hex_of(text, "digest")
+    for said in (str(moment.value), str(row.value)):
+        assert not any(ONE[at : at + 6] in said for at in range(4, len(ONE) - 6)), said

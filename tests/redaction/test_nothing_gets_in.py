@@ -89,6 +89,7 @@ def _people(memory: CascadeMemory) -> None:
 
 def _errors(memory: CascadeMemory) -> None:
     memory.note_failure("reward", RuntimeError(ALL))
+    memory.note_failure(f"after {ALL}", RuntimeError("it failed"))
     for call in (
         lambda: memory.recall("task", episode_id=EVERY[2].text),
         lambda: memory.recall("task", thread_id=EVERY[2].text),
