@@ -140,14 +140,15 @@ class Verbs:
     def forget_cases(self, case_ids: Sequence[str], code: str | None = None) -> dict[str, Any]:
         """Delete cases by their ids, in two steps: without a code, say what would be deleted, and return the code that does it.
 
-        The code is good once, for ten minutes, and only for this client, these cases, and what the preview has counted.
+        The code is good once, for ten minutes, and only for this client, and for these cases as they were at the preview: with
+        the same content and episodes, and neither pinned nor hidden nor shown again since.
         """
         if not 1 <= len(case_ids) <= MOST_FORGOTTEN:
             raise InvalidInput(f"forget_cases takes 1 to {MOST_FORGOTTEN} ids, not {len(case_ids)}")
         ids = sorted(set(case_ids))
         preview = _of_ids(self.memory.forget(ids, dry_run=True))
         cases = self._still_there(ids)
-        seen = {**preview, "stale": None, "cases": [[_case(case), case.copies] for case in cases]}
+        seen = {**preview, "stale": None, "cases": [self._as_now(case) for case in cases]}
         about = [self.memory.namespace, self.actor or "", *ids, digest(json.dumps(seen, sort_keys=True))]
         if not code:
             return {
@@ -169,6 +170,14 @@ class Verbs:
             with contextlib.suppress(UnknownCase):
                 found.append(self.memory.get(one))
         return found
+
+    def _as_now(self, case: Case) -> list[Any]:
+        """Return what a code is bound to: the content of a case, what people decided about it, and the episodes it takes along.
+
+        A person who pins or hides a case after the preview has the last word, whatever an agent had been shown before.
+        """
+        outcomes = [[one.episode_id, one.at] for one in self.memory.outcomes(case_id=case.id)]
+        return [case.fingerprint, case.pinned, case.copies, outcomes]
 
     def memory_stats(self) -> dict[str, Any]:
         """Count cases, episodes and rewards."""

@@ -84,6 +84,39 @@ def test_what_has_changed_since_is_looked_at_again(memory, ids, change):
     _refused(verbs, ids[:1], code)
 
 
+@pytest.mark.parametrize("decision", ["pin", "hide", "correct"])
+def test_what_a_person_decides_after_the_preview_holds(memory, ids, decision):
+    verbs = Verbs(memory)
+    code = verbs.forget_cases(ids[:1])["code"]
+    if decision == "correct":
+        memory.correct(ids[0], "another solution", actor="ann")
+    else:
+        getattr(memory, decision)(ids[0], actor="ann")
+    _refused(verbs, ids[:1], code)
+
+
+@pytest.mark.parametrize(("decided", "taken_back"), [("pin", "unpin"), ("hide", "unhide")])
+def test_what_a_person_takes_back_after_the_preview_counts_as_well(memory, ids, decided, taken_back):
+    verbs = Verbs(memory)
+    getattr(memory, decided)(ids[0])
+    code = verbs.forget_cases(ids[:1])["code"]
+    getattr(memory, taken_back)(ids[0])
+    _refused(verbs, ids[:1], code)
+
+
+def test_an_episode_that_takes_the_place_of_another_one_was_not_previewed(memory):
+    """All counts are as before, but what would go is somebody else's."""
+    case_id = memory.recall("cool some mug", episode_id="first").reward(1.0, solution="fridge")
+    verbs = Verbs(memory)
+    code = verbs.forget_cases([case_id])["code"]
+    memory.recall("cool some mug", episode_id="second").reward(1.0, solution="fridge")
+    memory.forget(episode_id="first")
+    _refused(verbs, [case_id], code)
+    assert memory.get_episode("second") is not None
+    verbs.forget_cases([case_id], verbs.forget_cases([case_id])["code"])
+    assert memory.get_episode("second") is None
+
+
 @pytest.mark.parametrize(
     "altered",
     [
