@@ -257,6 +257,7 @@ class Recall:
     spent: Spent | None = field(default=None, repr=False, compare=False)
     # What a reward from outside has to bring along; None if the memory asks for none. Nothing that shows a recall shows it.
     ticket: str | None = field(default=None, repr=False, compare=False)
+    at: float = field(default=0.0, repr=False, compare=False)  # when it was made: a new episode was opened then
 
     def render(self, template: Callable[[Sequence[RecalledCase]], str] | None = None) -> str:
         """Render the cases as fenced text to put before a task; the text is empty if there are none."""

@@ -60,6 +60,7 @@ class _Chosen:
     policy: str
     rewards: int
     encoder: str
+    at: float
     opinion: Opinion | None
     held: tuple[HeldBack, ...] = ()
 
@@ -148,6 +149,7 @@ class Decider:
             policy=policy.name,
             rewards=policy.rewards,
             encoder=state.learner.identity,
+            at=time.time(),
             opinion=opinion,
             held=held,
         )
@@ -190,6 +192,7 @@ class Decider:
             explainer=lambda: _explanation(chosen, features),  # it must not keep the parts of a closed memory alive
             memory=None if request.search else request.memory,
             spent=spent,
+            at=chosen.at,
         )
 
     def _shown(self, chosen: _Chosen) -> tuple[RecalledCase, ...]:
@@ -258,7 +261,7 @@ def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecor
         vector=chosen.query.vector,
         kind="search" if request.search else "recall",
         k=request.k,
-        at=time.time(),
+        at=chosen.at,
         policy=chosen.policy,
         policy_version=0 if choice is None else choice.version,
         encoder=chosen.encoder,

@@ -45,6 +45,12 @@ class SQLEpisodes:
         with self._connections.read() as connection:
             return read_episode(connection, episode_id)
 
+    def opened_at(self, episode_id: str) -> float | None:
+        """Return when an episode was opened; None if it does not exist."""
+        with self._connections.read() as connection:
+            row = connection.execute("SELECT opened_at FROM episode WHERE id = ?", (episode_id,)).fetchone()
+        return None if row is None else float(row[0])
+
     def listed(
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
     ) -> list[Episode]:

@@ -126,7 +126,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
             message = f"cascade_memory could not {failed} ({found.error}){going_on}"
             warn(message, RuntimeWarning, stacklevel=3)
         elif self._tickets is not None and not request.search:
-            found = self._with_ticket(found, self._tickets)
+            found = self._with_ticket(found, self._tickets, named=request.episode_id is not None)
         return found
 
     def _failed(self, error: Exception, request: RecallRequest) -> Recall:

@@ -42,16 +42,20 @@ class TicketVerbs(Browsing):
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
         if self._tickets is None:
             raise InvalidInput(_NONE_HERE)
-        return self._ticket(found.id, found.namespace, self._tickets)
+        return self._ticket(found.id, found.namespace, found.opened_at, self._tickets)
 
-    def _ticket(self, episode_id: str, namespace: str, tickets: Tickets) -> str:
-        return self._engine.signing.made(PURPOSE, [episode_id, namespace], lasts=tickets.seconds)
+    def _ticket(self, episode_id: str, namespace: str, opened_at: float, tickets: Tickets) -> str:
+        return self._engine.signing.made(PURPOSE, _about(episode_id, namespace, opened_at), lasts=tickets.seconds)
 
-    def _with_ticket(self, found: Recall, tickets: Tickets) -> Recall:
-        """Return a recall with its ticket. If none can be made, the recall goes on without, and the failure is counted."""
+    def _with_ticket(self, found: Recall, tickets: Tickets, *, named: bool) -> Recall:
+        """Return a recall with its ticket. If none can be made, the recall goes on without, and the failure is counted.
+
+        ``named``: the caller has named the episode, so another recall may have opened it.
+        """
         try:
             with patience(self._deadline):
-                ticket = self._ticket(found.episode_id, found.namespace, tickets)
+                opened = self._engine.parts.ledger.episodes.opened_at(found.episode_id) if named else None
+                ticket = self._ticket(found.episode_id, found.namespace, found.at if opened is None else opened, tickets)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             self.note_failure("ticket", error)
             return found
@@ -70,11 +74,12 @@ class TicketVerbs(Browsing):
                     "ticket that recall_cases returned)"
                 )
             return None
-        found = self._engine.signing.read(PURPOSE, [episode_id, namespace], ticket)
+        opened = self._engine.parts.ledger.episodes.opened_at(episode_id)
+        found = self._engine.signing.read(PURPOSE, _about(episode_id, namespace, opened), ticket)
         if found is None:
             raise TicketRefused(
                 f"this is not a ticket of episode {episode_id!r}: pass the one that the recall of this episode returned, "
-                "unchanged"
+                "unchanged (that of an episode which was forgotten is good for no other one with its id)"
             )
         return found
 
@@ -90,3 +95,8 @@ class TicketVerbs(Browsing):
         found = engine.signing.read(purpose, about, code)
         if found is None or not engine.parts.ledger.facts.redeem(found, "", named="this code"):
             raise TicketRefused("this code is not good for that, or was used before")
+
+
+def _about(episode_id: str, namespace: str, opened_at: float | None) -> list[str]:
+    """Return what a ticket is signed for. An id may come again once its episode was forgotten; its first moment does not."""
+    return [episode_id, namespace, repr(opened_at)]

@@ -17,6 +17,10 @@ class Episodes(Protocol):
         """Return one episode; None if it does not exist."""
         ...
 
+    def opened_at(self, episode_id: str) -> float | None:
+        """Return when an episode was opened, which tells it from an earlier one with its id; None if it does not exist."""
+        ...
+
     def listed(
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
     ) -> list[Episode]:

@@ -152,6 +152,14 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (found.thread_id, found.arm, found.opened_at, found.recalls) == ("t", "holdout", 3.0, 2)
         assert dict(found.metadata) == {"user": "ann"}
         assert ledger.episodes.one("nobody") is None
+        assert (ledger.episodes.opened_at("e1"), ledger.episodes.opened_at("nobody")) == (3.0, None)
+
+    def test_the_moment_at_which_an_episode_was_opened_is_kept_exactly(self) -> None:
+        """It is part of what a ticket is signed for."""
+        ledger = self._ledger()
+        for number, moment in enumerate((1764147956.1234567, 1764147956.1234569, 0.1 + 0.2, 2.0**31 + 1e-6)):
+            ledger.record(self._recall(f"e{number}", at=moment))
+            assert ledger.episodes.opened_at(f"e{number}") == moment
 
     def test_episodes_are_listed_oldest_first(self) -> None:
         """They can be filtered by namespace, status, time of opening, and source of the reward."""

@@ -36,6 +36,11 @@ def _refused(memory: CascadeMemory, episode_id: str, ticket: object, **options: 
     return str(refused.value)
 
 
+def _about(memory: CascadeMemory, episode_id: str) -> list[str]:
+    """Return what a ticket of an episode is signed for."""
+    return [episode_id, "default", repr(memory.get_episode(episode_id).opened_at)]
+
+
 def test_every_altered_character_is_noticed(memory):
     recall = memory.recall(TASK)
     good = recall.ticket
@@ -110,6 +115,48 @@ def test_a_ticket_is_good_for_its_own_episode_and_namespace_alone(memory, tmp_pa
         _refused(memory, mine.episode_id, again.ticket)
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("redeemed", [False, True])
+def test_the_ticket_of_a_forgotten_episode_is_not_good_for_a_new_one_with_its_id(memory, value, redeemed):
+    old = memory.recall(TASK, episode_id="order 7")
+    if redeemed:
+        memory.reward("order 7", 1.0, source="user", ticket=old.ticket)
+    memory.forget(episode_id="order 7")
+    with pytest.raises(TicketRefused, match="not a ticket of episode"):
+        memory.reward("order 7", 1.0, source="user", ticket=old.ticket)
+    new = memory.recall(TASK, episode_id="order 7")
+    with pytest.raises(TicketRefused, match=r"not a ticket of episode 'order 7'.*was forgotten"):
+        memory.reward("order 7", value, source="user", ticket=old.ticket)
+    assert memory.get_episode("order 7").status == "open"
+    memory.reward("order 7", value, source="user", ticket=new.ticket)
+    assert memory.get_episode("order 7").reward == value
+
+
+def test_an_id_that_the_memory_made_may_be_named_again_as_well(memory):
+    old = memory.recall(TASK)
+    memory.forget(episode_id=old.episode_id)
+    new = memory.recall(TASK, episode_id=old.episode_id)
+    _refused(memory, old.episode_id, old.ticket)
+    memory.reward(old.episode_id, 1.0, source="user", ticket=new.ticket)
+
+
+def test_all_tickets_of_one_episode_are_good_for_it(memory):
+    """Also of recalls that open the same episode at once: one of them does."""
+    start, tickets = threading.Barrier(4), list[str]()
+
+    def ask() -> None:
+        start.wait()
+        tickets.append(memory.recall(TASK, episode_id="run").ticket)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for ticket in (*tickets, memory.recall(TASK, episode_id="run").ticket, memory.ticket_of("run")):
+        memory.reward("run", 1.0, source="user", ticket=ticket)
+
+
 def test_what_is_refused_says_nothing_about_which_episodes_there_are(memory):
     recall, theirs = memory.recall(TASK), memory.recall(TASK, namespace="theirs")
     said = {_refused(memory, one, recall.ticket[::-1]).replace(one, "") for one in ("nowhere", theirs.episode_id)}
@@ -120,8 +167,10 @@ def test_what_is_refused_says_nothing_about_which_episodes_there_are(memory):
 def test_a_confirmation_code_is_no_ticket(memory):
     recall = memory.recall(TASK)
     key, until = engine_of(memory).parts.ledger.facts.key(), Times(time.time() + 60, 60.0)
-    _refused(memory, recall.episode_id, sign(key, "forget", [recall.episode_id, "default"], until))
-    _refused(memory, recall.episode_id, sign(new_key(), "reward", [recall.episode_id, "default"], until))
+    about = _about(memory, recall.episode_id)
+    _refused(memory, recall.episode_id, sign(key, "forget", about, until))
+    _refused(memory, recall.episode_id, sign(new_key(), "reward", about, until))
+    memory.reward(recall.episode_id, 1.0, source="user", ticket=sign(key, "reward", about, until))
 
 
 @given(st.lists(st.text(), max_size=3), st.lists(st.text(), max_size=3), st.text(), st.text())
@@ -245,6 +294,6 @@ def test_a_key_that_somebody_edited_is_made_anew(tmp_path: Path):
         engine_of(memory).parts.ledger.facts.set("signed:key", "")
     with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as memory:
         _refused(memory, recall.episode_id, recall.ticket)
-        empty = sign("", "reward", [recall.episode_id, "default"], Times(time.time() + 60, 60.0))
+        empty = sign("", "reward", _about(memory, recall.episode_id), Times(time.time() + 60, 60.0))
         _refused(memory, recall.episode_id, empty)
         memory.recall(TASK).reward(1.0, source="user")

@@ -33,6 +33,10 @@ def test_a_ticket_of_one_process_is_redeemed_in_another_and_moves_nowhere(tmp_pa
         _refused(there, recall.episode_id, recall.ticket, "redeemed before")
         there.reward(other.episode_id, 1.0, solution="oven", source="user", actor="eve", ticket=other.ticket)
         assert (there.stats().cases, there.stats().unkept["capped"]) == (1, 1)
+        there.forget(episode_id=other.episode_id)
+        again = there.recall(TASK, episode_id=other.episode_id)
+        _refused(there, other.episode_id, other.ticket, "not a ticket of episode")
+        there.reward(other.episode_id, 0.0, source="user", ticket=again.ticket)
     move(url, tmp_path / "moved")
     with CascadeMemory(tmp_path / "moved", embedder="hashing", tickets=True) as moved:
         _refused(moved, recall.episode_id, recall.ticket, "not a ticket of episode")
