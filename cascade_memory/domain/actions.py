@@ -11,7 +11,7 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue, check_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.finding import find
-from cascade_memory.visible import shown_visibly
+from cascade_memory.visible import printable, shown_visibly
 
 VERDICTS = ("confirm", "reject", "correct")
 _PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"), ("retire", "restore"))
@@ -50,8 +50,30 @@ Counts: TypeAlias = "Mapping[str, int]"
 def check_actor(actor: object) -> str | None:
     """Check who did something: a short text that the caller sets, or None.
 
+    A name that looks like another one but is not would be a new actor, without a record and with a cap of its own. So white
+    space at its ends, line breaks and invisible characters are refused; the name itself is never changed.
+
     >>> check_actor("ann@example.org")
     'ann@example.org'
+    """
+    name = check_known_actor(actor)
+    if name is None:
+        return None
+    if name != name.strip():
+        raise InvalidInput(f"the actor {name!r} begins or ends with white space: strip it before you pass the name on")
+    if "\t" in name or "\n" in name or printable(name) != name:
+        raise InvalidInput(
+            f"the actor {printable(name)!r} has line breaks, tabs or characters that nobody sees, so it would look like "
+            "somebody else: refuse such names where they are chosen, or pass an id"
+        )
+    return name
+
+
+def check_known_actor(actor: object) -> str | None:
+    r"""Check the name of an actor who may be stored already: a short text, or None. More used to be taken than is today.
+
+    >>> check_known_actor("ann\u200b") == "ann\u200b"
+    True
     """
     if actor is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.moments import moment_of
 from cascade_memory.domain.trust import LEVELS, check_channel, check_min_trust
@@ -39,7 +39,7 @@ class Wanted:
         Wanted(actor='ann', channel=None, since=None, until=None, trust=2)
         """
         return cls(
-            actor=NOBODY_NAMED if actor == NOBODY_NAMED else check_actor(actor),
+            actor=NOBODY_NAMED if actor == NOBODY_NAMED else check_known_actor(actor),
             channel=None if channel is None else check_channel(channel),
             since=moment_of(since, "since"),
             until=moment_of(until, "until"),

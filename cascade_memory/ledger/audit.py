@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.domain.case import WHY
 from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace, check_query
@@ -302,7 +302,7 @@ def _expired(row: rules.Row) -> None:
     rules.moment(row["expired_at"], "expired_at")
     rules.moment(row["until_run"], "until_run")
     rules.one_of(row["why"], WHY, "why")
-    check_actor(row["actor"])
+    check_known_actor(row["actor"])
     rest = rules.json_object(row["record"], "the record")
     rules.case(_Upgraded({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
     rules.solution(rest.get("kind"), rest.get("text"), needed=True)

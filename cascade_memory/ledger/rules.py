@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain import trust
-from cascade_memory.domain.actions import KINDS, check_actor, check_note
+from cascade_memory.domain.actions import KINDS, check_known_actor, check_note
 from cascade_memory.domain.episode import SOURCES, Arm, Status
 from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
@@ -177,7 +177,7 @@ def episode(row: Row) -> None:
 
 def by_whom(row: Row) -> None:
     """Reject an invalid actor or channel. A newer version may have more channels."""
-    check_actor(row["actor"])
+    check_known_actor(row["actor"])
     if row["channel"] is not None:
         check_id(row["channel"], "channel")
 
@@ -313,7 +313,7 @@ def action(row: Row) -> None:
     moment(row["at"], "at")
     whole(row["namespace"], "namespace", 0, 2**62)
     one_of(row["kind"], KINDS, "kind")
-    check_actor(row["actor"])
+    check_known_actor(row["actor"])
     check_note(row["note"])
     if row["digest"] is not None:
         hex_of(row["digest"], "digest")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cascade_memory.domain.actions import NewAction, check_actor
+from cascade_memory.domain.actions import NewAction, check_known_actor
 from cascade_memory.domain.standing import ActorStanding
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.actions import ActionVerbs
@@ -55,7 +55,7 @@ class StandingVerbs(ActionVerbs):
     def _decide(self, kind: str, actor: str, by: str | None, note: str | None, namespace: str | None) -> int:
         engine, name = self._caught_up(), self._new_in(namespace)
         action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note))
-        whose = check_actor(actor)
+        whose = check_known_actor(actor)
         if whose is None:
             raise InvalidInput("quarantine and release need the actor whose cases they concern")
         # A decision may come before the first task of a namespace: it must not be lost.

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from cascade_memory.cycle.recall import recall
+from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.memory import handle
 from cascade_memory.memory.handle import Handle
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Slate
 from cascade_memory.runs.adapter import Adapter
 
 
+def take_names_of_before(patch: pytest.MonkeyPatch) -> None:
+    """Take every name that a ledger may hold as an actor's, as memories once did."""
+    patch.setattr(handle, "check_actor", check_known_actor)
+
+
 def engine_of(memory: Handle | Adapter) -> Engine:
     """Return the engine behind a memory, or behind a framework's door to one."""
-    handle = memory.engine if isinstance(memory, Adapter) else memory
-    return handle._engine
+    behind = memory.engine if isinstance(memory, Adapter) else memory
+    return behind._engine
 
 
 def state_of(memory: Handle | Adapter, namespace: str = "default") -> NamespaceState:

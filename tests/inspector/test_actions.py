@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from inside import take_names_of_before
 from inspecting import SAME, Browser, Door, door, form_of, links_of, mounted, text_of
 
 from cascade_memory import CascadeMemory
@@ -172,7 +173,10 @@ def test_an_episode_is_forgotten(editing: Door, memory: CascadeMemory):
     assert memory.get_episode(episode_id) is None
 
 
-def test_the_audit_log_says_who_did_what_and_takes_it_back(editing: Door, memory: CascadeMemory):
+def test_the_audit_log_says_who_did_what_and_takes_it_back(
+    editing: Door, memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch
+):
+    take_names_of_before(monkeypatch)
     case = next(iter(memory.cases()))
     memory.hide(case.id, actor="<b>zoe</b>\u202e")
     browser = editing.browser()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+from inside import take_names_of_before
 from inspecting import Browser, door, form_of, text_of
 
 from cascade_memory import CascadeMemory
 
 
-def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: CascadeMemory):
+def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
+    take_names_of_before(monkeypatch)
     recall = memory.recall("dry some cup", actor="ann <b>\u202e", channel="mcp")
     case_id = recall.reward(1.0, solution="towel", source="user", actor="bob", channel="cli")
     for address in ("/cases", f"/case?id={case_id}", f"/episode?id={recall.episode_id}"):

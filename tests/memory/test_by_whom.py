@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import time
@@ -10,6 +11,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from in_databases import rows_of
+from inside import take_names_of_before
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.trust import CHANNELS, LEVELS
@@ -210,8 +213,9 @@ def test_what_came_and_went(memory: CascadeMemory):
         memory.diff(None)  # type: ignore[arg-type]
 
 
-def test_sources_are_a_table(memory: CascadeMemory):
+def test_sources_are_a_table(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     pandas = pytest.importorskip("pandas")
+    take_names_of_before(monkeypatch)
     memory.add(TASK, "fridge", actor="ann\u202e", channel="mcp")
     found = memory.sources()
     assert (len(found), found[0].actor, [one.cases for one in found[:1]]) == (1, "ann\u202e", [1])
@@ -228,3 +232,55 @@ def test_sources_are_a_table(memory: CascadeMemory):
 def test_the_doors_have_names():
     assert CHANNELS == ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import")
     assert LEVELS == {"agent": 0, "user": 1, "judge": 2, "host": 3, "env": 3, "human": 4}
+
+
+ALIKE = (
+    *("mallory ", " mallory", "mallory\n", "mallory\tm", "mallory\u00a0"),
+    *("mal\u200blory", "\u202emallory", "mal\u2028lory", "mal\u00adlory"),
+)
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_a_name_that_only_looks_like_another_one_is_no_new_actor(memory: CascadeMemory, name: str):
+    recall = memory.recall(TASK)
+    for verb in (
+        lambda: memory.recall(TASK, actor=name),
+        lambda: memory.add(TASK, "fridge", actor=name),
+        lambda: memory.reward(recall.episode_id, 1.0, actor=name),
+        lambda: memory.forget(everything=True, by=name),
+        lambda: CascadeMemory(embedder="hashing", actor=name),
+    ):
+        with pytest.raises(InvalidInput, match=r"white space: strip it|looks? like somebody else"):
+            verb()
+    assert {row.actor for row in memory.sources()} == {"service"}
+
+
+@pytest.mark.parametrize("name", ["Ann Müller", "ann.smith@example.org", "安", "علی", "o'neil (desk 2)", "svc/agent:7"])
+def test_names_that_people_have_are_taken_as_they_are(memory: CascadeMemory, name: str):
+    assert memory.get(memory.add(TASK, "fridge", actor=name)).actor == name
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_an_actor_of_before_whose_name_is_refused_now_can_be_undone(tmp_path: Path, name: str):
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
+        memory.add(TASK, "oven", source="user", actor="eve")
+        memory.recall("cool some cup", actor="eve").reward(1.0, solution="stove", actor="eve")
+        memory.quarantine("eve", by="eve")
+        kept = memory.add(TASK, "fridge", actor="ann")
+    with contextlib.closing(rows_of(tmp_path / "m")) as ledger:
+        for table in ("cases", "addition", "episode", "outcome"):
+            ledger.execute(f"UPDATE {table} SET actor = ? WHERE actor = 'eve'", (name,))
+        ledger.execute("UPDATE action SET subject = ?, actor = ? WHERE actor = 'eve' AND subject = 'eve'", (name, name))
+        ledger.execute("UPDATE action SET actor = ? WHERE actor = 'eve'", (name,))
+        ledger.commit()
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
+        assert [check.detail for check in memory.examine() if check.name == "rows that cannot be used"] == ["none"]
+        assert {row.actor for row in memory.sources()} == {name, "ann"}
+        memory.export(tmp_path / "all.jsonl")
+        assert memory.release(name, by="ann") == 2
+        assert memory.quarantine(name, by="ann") == 2
+        assert memory.forget(actor=name, by="ann").cases == 2
+        assert [case.id for case in memory.cases()] == [kept]
+    with CascadeMemory(embedder="hashing") as other:
+        other.import_(tmp_path / "all.jsonl")
+        assert {row.actor for row in other.sources()} == {name, "ann"}
