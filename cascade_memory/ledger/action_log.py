@@ -11,7 +11,9 @@ from typing import Any
 
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import SET_FACT
 
+BEGUN = "audit_sealed_from"  # a fact: the id of the first entry that got a digest, if any ever did
 # What the digest of an entry is made of. The note is not among it: it is deleted with what it is about.
 SEALED = ("id", "at", "namespace", "kind", "actor", "subject", "counts", "undoes", "outcome", "replaced", "made", "hid")
 
@@ -43,9 +45,11 @@ def write(
 
 
 def append(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Append a row, with the digest that links it to the entry before."""
-    values = {**dict.fromkeys(SEALED), **row}
-    values["digest"] = digest_after(last_digest(connection), values)
+    """Append a row, with the digest that links it to the entry before. That there is a first one is noted."""
+    before, values = last_digest(connection), {**dict.fromkeys(SEALED), **row}
+    values["digest"] = digest_after(before, values)
+    if before is None:
+        connection.execute(SET_FACT, (BEGUN, values["id"]))
     marks = ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO action ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 

@@ -87,7 +87,7 @@ def test_a_log_that_was_mended_says_so_for_good(folder: Path, capsys: pytest.Cap
 
 
 def test_entries_of_an_older_version_have_no_digest_and_new_ones_do(folder: Path):
-    _edit(folder, "UPDATE action SET digest = NULL")
+    _edit(folder, "UPDATE action SET digest = NULL", "DELETE FROM meta WHERE key = 'audit_sealed_from'")
     assert _check(folder) == (True, "no entry has a digest")
     with CascadeMemory(folder, embedder="hashing") as memory:
         memory.add("dry some cup", "towel", actor="ann")
@@ -97,6 +97,45 @@ def test_entries_of_an_older_version_have_no_digest_and_new_ones_do(folder: Path
     assert said.startswith("2 entries fit")
     _edit(folder, "UPDATE action SET actor = 'eve' WHERE key = 6")
     assert "(number 6)" in _check(folder)[1]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("UPDATE action SET digest = NULL, actor = 'eve'",),
+        ("UPDATE action SET digest = NULL", "DELETE FROM action WHERE key < 5"),
+        ("DELETE FROM action",),
+    ],
+    ids=["edited", "few left", "none left"],
+)
+def test_a_log_without_any_digest_does_not_pass_for_one_of_an_older_version(folder: Path, statements: tuple[str, ...]):
+    _edit(folder, *statements)
+    ok, said = _check(folder)
+    assert not ok
+    assert "entries had digests, and none has one now" in said
+    ok, said = _check(folder, fix=True)
+    assert ok
+    assert "sealed again on" in said
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        memory.add("dry some cup", "towel", actor="ann")
+    ok, said = _check(folder)
+    assert ok
+    assert "entries fit" in said
+    assert "sealed again on" in said
+    _edit(folder, "UPDATE action SET digest = NULL")
+    assert not _check(folder)[0]
+
+
+def test_that_a_log_was_begun_is_known_in_every_copy(folder: Path, tmp_path: Path):
+    with CascadeMemory(folder, embedder="hashing") as memory:
+        memory.backup(tmp_path / "backup")
+        memory.export(tmp_path / "all.jsonl")
+    with CascadeMemory(tmp_path / "imported", embedder="hashing") as other:
+        other.import_(tmp_path / "all.jsonl")
+    for copy in (tmp_path / "backup", tmp_path / "imported"):
+        assert _check(copy)[0]
+        _edit(copy, "UPDATE action SET digest = NULL")
+        assert not _check(copy)[0]
 
 
 def test_a_clock_that_was_set_back_does_not_break_the_log_for_good(folder: Path):
