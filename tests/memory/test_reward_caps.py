@@ -53,6 +53,16 @@ def test_others_and_other_sources_have_a_cap_of_their_own(memory):
     assert memory.stats().unkept["capped"] == 2
 
 
+def test_whoever_asked_is_not_taken_for_the_one_who_reports(memory):
+    """Who reports must be named, as docs/rewards.md says; what is undone goes by whoever asked where nobody was."""
+    for number in range(5):
+        recall = memory.recall(f"task {number}", actor="eve")
+        memory.reward(recall.episode_id, 1.0, solution=f"solution {number}", source="user")
+    assert (memory.stats().cases, memory.stats().unkept["capped"]) == (5, 0)
+    assert memory.health().alarms == ()
+    assert memory.forget(actor="eve").cases == 5
+
+
 def test_another_namespace_counts_for_itself(memory):
     rewarded(memory, 3)
     with memory.episode("q", namespace="theirs") as episode:
