@@ -14,6 +14,7 @@ from warned import fail
 
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.inspector.shown import marked, raw
+from cascade_memory.visible import printable
 
 HOSTILE = {
     "a script": "<script>alert(1)</script>",
@@ -103,7 +104,8 @@ def test_a_hostile_text_in_a_warning_is_shown_as_text(kind: str):
     text = HOSTILE[kind][:30_000]
     with CascadeMemory(embedder="hashing", learn="inline") as memory, door(memory, edit=True) as made:
         step = Step(tool=text[:200], arguments={"q": f"nme {text}"}, observation=f"no such column: nme {text}", failed=True)
-        fail(memory, text, step, actor=text[:60].strip() or "somebody")
+        name = text[:60].strip() or "somebody"
+        fail(memory, text, step, actor=name if printable(name) == name else "somebody")  # others are refused
         memory.advise(memory.warnings()[0].id, f"do not {text[:900]}", note=text[:900])
         browser = made.browser()
         for address in ("/warnings", *links_of(browser.get("/warnings"), "warning"), "/audit"):

@@ -175,6 +175,7 @@ def test_it_is_the_same_after_opening_again(tmp_path: Path):
 # -- probation ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_many_new_liars_are_held_back_although_none_has_a_record(memory: Memory):
     with CascadeMemory(embedder="hashing", learn="inline", vigilance=Vigilance(probation=False)) as open_to_all:
         shown = {
