@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -61,10 +62,14 @@ def check_actor(actor: object) -> str | None:
         return None
     if name != name.strip():
         raise InvalidInput(f"the actor {name!r} begins or ends with white space: strip it before you pass the name on")
-    if "\t" in name or "\n" in name or printable(name) != name:
+    if name != " ".join(name.split()) or printable(name) != name:
         raise InvalidInput(
-            f"the actor {printable(name)!r} has line breaks, tabs or characters that nobody sees, so it would look like "
-            "somebody else: refuse such names where they are chosen, or pass an id"
+            f"the actor {printable(name)!r} has line breaks, tabs, other white space than single spaces, or characters that "
+            "nobody sees, so it would look like somebody else: refuse such names where they are chosen, or pass an id"
+        )
+    if unicodedata.normalize("NFC", name) != name:
+        raise InvalidInput(
+            f"the actor {name!r} is not normalized (NFC), so it would look like somebody else: normalize it first"
         )
     return name
 

@@ -278,6 +278,7 @@ class Undone:
     counts: Mapping[str, int]
     brought_back: tuple[str, ...] = ()
     made_after: tuple[str, ...] = ()
+    as_prepared: bool = True  # if not, nothing was done: the source has gone on since the outcomes were prepared
 
 
 CHANGES = (

@@ -211,7 +211,13 @@ class Incoming:
             return {(clean or self.text)(str(key)): self._named(f"{within}{key}", one, clean) for key, one in inner.items()}
         if isinstance(value, (list, tuple)):
             return [self._named(name, one, clean) for one in cast("list[Any]", value)]
-        if isinstance(value, int) and len(digits := str(value)) >= _PIN and kind_of_value(name, digits) is not None:
+        # A number that is called "pass" may count what has passed, or be a date.
+        if (
+            isinstance(value, int)
+            and not name.lower().endswith("pass")
+            and len(digits := str(value)) >= _PIN
+            and kind_of_value(name, digits) is not None
+        ):
             return self._marks.whole(digits, PASSWORD)
         return value
 

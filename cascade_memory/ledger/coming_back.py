@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from cascade_memory.domain.actions import UNDOABLE, VERDICTS, NewAction, Taken
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import Settlement
-from cascade_memory.errors import UndoRefused, UnknownCase
+from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, InvalidInput, UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, actions, failures
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.outcomes import settled
@@ -23,8 +24,12 @@ from cascade_memory.ledger.verifications import reconsider
 _CURRENT = f"""SELECT outcome.key, outcome.at, episode.key, episode.id FROM outcome
   JOIN episode ON episode.key = outcome.episode WHERE withdrawn_at IS NULL AND outcome.key IN ({KEYS})"""
 _OLDER = "SELECT key, at, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1"
+_GONE = f"SELECT ref, id FROM change WHERE id IS NOT NULL AND ref IN ({KEYS})"
 _NOT_UNDONE = "NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
 _VERDICT = f"SELECT counts, made, hid, key, id, subject FROM action WHERE {_NOT_UNDONE}"
+_FLAG = f"SELECT kind FROM action WHERE subject = ? AND kind IN (?, ?) AND {_NOT_UNDONE}"
+# What an edited row can cause, or somebody who was faster. A failure of the database itself is none of these.
+_ODD = (UndoRefused, UnknownCase, EpisodeClosed, AlreadyRewarded, ContentChanged, InvalidInput, ValueError, TypeError, KeyError)
 _VERDICTS = f"{_VERDICT} AND outcome IN ({KEYS}) AND kind IN ({', '.join(repr(kind) for kind in VERDICTS)})"
 
 
@@ -41,7 +46,7 @@ def coming_back(connection: Connection, outcomes: Iterable[int]) -> list[tuple[T
         if older is not None:
             taken = _taken(connection, episode_id, current=key, first=first, replaced=older[0])
             found.append((taken, older[2]))
-    return found
+    return _with_flags(connection, found)
 
 
 def _taken(connection: Connection, episode_id: str, *, current: int, first: int, replaced: int) -> Taken:
@@ -51,10 +56,31 @@ def _taken(connection: Connection, episode_id: str, *, current: int, first: int,
     return replace(verdict, key=0, id="", outcome=current, replaced=replaced, before=before)
 
 
+def _with_flags(connection: Connection, found: Sequence[tuple[Taken, int | None]]) -> list[tuple[Taken, int | None]]:
+    """Add the ids of cases that went when another outcome replaced theirs, and whether a person had pinned or hidden them."""
+    gone = dict(fetched_for(connection, _GONE, [case for taken, case in found if case is not None and taken.hid is None]))
+
+    def flag(case_id: str, on: str, off: str) -> bool:
+        row = connection.execute(f"{_FLAG} ORDER BY key DESC LIMIT 1", (case_id, on, off)).fetchone()
+        return row is not None and row[0] == on
+
+    return [
+        (
+            replace(
+                taken, hid=case_id, deleted=True, pinned=flag(case_id, "pin", "unpin"), hidden=flag(case_id, "hide", "unhide")
+            )
+            if taken.hid is None and (case_id := gone.get(case)) is not None
+            else taken,
+            case,
+        )
+        for taken, case in found
+    ]
+
+
 def _verdict(row: Sequence[Any]) -> Taken:
     """Return a verdict as the audit log has it."""
     counts, made, hid, key, entry, subject = row
-    names: dict[str, Any] = json.loads(counts)
+    names = _names(counts)
     return Taken(
         key=key,
         id=entry,
@@ -67,6 +93,28 @@ def _verdict(row: Sequence[Any]) -> Taken:
         pinned=PIN_GONE in names,
         hidden=HIDING_GONE in names,
     )
+
+
+def _names(counts: object) -> dict[str, Any]:
+    """Return what an entry counts by name; an edited row may hold anything."""
+    try:
+        found = json.loads(str(counts))
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+@contextlib.contextmanager
+def _attempt(connection: Connection) -> Generator[None]:
+    """Take all changes back if one fails: an edited row must not keep a source from being undone."""
+    connection.execute("SAVEPOINT attempt")
+    try:
+        yield
+    except _ODD:
+        connection.execute("ROLLBACK TO SAVEPOINT attempt")
+        raise
+    finally:
+        connection.execute("RELEASE SAVEPOINT attempt")
 
 
 def take_back_verdicts(connection: Connection, namespace: int, outcomes: Iterable[int], by: str | None) -> None:
@@ -93,6 +141,15 @@ def count_again(connection: Connection, new: Settlement) -> bool:
     query = "SELECT 1 FROM outcome WHERE key = ? AND withdrawn_at IS NOT NULL"
     if connection.execute(query, (taken.replaced,)).fetchone() is None:
         return False
+    try:
+        with _attempt(connection):
+            _count_again(connection, new, taken)
+    except _ODD:
+        return False
+    return True
+
+
+def _count_again(connection: Connection, new: Settlement, taken: Taken) -> None:
     lost = connection.execute("SELECT namespace, warning FROM failure WHERE key = ?", (taken.outcome,)).fetchall()
     # Its case is looked at later: it stays if the older outcome verifies it as well.
     connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (taken.outcome,))
@@ -101,7 +158,13 @@ def count_again(connection: Connection, new: Settlement) -> bool:
     (case,) = connection.execute("SELECT cases_key FROM outcome WHERE key = ?", (taken.replaced,)).fetchone()
     if case is not None:
         reconsider(connection, case)
-    return True
+
+
+def as_prepared(connection: Connection, outcomes: Iterable[int], again: Mapping[int, Settlement]) -> bool:
+    """Say whether just those outcomes count again that were prepared: the source may have gone on meanwhile."""
+    now = {(taken.outcome, taken.replaced) for taken, _ in coming_back(connection, outcomes)}
+    prepared = [new.action.takes_back for new in again.values() if new.action is not None]
+    return now == {(one.outcome, one.replaced) for one in prepared if one is not None}
 
 
 def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list[str]:
@@ -129,9 +192,10 @@ def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], 
             _show_again(connection, namespace, corrections, by)
         else:
             try:
-                taken = actions.taken(connection, namespace, entry_id)
-                actions.take_back(connection, namespace, NewAction(kind="undo", actor=by, takes_back=taken))
-            except (UndoRefused, UnknownCase):
+                with _attempt(connection):
+                    taken = actions.taken(connection, namespace, entry_id)
+                    actions.take_back(connection, namespace, NewAction(kind="undo", actor=by, takes_back=taken))
+            except _ODD:
                 continue
         done += 1
     return done

@@ -10,11 +10,11 @@ from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.ledger import action_log, cases, failures, set_aside
-from cascade_memory.ledger.coming_back import coming_back, take_back, take_back_verdicts
+from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
-from cascade_memory.ledger.others_episodes import forget_outcomes
+from cascade_memory.ledger.others_episodes import forget_outcomes, forget_texts
 from cascade_memory.ledger.recalls import count_use, shown_to
 from cascade_memory.ledger.undoing import Undoing
 from cascade_memory.ledger.verifications import reconsider, verified_by
@@ -72,6 +72,8 @@ def forget(
     for addition in named.additions:
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
+    if named.cases:
+        forget_texts(connection, named.cases)
     for key in sorted(named.cases):
         gone["cases"] += cases.delete_expired(connection, key)
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
@@ -111,6 +113,10 @@ def _instead_of(again: Settlement) -> int:
     """Return the outcome in whose place another one counts again."""
     taken = None if again.action is None else again.action.takes_back
     return -1 if taken is None or taken.outcome is None else taken.outcome
+
+
+class _NotAsPrepared(Exception):
+    """Rolls a transaction back for which something else had to be prepared."""
 
 
 class _OnlyPreviewed(Exception):
@@ -163,20 +169,25 @@ class SQLForgetting:
         action: NewAction | None = None,
         *,
         again: Sequence[Settlement] = (),
+        strict: bool = False,
         max_cases: int | None = None,
         window: int,
         preview: bool = False,
     ) -> Undone:
         """Delete what a source wrote, and bring back the most valuable cases that had to make room for its own."""
         undoing = Undoing(namespace, max_cases, window)
-        gone = self._forget(
-            namespace,
-            lambda connection: by_source(connection, namespace, wanted),
-            action,
-            preview=preview,
-            undoing=undoing,
-            again={_instead_of(one): one for one in again},
-        )
+        prepared = {_instead_of(one): one for one in again}
+
+        def naming(connection: Connection) -> Named:
+            named = by_source(connection, namespace, wanted)
+            if strict and not as_prepared(connection, named.outcomes, prepared):
+                raise _NotAsPrepared
+            return named
+
+        try:
+            gone = self._forget(namespace, naming, action, preview=preview, undoing=undoing, again=prepared)
+        except _NotAsPrepared:
+            return Undone(counts={}, as_prepared=False)
         return Undone(counts=gone, brought_back=tuple(undoing.brought_back), made_after=tuple(undoing.made_after))
 
     def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:

@@ -154,10 +154,12 @@ def _replaced(
 ) -> failures.Lost:
     """Withdraw the outcome that a new one replaces; return the failure that went with it.
 
-    Its content stays if somebody else replaces it: it counts again if that source, or the verdict, is undone.
+    Its content stays if somebody else replaces it: it counts again if that source, or the verdict, is undone. Where nobody is
+    named, nothing is kept.
     """
     taken = _takes_back(new)
-    others = _whose(new.actor, new.channel, asked_by) != _whose(current["actor"], current["channel"], asked_by)
+    now, then = (_whose(*one, asked_by) for one in ((new.actor, new.channel), (current["actor"], current["channel"])))
+    others = now != then and (now[0], then[0]) != (None, None)
     keep = (others or verdicts.is_verdict(new.action)) and taken is None
     return withdraw(connection, new.namespace, new.at if taken is None else time.time(), current["key"], keep=keep)
 

@@ -326,11 +326,16 @@ class ActionVerbs(Viewing):
         engine = self._open()
         namespace_id = engine.namespace_id(namespace)
         found = engine.parts.ledger.forgetting.coming_back(namespace_id, wanted) if namespace_id else []
-        return [
-            settlement(engine, self._as_before(one.before, NewAction(kind="undo", takes_back=one), one.subject, namespace))
-            for one in found
-            if one.before is not None
-        ]
+        prepared = list[Settlement]()
+        for one in found:
+            if one.before is None:
+                continue
+            action = NewAction(kind="undo", takes_back=one)
+            try:
+                prepared.append(settlement(engine, self._as_before(one.before, action, one.subject, namespace)))
+            except Exception as error:  # noqa: BLE001 - its value counts again; an odd row must not keep a source from being undone
+                engine.note_failure("undo", error)
+        return prepared
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:

@@ -14,13 +14,14 @@ from cascade_memory.domain.case import WHY
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import NewCase, Settlement
+from cascade_memory.domain.records import NewCase, Settlement, Undone
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_id
 from cascade_memory.engine.decision import proposal_record
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory.progress import progress_bar
@@ -120,6 +121,9 @@ def propose(
     return episode_id
 
 
+_PREPARATIONS = 4  # of an undo, if its source goes on meanwhile
+
+
 class OfSource(NamedTuple):
     """A source that is to be undone, and what prepares the outcomes that count again then."""
 
@@ -159,15 +163,7 @@ def forget(
         pass  # only purge what was forgotten earlier
     elif source is not None:
         if state is not None:
-            undone = forgetting.forget_source(
-                namespace_id,
-                source.wanted,
-                replace(action, note=f"what came from: {source.wanted.described()}"),
-                again=source.again(),
-                max_cases=None if state.limits is None else state.limits.max_cases,
-                window=WINDOW,
-                preview=dry_run,
-            )
+            undone = _undone(engine, state, source, action, preview=dry_run)
             gone, back, copies = undone.counts, undone.brought_back, undone.made_after
     elif everything:
         gone = forgetting.forget_namespace(namespace_id, action, preview=dry_run) if namespace_id else {}
@@ -188,6 +184,24 @@ def forget(
     left = _purge(engine, namespace_id, by) if purge else ()
     purged = purge and not left
     return Receipt(**gone, purged=purged, stale=(*stale, *left), brought_back=back, made_after=copies)
+
+
+def _undone(engine: Engine, state: NamespaceState, source: OfSource, action: NewAction, *, preview: bool) -> Undone:
+    """Undo a source. If it goes on meanwhile, what counts again is prepared anew, a few times."""
+    limits, undone = state.limits, Undone(counts={}, as_prepared=False)
+    for more in range(_PREPARATIONS, 0, -1):
+        if not undone.as_prepared:
+            undone = engine.parts.ledger.forgetting.forget_source(
+                state.namespace_id,
+                source.wanted,
+                replace(action, note=f"what came from: {source.wanted.described()}"),
+                again=source.again(),
+                strict=more > 1,
+                max_cases=None if limits is None else limits.max_cases,
+                window=WINDOW,
+                preview=preview,
+            )
+    return undone
 
 
 def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class Forgetting(Protocol):
         action: NewAction | None = None,
         *,
         again: Sequence[Settlement] = (),
+        strict: bool = False,
         max_cases: int | None = None,
         window: int,
         preview: bool = False,
@@ -55,7 +56,8 @@ class Forgetting(Protocol):
 
         What it decided about cases, actors and warnings is taken back, where nobody has decided anew since. An episode of
         somebody else on which it reported an outcome is then as it was before: ``again`` are the older outcomes that count
-        again, with their cases and labels, as the answer of ``coming_back`` says. One of its own that a named person
+        again, with their cases and labels, as the answer of ``coming_back`` says. With ``strict``
+        nothing is done if it would say something else by now. One of its own that a named person
         judged stays. Cases that had to make room since its first outcome come back until there are ``max_cases``, or as many as
         there were: the most valuable ones, by the last ``window`` outcomes.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -249,3 +250,81 @@ def test_a_door_alone_says_nothing_of_decisions(memory: CascadeMemory):
     memory.hide(case, actor="mallory")
     assert memory.forget(channel="mcp").decisions == 0
     assert memory.get(case).hidden
+
+
+# -- what could go wrong -----------------------------------------------------------------------------------------------
+
+
+def test_what_a_person_had_decided_about_the_case_comes_back_with_it(memory: CascadeMemory):
+    episode = solved(memory)
+    (case,) = memory.cases()
+    memory.hide(case.id, actor="root")
+    memory.pin(case.id, actor="root")
+    memory.reward(episode, 0.0, overwrite=True, **MALLORY)
+    assert len(memory) == 0
+    undone(memory)
+    (back,) = memory.cases()
+    assert (back.id, back.hidden, back.pinned) == (case.id, True, True)
+
+
+def test_a_source_that_goes_on_meanwhile_is_undone_all_the_same(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
+    first, second = solved(memory), solved(memory)
+    memory.reward(first, 0.0, overwrite=True, **MALLORY)
+    forgetting, went_on = engine_of(memory).parts.ledger.forgetting, list[int]()
+    prepare = forgetting.coming_back
+
+    def prepared(*wanted: Any) -> Any:
+        found = prepare(*wanted)
+        if not went_on:
+            went_on.append(1)
+            memory.reward(first, 0.1, overwrite=True, **MALLORY)
+            memory.reward(second, 0.0, overwrite=True, **MALLORY)
+        return found
+
+    monkeypatch.setattr(forgetting, "coming_back", prepared)
+    assert memory.forget(actor="mallory").outcomes == 3
+    assert [memory.get_episode(one).reward for one in (first, second)] == [0.9, 0.9]
+    assert [(case.solution, case.copies) for case in memory.cases()] == [(RIGHT, 2)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE outcome SET source = 'nobody' WHERE withdrawn_at IS NOT NULL",
+        "UPDATE outcome SET metadata = 'no JSON' WHERE withdrawn_at IS NOT NULL",
+        "UPDATE action SET counts = 'no JSON'",
+    ],
+)
+def test_an_odd_row_keeps_no_source_from_being_undone(memory: CascadeMemory, damage: str):
+    episodes = [solved(memory), solved(memory)]
+    memory.correct(episodes[0], WRONG, **MALLORY)
+    memory.reward(episodes[1], 0.0, overwrite=True, **MALLORY)
+    memory.hide(memory.add("another task", RIGHT, actor="ann"), actor="mallory")
+    with engine_of(memory).parts.ledger.connections.write(durable=True) as connection:
+        connection.execute(damage)
+    assert memory.forget(actor="mallory").outcomes == 2
+    assert [memory.get_episode(one).reward for one in episodes] == [0.9, 0.9]
+    assert WRONG not in [case.solution for case in memory.cases()]
+
+
+def test_where_nobody_is_named_nothing_is_kept(memory: CascadeMemory):
+    recall = memory.recall(TASK)
+    memory.reward(recall.episode_id, 1.0, solution=RIGHT, source="agent", channel="mcp")
+    memory.reward(recall.episode_id, 1.0, solution=WRONG, source="host", overwrite=True)
+    with engine_of(memory).parts.ledger.connections.read() as connection:
+        kept = connection.execute("SELECT count(*) FROM outcome WHERE solution = ?", (RIGHT,)).fetchone()
+    assert kept[0] == 0
+
+
+def test_a_forgotten_case_is_not_in_what_was_replaced_either(tmp_path: Path):
+    secret = "a procedure of which nothing must stay"
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        first = memory.recall(TASK, actor="ann").episode_id
+        memory.reward(first, 1.0, solution=secret, actor="ann")
+        memory.reward(first, 1.0, solution="another one", overwrite=True, actor="bob")
+        case = memory.recall(TASK, actor="carl").reward(1.0, solution=secret, actor="carl")
+        assert memory.forget(case, purge=True).purged
+        assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+        memory.forget(actor="bob")
+        assert [one.solution for one in memory.cases()] == []
+        assert memory.get_episode(first).reward == 1.0
