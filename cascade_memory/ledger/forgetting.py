@@ -14,8 +14,9 @@ from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_bac
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
-from cascade_memory.ledger.others_episodes import forget_outcomes, forget_texts
+from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
+from cascade_memory.ledger.rows import KEYS, fetched_for
 from cascade_memory.ledger.undoing import Undoing
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
@@ -73,7 +74,7 @@ def forget(
         connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
     if named.cases:
-        forget_texts(connection, named.cases)
+        _forget_texts(connection, named.cases)
     for key in sorted(named.cases):
         gone["cases"] += cases.delete_expired(connection, key)
         if connection.execute("SELECT 1 FROM cases WHERE key = ?", (key,)).fetchone():
@@ -82,6 +83,18 @@ def forget(
     for key in sorted(touched - named.cases):
         gone["cases"] += reconsider(connection, key)
     return gone
+
+
+def _forget_texts(connection: Connection, keys: frozenset[int]) -> None:
+    """Delete the solutions of cases from replaced outcomes, which keep theirs for an undo: nobody could name them any more."""
+    texts = f"""SELECT cases.namespace, case_text.solution FROM cases JOIN case_text ON case_text.key = cases.key
+      WHERE cases.key IN ({KEYS})"""
+    for namespace, text in fetched_for(connection, texts, sorted(keys)):
+        same = "namespace = ? AND withdrawn_at IS NOT NULL AND solution = ?"
+        fields = f"DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE {same})"
+        connection.execute(fields, (namespace, text))
+        blank = f"UPDATE outcome SET metadata = NULL, solution_kind = NULL, solution = NULL WHERE {same}"
+        connection.execute(blank, (namespace, text))
 
 
 def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -> None:

@@ -51,18 +51,6 @@ def forget_outcomes(
     return len(rows), failed
 
 
-def forget_texts(connection: Connection, keys: Iterable[int]) -> None:
-    """Delete the solutions of cases from replaced outcomes, which keep theirs for an undo: nobody could name them any more."""
-    texts = f"""SELECT cases.namespace, case_text.solution FROM cases JOIN case_text ON case_text.key = cases.key
-      WHERE cases.key IN ({KEYS})"""
-    for namespace, text in fetched_for(connection, texts, sorted(keys)):
-        same = "namespace = ? AND withdrawn_at IS NOT NULL AND solution = ?"
-        fields = f"DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE {same})"
-        connection.execute(fields, (namespace, text))
-        blank = f"UPDATE outcome SET metadata = NULL, solution_kind = NULL, solution = NULL WHERE {same}"
-        connection.execute(blank, (namespace, text))
-
-
 def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
     """Let the outcome count again that was replaced at this moment, if there is one."""
     older = connection.execute(
