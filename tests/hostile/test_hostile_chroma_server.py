@@ -124,8 +124,13 @@ def test_a_server_that_names_a_function_is_refused_and_nothing_is_built(
 def test_an_answer_that_does_not_end_is_cut_off(server: Imitation, how: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("cascade_memory.stores.chroma_server.ASKING", 0.3)
     mirror = ChromaServer(server.url, "0123456789ab", timeout=0.3)
-    mirror.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
-    mirror.prepare("default", VECTOR)
+    for more in (True, True, True, False):  # a busy machine may need longer than 0.3 s for an honest answer
+        try:
+            mirror.upsert("default", CASES, np.eye(40, 384, dtype=np.float32))
+            mirror.prepare("default", VECTOR)
+            break
+        except StoreError:
+            assert more
     server.twist = lambda *_: SLOW[how]()
     for verb in ("query", "count"):
         began = time.perf_counter()
