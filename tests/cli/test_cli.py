@@ -152,6 +152,7 @@ def test_every_command_is_described():
         assert stop.value.code == 0
 
 
+@pytest.mark.long
 def test_the_demo_shows_that_learning_pays(tmp_path: Path, capsys):
     result = _json(capsys, "demo", "--tasks", "200", "--plot", str(tmp_path / "demo.png"))
     success = result["success"]  # type: ignore[index]

@@ -106,6 +106,7 @@ def test_a_row_of_discovery(metric: str, rows: dict[str, dict[str, Any]]):
     assert 0.0 <= row["advantage"] <= 1.0
 
 
+@pytest.mark.long
 def test_where_nobody_knows_the_truth_nobody_can_be_asked(rows: dict[str, dict[str, Any]], tmp_path: Path):
     import dataclasses
 

@@ -174,7 +174,7 @@ def test_a_confirmation_code_is_no_ticket(memory):
 
 
 @given(st.lists(st.text(), max_size=3), st.lists(st.text(), max_size=3), st.text(), st.text())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=50)
 def test_no_two_purposes_share_a_signature(about, others, purpose, another):
     key, until = "0" * 64, Times(100.0, 50.0)
     token = sign(key, purpose, about, until)

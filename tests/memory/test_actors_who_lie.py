@@ -99,6 +99,7 @@ def test_later_cases_of_a_quarantined_actor_stay_out_as_well(memory: Memory):
     assert LIE not in [case.solution for case in memory.recall("cool the kettle number 1", actor="actor 2").cases]
 
 
+@pytest.mark.long
 def test_what_a_liar_has_taught_is_unlearned(memory: Memory):
     live(memory)
     rewards = memory.stats().rewards

@@ -65,6 +65,7 @@ _SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.long
 def test_useless_warnings_stop(seed: int):
     lived, memory = live(seed, heeds=0.0)
     assert lived.share(500) <= 0.02
@@ -75,6 +76,7 @@ def test_useless_warnings_stop(seed: int):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.long
 def test_useful_warnings_go_on(seed: int):
     lived, memory = live(seed, heeds=0.8)
     assert lived.share(300, of_matches=True) >= 0.8
