@@ -34,7 +34,7 @@ from cascade_memory.ledger.rows import (
     usable,
 )
 from cascade_memory.ledger.stored_anew import set_hidden
-from cascade_memory.ledger.verdicts import GONE, HIDING_GONE, PIN_GONE, SHOWN_AGAIN, check_as_seen, reopen
+from cascade_memory.ledger.verdicts import SHOWN_AGAIN, check_as_seen, noted_of_cases, reopen
 from cascade_memory.ledger.verifications import reconsider
 
 _VERIFIED = "verifications"  # the name of a count: the case that replaced another one was there before
@@ -46,7 +46,7 @@ def _among(kinds: Sequence[str]) -> str:
 
 _GROUPS = sorted({group_of(kind) for kind in UNDOABLE})
 _SAME_GROUP = " OR ".join(f"(action.kind IN {_among(one)} AND later.kind IN {_among(one)})" for one in _GROUPS)
-_UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
+_UNDONE = action_log.UNDONE
 # Whether what an action did is as it left it.
 _STANDS = f"""CASE WHEN action.kind IN {_among(OF_WARNINGS)}
     THEN EXISTS (SELECT 1 FROM warning_decision WHERE warning_decision.action = action.id)
@@ -208,11 +208,8 @@ def taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
         made=entry.made,
         hid=entry.hid,
         stored=_VERIFIED not in entry.counts,
-        showed_again=SHOWN_AGAIN in entry.counts,
-        deleted=GONE in entry.counts,
-        pinned=PIN_GONE in entry.counts,
-        hidden=HIDING_GONE in entry.counts,
         before=None if row[15] is None else replaced_outcome(connection, row[15]),
+        **noted_of_cases(entry.counts),
     )
 
 

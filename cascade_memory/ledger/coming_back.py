@@ -18,14 +18,14 @@ from cascade_memory.ledger.outcomes import settled
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.rows import KEYS, fetched_for
 from cascade_memory.ledger.stored_anew import set_hidden
-from cascade_memory.ledger.verdicts import GONE, HIDING_GONE, PIN_GONE, SHOWN_AGAIN
+from cascade_memory.ledger.verdicts import noted_of_cases
 from cascade_memory.ledger.verifications import reconsider
 
 _CURRENT = f"""SELECT outcome.key, outcome.at, episode.key, episode.id FROM outcome
   JOIN episode ON episode.key = outcome.episode WHERE withdrawn_at IS NULL AND outcome.key IN ({KEYS})"""
 _OLDER = "SELECT key, at, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1"
 _GONE = f"SELECT ref, id FROM change WHERE id IS NOT NULL AND ref IN ({KEYS})"
-_NOT_UNDONE = "NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
+_NOT_UNDONE = f"NOT {action_log.UNDONE}"
 _VERDICT = f"SELECT counts, made, hid, key, id, subject FROM action WHERE {_NOT_UNDONE}"
 _FLAG = f"SELECT kind FROM action WHERE subject = ? AND kind IN (?, ?) AND {_NOT_UNDONE}"
 # What an edited row can cause, or somebody who was faster. A failure of the database itself is none of these.
@@ -80,7 +80,6 @@ def _with_flags(connection: Connection, found: Sequence[tuple[Taken, int | None]
 def _verdict(row: Sequence[Any]) -> Taken:
     """Return a verdict as the audit log has it."""
     counts, made, hid, key, entry, subject = row
-    names = _names(counts)
     return Taken(
         key=key,
         id=entry,
@@ -88,10 +87,7 @@ def _verdict(row: Sequence[Any]) -> Taken:
         subject=subject,
         made=made,
         hid=hid,
-        showed_again=SHOWN_AGAIN in names,
-        deleted=GONE in names,
-        pinned=PIN_GONE in names,
-        hidden=HIDING_GONE in names,
+        **noted_of_cases(_names(counts)),
     )
 
 
@@ -105,16 +101,16 @@ def _names(counts: object) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _attempt(connection: Connection) -> Generator[None]:
+def _all_or_nothing(connection: Connection) -> Generator[None, None, None]:
     """Take all changes back if one fails: an edited row must not keep a source from being undone."""
-    connection.execute("SAVEPOINT attempt")
+    connection.execute("SAVEPOINT one_of_many")
     try:
         yield
     except _ODD:
-        connection.execute("ROLLBACK TO SAVEPOINT attempt")
+        connection.execute("ROLLBACK TO SAVEPOINT one_of_many")
         raise
     finally:
-        connection.execute("RELEASE SAVEPOINT attempt")
+        connection.execute("RELEASE SAVEPOINT one_of_many")
 
 
 def take_back_verdicts(connection: Connection, namespace: int, outcomes: Iterable[int], by: str | None) -> None:
@@ -142,7 +138,7 @@ def count_again(connection: Connection, new: Settlement) -> bool:
     if connection.execute(query, (taken.replaced,)).fetchone() is None:
         return False
     try:
-        with _attempt(connection):
+        with _all_or_nothing(connection):
             _count_again(connection, new, taken)
     except _ODD:
         return False
@@ -183,7 +179,7 @@ def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list
 def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], by: str | None) -> int:
     """Take decisions back, where nobody has decided anew since; return how many.
 
-    What a correction of a case added by hand goes with all that its actor added.
+    The case that a correction has stored goes with the other cases that its actor has added.
     """
     done = 0
     for entry_id in entry_ids:
@@ -192,7 +188,7 @@ def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], 
             _show_again(connection, namespace, corrections, by)
         else:
             try:
-                with _attempt(connection):
+                with _all_or_nothing(connection):
                     taken = actions.taken(connection, namespace, entry_id)
                     actions.take_back(connection, namespace, NewAction(kind="undo", actor=by, takes_back=taken))
             except _ODD:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from cascade_memory.domain.records import HIDDEN, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
+from cascade_memory.ledger import action_log
 from cascade_memory.ledger.database import Connection
 
 BY_PERSON, QUARANTINED = 1, 2  # the bits of cases.hidden
 # A person's word needs nobody's record: a case that a person has added, corrected to, or pinned has no author here.
 AUTHOR = f"""CASE WHEN cases.source = 'human' OR cases.pinned = 1 OR cases.trust = {LEVELS["human"]} THEN NULL
   ELSE cases.actor END"""
-_UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"
+_UNDONE = action_log.UNDONE
 # To take a quarantine back is to release: a person overrules the record. A release that was taken back never was.
 _DECISIONS = f"action.kind IN ('quarantine', 'release') AND NOT (action.kind = 'release' AND {_UNDONE})"
 _DECIDED = f"""SELECT action.subject, action.kind = 'quarantine' AND NOT {_UNDONE} FROM action

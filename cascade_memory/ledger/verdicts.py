@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
@@ -18,6 +18,25 @@ from cascade_memory.ledger.stored_anew import is_there, set_hidden
 # Names of counts. The last three say that a case went with its outcome, and what people had decided about it, for an undo.
 SHOWN_AGAIN, GONE, PIN_GONE, HIDING_GONE = "cases shown again", "cases deleted", "pinned ones", "hidden ones"
 _ATTEMPT = "episode, status, solution_kind, solution, at"
+
+
+class OfCases(TypedDict):
+    """What a verdict has noted about the case that it made and the one that went, by field of ``Taken``."""
+
+    showed_again: bool
+    deleted: bool
+    pinned: bool
+    hidden: bool
+
+
+def noted_of_cases(counts: Mapping[str, object]) -> OfCases:
+    """Return what the counts of a verdict say about cases."""
+    return {
+        "showed_again": SHOWN_AGAIN in counts,
+        "deleted": GONE in counts,
+        "pinned": PIN_GONE in counts,
+        "hidden": HIDING_GONE in counts,
+    }
 
 
 def is_verdict(action: NewAction | None) -> bool:

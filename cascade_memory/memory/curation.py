@@ -121,7 +121,7 @@ def propose(
     return episode_id
 
 
-_PREPARATIONS = 4  # of an undo, if its source goes on meanwhile
+_STRICTLY = 3  # times that an undo is tried as it was prepared, if its source goes on meanwhile
 
 
 class OfSource(NamedTuple):
@@ -188,20 +188,23 @@ def forget(
 
 def _undone(engine: Engine, state: NamespaceState, source: OfSource, action: NewAction, *, preview: bool) -> Undone:
     """Undo a source. If it goes on meanwhile, what counts again is prepared anew, a few times."""
-    limits, undone = state.limits, Undone(counts={}, as_prepared=False)
-    for more in range(_PREPARATIONS, 0, -1):
-        if not undone.as_prepared:
-            undone = engine.parts.ledger.forgetting.forget_source(
-                state.namespace_id,
-                source.wanted,
-                replace(action, note=f"what came from: {source.wanted.described()}"),
-                again=source.again(),
-                strict=more > 1,
-                max_cases=None if limits is None else limits.max_cases,
-                window=WINDOW,
-                preview=preview,
-            )
-    return undone
+
+    def undo(*, strict: bool) -> Undone:
+        return engine.parts.ledger.forgetting.forget_source(
+            state.namespace_id,
+            source.wanted,
+            replace(action, note=f"what came from: {source.wanted.described()}"),
+            again=source.again(),
+            strict=strict,
+            max_cases=None if state.limits is None else state.limits.max_cases,
+            window=WINDOW,
+            preview=preview,
+        )
+
+    for _ in range(_STRICTLY):
+        if (undone := undo(strict=True)).as_prepared:
+            return undone
+    return undo(strict=False)
 
 
 def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:
