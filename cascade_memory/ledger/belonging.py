@@ -138,8 +138,8 @@ class Belonging:
         if generation != self._generation:
             self._refuse(
                 StoreReplaced(
-                    f"{self._place} was restored or reindexed while this memory was open: nothing was stored. "
-                    "Close the memory, and open it again"
+                    f"{self._place} was restored, reindexed, or upgraded by a newer version of this library, while this memory "
+                    "was open: nothing was stored. Close the memory, and open it again"
                 )
             )
         self._unclaimed = noted is None
@@ -172,7 +172,7 @@ def _name_of(noted: object) -> str:
 
 
 def begin_generation(connection: Connection) -> None:
-    """Tell every process that has this ledger open that all its content is about to be replaced."""
+    """Tell every process that has this ledger open that its content or its tables are about to be replaced."""
     connection.execute(SET_FACT, (_GENERATION, uuid.uuid4().hex))
 
 

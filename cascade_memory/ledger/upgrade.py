@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt
+from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
 # The statements that turn a ledger of a version into one of the next version. A released step must never change: folders that
@@ -141,9 +142,14 @@ def check_version(application: int, version: int, path: str) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Upgrade a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: completely, or not at all."""
+    """Upgrade a ledger to ``SCHEMA_VERSION`` inside the caller's transaction: completely, or not at all.
+
+    A process of an older version may have the ledger open. It does not know the new columns, so from now on it may not write.
+    """
+    if version == SCHEMA_VERSION:
+        return
     for step in range(version, SCHEMA_VERSION):
         for statement in STEPS[step]:
             connection.execute(statement)
-    if version < SCHEMA_VERSION:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    begin_generation(connection)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

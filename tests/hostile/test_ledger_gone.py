@@ -163,7 +163,7 @@ def test_whoever_has_a_ledger_open_that_is_restored_all_the_same_is_refused(tmp_
     with closing(sqlite3.connect(tmp_path / "memory" / "ledger.sqlite3")) as connection:
         begin_generation(connection)
         connection.commit()
-    with pytest.raises(StoreReplaced, match="restored or reindexed"):
+    with pytest.raises(StoreReplaced, match="restored, reindexed"):
         memory.add("q", "s")
     assert not memory.health().ok
     memory.close()

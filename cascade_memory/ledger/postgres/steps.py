@@ -66,6 +66,10 @@ _SCHEMA = f"""DO $$ BEGIN
   IF to_regnamespace('{SCHEMA}') IS NULL THEN CREATE SCHEMA {SCHEMA}; END IF;
 END $$;
 """
+# Workers of the version before do not know the new columns: from now on they may not write.
+_NEW_GENERATION = f"""INSERT INTO {SCHEMA}.meta VALUES ('generation', md5(gen_random_uuid()::text))
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+"""
 _AGAIN = "print the statements again: cascade-memory migrate URL --print-sql"
 _GRANTS = f"""-- A role that may not create tables, here agents, needs these rights. Grant them again after each migration.
 -- GRANT USAGE ON SCHEMA {SCHEMA} TO agents;
@@ -88,7 +92,9 @@ def step_after(version: int | None) -> str | None:
     if version is None:
         return statements()
     step = STEPS.get(version)
-    return None if step is None else f"{step.rstrip().rstrip(';')};\nUPDATE {SCHEMA}.version SET number = {version + 1};\n"
+    if step is None:
+        return None
+    return f"{step.rstrip().rstrip(';')};\n{_NEW_GENERATION}UPDATE {SCHEMA}.version SET number = {version + 1};\n"
 
 
 def script(version: int | None) -> str:
