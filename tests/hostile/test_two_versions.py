@@ -34,7 +34,8 @@ with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
 def _newer(folder: Path) -> subprocess.Popen[str]:
     root = str(Path(sys.modules["cascade_memory"].__file__ or "").parents[1])
     program = f"import sys; sys.path.insert(0, {root!r})\n{_NEWER}"
-    return subprocess.Popen([sys.executable, "-c", program, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", program, str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _work(newer: subprocess.Popen[str], task: str) -> list[object]:

@@ -20,7 +20,7 @@ from cluster import Cluster
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
-from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger.postgres import shape, steps
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 
@@ -112,9 +112,13 @@ def test_an_older_schema_is_upgraded_in_a_step(new_database: NewDatabase, reques
     with CascadeMemory(url, embedder="hashing") as memory:
         memory.add("a task", "a solution")
     assert "more" not in columns(url)
+    older = PostgresLedger(url)
     before = request.getfixturevalue("second_step")
     with CascadeMemory(url, embedder="hashing") as memory:
         assert memory.stats().cases == 1
+    with pytest.raises(StoreReplaced, match="upgraded by a newer version"), older.connections.write(durable=True):
+        pass
+    older.close()
     assert "more" in columns(url)
     check_good(url)
     steps.VERSION = before

@@ -1,0 +1,28 @@
+"""Killed while it undoes a source or moves to a database, a memory has done all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not Path("/proc/self/cmdline").exists() or not hasattr(os, "fork"), reason="needs fork and /proc"),
+]
+
+
+@pytest.mark.parametrize("moves", [pytest.param(False, id="undo"), pytest.param(True, id="move", marks=pytest.mark.postgres)])
+def test_all_of_it_or_nothing(moves: bool):
+    # A process of its own: it forks, and this one has threads.
+    command = [sys.executable, str(Path(__file__).with_name("undo_and_move.py")), "--rounds", "8"]
+    done = subprocess.run([*command, *([] if moves else ["--no-moves"])], capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr[-3000:]
+    summary = json.loads(done.stdout)
+    assert done.returncode == 0, summary
+    assert summary["killed before it said so"] >= 2, summary
