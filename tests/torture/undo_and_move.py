@@ -167,7 +167,7 @@ class Torture:
             target = self._folder / "moved"
             shutil.rmtree(target, ignore_errors=True)
             source, to = (url, str(target)) if number % 2 else (str(self._copy("killed")), new_database())
-            said, _ = _killed(partial(_move, source, to), self._rng.random() * seconds * 1.1, True)
+            said, _ = _killed(partial(_move, source, to), self._rng.random() * seconds * 0.6, True)
             self.counts["moves killed before they said so"] += "done" not in said
             report = finished(partial(_move_again, source, to))
             if report[-1:] == ["there"]:
