@@ -7,13 +7,13 @@ import sqlite3
 from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
-from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError
+from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger import redeeming
 from cascade_memory.ledger.audit import first_fault
 from cascade_memory.ledger.belonging import begin_generation
-from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
-from cascade_memory.ledger.structure import check_structure
+from cascade_memory.ledger.structure import STATISTICS, check_structure
 from cascade_memory.ledger.untrusted import check_plain, harden
+from cascade_memory.ledger.upgrade import check_version
 
 _COUNTED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome"}
 
@@ -35,13 +35,23 @@ def put_copy(source: Path, target: Path) -> None:
             to.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise StoreError(f"{target} is in use ({error}); close it everywhere before it is restored") from error
-        from_.backup(to)
-        to.execute("PRAGMA secure_delete = ON")
-        to.execute("BEGIN")
-        to.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
-        to.execute(redeeming.LET_GO)  # what was redeemed since the copy was made must not be redeemed again
-        begin_generation(to)
-        to.execute("COMMIT")
+        try:
+            from_.backup(to)
+            _make_its_own(to)
+        except sqlite3.DatabaseError as error:  # a header may say that nobody may write the file
+            raise StoreCorrupt(f"the copy of {source} cannot be used ({error}); restore another backup") from error
+
+
+def _make_its_own(copy: sqlite3.Connection) -> None:
+    """Delete what belongs to the original, and the advice on how to search: a wrong one makes every search slow."""
+    copy.execute("PRAGMA secure_delete = ON")
+    copy.execute("BEGIN")
+    copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
+    copy.execute(redeeming.LET_GO)  # what was redeemed since the copy was made must not be redeemed again
+    for table in STATISTICS:
+        copy.execute(f"DROP TABLE IF EXISTS {table}")
+    begin_generation(copy)
+    copy.execute("COMMIT")
 
 
 def verified(path: Path) -> dict[str, int]:
@@ -58,10 +68,7 @@ def verified(path: Path) -> dict[str, int]:
 def _read(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise StoreCorrupt(f"{path} is not a ledger of cascade-memory")
-    if version > SCHEMA_VERSION:
-        raise SchemaTooNew(f"{path} has schema version {version}, this library reads up to {SCHEMA_VERSION}; upgrade it")
+    check_version(application, version, str(path))
     check_structure(connection, version, str(path))
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok" or connection.execute("PRAGMA foreign_key_check").fetchone() is not None:

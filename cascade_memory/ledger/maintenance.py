@@ -6,6 +6,7 @@ was set back.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.errors import StoreError
 from cascade_memory.ledger import audit_chain, cases
 from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
@@ -178,9 +180,17 @@ class SQLiteMaintenance(SQLMaintenance):
     """The checks and repairs of a file, which may be damaged or edited."""
 
     def integrity(self) -> str:
-        """Return SQLite's own verdict on the file: ``ok`` or what is wrong."""
+        """Return SQLite's own verdict on the file: ``ok`` or what is wrong.
+
+        An index that does not fit its table is wrong too: what is searched by it would not be what a look at each row finds.
+        """
         with self._connections.read() as connection:
-            return str(connection.execute("PRAGMA quick_check").fetchone()[0])
+            return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+
+    def rebuild_indexes(self) -> None:
+        """Make every index anew from its table; a file that is damaged otherwise stays as it is."""
+        with contextlib.suppress(StoreError, sqlite3.IntegrityError), self._connections.write(durable=True) as connection:
+            connection.execute("REINDEX")
 
 
 def _remove_orphans(connection: Connection) -> None:

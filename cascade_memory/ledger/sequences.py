@@ -20,6 +20,7 @@ _LAST = 2**62  # keys beyond this are too close to SQLite's greatest key
 
 def heal(connection: sqlite3.Connection, path: str) -> None:
     """Repair an invalid next key; raise if a row has a key that no next key can follow."""
+    _drop_strange(connection)
     wrong = "SELECT 1 FROM sqlite_sequence WHERE name = ? AND (typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND ?)"
     for table, key in KEYS.items():
         if connection.execute(wrong, (table, rules.GREATEST)).fetchone():
@@ -27,6 +28,15 @@ def heal(connection: sqlite3.Connection, path: str) -> None:
         (last,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
         if last is not None and last > _LAST:
             raise StoreCorrupt(f"{path} has a row of {table} with the impossible key {last}; restore it from a backup")
+
+
+def _drop_strange(connection: sqlite3.Connection) -> None:
+    """Delete counters of no table, and second ones of a table: SQLite uses the first one."""
+    names = ", ".join(f"'{table}'" for table in KEYS)
+    strange = f"""name IS NULL OR name NOT IN ({names}) OR rowid NOT IN
+      (SELECT min(rowid) FROM sqlite_sequence WHERE name IN ({names}) GROUP BY name)"""
+    if connection.execute(f"SELECT 1 FROM sqlite_sequence WHERE {strange} LIMIT 1").fetchone():
+        connection.execute(f"DELETE FROM sqlite_sequence WHERE {strange}")
 
 
 def follow_last(connection: sqlite3.Connection, table: str) -> None:

@@ -1,4 +1,8 @@
-"""Checks that a ledger has exactly the tables that this library creates: a file from elsewhere may have triggers or views."""
+"""Checks that a ledger has exactly the tables that this library creates: a file from elsewhere may have triggers or views.
+
+SQLite keeps the statement that made each table and index, and builds the table from it at each opening. So the words of these
+statements, in order, say all about it: columns, constraints, collations, indexes.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,32 @@ import contextlib
 import functools
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
 from cascade_memory.ledger.upgrade import STEPS
 
-Structure: TypeAlias = dict[str, tuple[Any, ...]]
+# By kind and name: the table, and the words of the statement; none for an index that SQLite makes from a constraint.
+Structure: TypeAlias = dict[tuple[str, str], tuple[str, tuple[str, ...]]]
+_Statement: TypeAlias = tuple[Any, Any, Any, int, Any]  # of a row that SQLite itself did not write
 
-# A token is a comment, a string, a word or a number; every other character is a token by itself.
-_TOKEN = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\S", re.DOTALL)
-_STATISTICS = ("sqlite_stat1", "sqlite_stat4")  # tables that ANALYZE creates: they only help SQLite to plan queries
+# A token is a comment, a string, a word or a number; every other character is a token by itself. Only of ASCII: in a statement,
+# SQLite takes no other character for a space.
+_TOKEN = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\S", re.DOTALL | re.ASCII)
+# Tables that ANALYZE creates: they only help SQLite to plan queries.
+STATISTICS = {
+    "sqlite_stat1": "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    "sqlite_stat4": "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+}
 _KINDS = {"trigger": "trigger", "view": "view", "index": "index", "table": "table"}
+_ROWS = "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master"
+_TOO_LONG = 20_000  # bytes of a statement or a name
+_LONGEST = (
+    "SELECT coalesce(max(max(length(CAST(coalesce(sql, '') AS BLOB)), length(CAST(name AS BLOB)))), 0) FROM sqlite_master"
+)
+_ADDED = re.compile(r"ALTER TABLE (\w+) ADD COLUMN (\w+)")
 
 
 def check_structure(connection: sqlite3.Connection, version: int, path: str) -> None:
@@ -27,85 +44,126 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
     It is called before any other statement runs on the ledger, and takes about a millisecond.
     """
     try:
-        _refuse_code(connection, path)
-        found = _structure(connection) if version == SCHEMA_VERSION else _as_upgraded(connection, version)
+        rows = _statements(connection, path)
+        found = _structure(rows) if version == SCHEMA_VERSION else _as_upgraded(rows, version)
         (least,) = connection.execute("SELECT coalesce(min(id), 1) FROM namespace").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
         raise StoreCorrupt(
             f"{path} does not have the structure of a cascade-memory ledger ({error}); restore it from a backup"
         ) from error
     expected = _expected()
-    if found != expected:
-        wrong = ", ".join(_differences(found, expected))
+    if found not in expected:
+        wrong = ", ".join(min((_differences(found, one) for one in expected), key=len)[:3])
         raise StoreCorrupt(
             f"{path} does not have the structure of a cascade-memory ledger: {wrong}. Somebody has changed it: undo that "
             "change, or restore a backup that you trust"
         )
-    if least < 1:
+    if type(least) is not int or least < 1:
         raise StoreCorrupt(f"{path} has a namespace with the invalid number {least}; restore it from a backup")
 
 
-def _refuse_code(connection: sqlite3.Connection, path: str) -> None:
-    """Raise if the file has anything that would run by itself: a trigger, a view, a virtual table or a computed column."""
-    for kind, name, sql in connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall():
-        words = _tokens(str(sql))
-        strange = kind not in ("table", "index") or words[1:2] == ["virtual"] or "generated" in words
-        if strange or not all(isinstance(value, str) for value in (kind, name, sql)):
+def _statements(connection: sqlite3.Connection, path: str) -> list[_Statement]:
+    """Return what made each table and index; raise for anything that would run by itself, or that SQLite cannot have written.
+
+    What would run is a trigger, a view, a virtual table or a computed column.
+    """
+    if connection.execute(_LONGEST).fetchone()[0] > _TOO_LONG:
+        raise sqlite3.DatabaseError("the statement that made one of its tables is too long")
+    rows: list[_Statement] = connection.execute(_ROWS).fetchall()
+    for kind, name, table, _, sql in rows:
+        words = tokens(str(sql or "").lower())
+        strange = (
+            kind not in ("table", "index") or words[1:2] not in ([], ["table"], ["index"], ["unique"]) or "generated" in words
+        )
+        if strange or not all(isinstance(value, str) for value in (kind, name, table, sql or "")):
             what = "virtual table" if words[1:2] == ["virtual"] else _KINDS.get(str(kind), "object")
             raise StoreCorrupt(
                 f"{path} has the {what} {str(name)[:100]!r}, which is not part of a cascade-memory ledger and could run when "
                 "the memory is used. Remove it if you know where it comes from, or restore a backup that you trust"
             )
+    roots = {root for _, _, _, root, _ in rows if type(root) is int and root > 1}
+    if not len(rows) == len(roots) == len({(kind, name) for kind, name, _, _, _ in rows}):
+        raise sqlite3.DatabaseError("two of its tables are one, or one is nowhere")
+    return rows
 
 
-def _as_upgraded(connection: sqlite3.Connection, version: int) -> Structure:
+def _as_upgraded(rows: Iterable[_Statement], version: int) -> Structure:
     """Return the structure that a ledger of an older version will have after its upgrade, tried on empty tables in RAM."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as trial:
         trial.execute("PRAGMA trusted_schema = OFF")
-        rows = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-        )
-        for (sql,) in rows.fetchall():
-            trial.execute(sql)
+        for _, name, _, _, sql in rows:
+            if sql is not None and not name.startswith("sqlite_"):
+                trial.execute(sql)
+        if _structure(trial.execute(_ROWS)) != _structure(rows):
+            raise sqlite3.DatabaseError("a table or an index is not what its statement says")
         for step in range(version, SCHEMA_VERSION):
             for statement in STEPS.get(step, ()):
                 trial.execute(statement)
-        return _structure(trial)
+        return _structure(trial.execute(_ROWS))
 
 
 @functools.lru_cache(maxsize=1)
-def _expected() -> Structure:
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        fresh.executescript(TABLES)
-        return _structure(fresh)
+def _expected() -> tuple[Structure, ...]:
+    """Return each structure that a ledger can have: it depends on the version that made it, since upgrades add columns last."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
+        new.executescript(TABLES)
+        fresh = _structure(new.execute(_ROWS))
+    found = [fresh]
+    for made in STEPS:
+        added = [_ADDED.match(statement) for step, statements in STEPS.items() if step >= made for statement in statements]
+        grown = functools.reduce(_with_last, (match.groups() for match in added if match), fresh)
+        if grown not in found:
+            found.append(grown)
+    return tuple(found)
 
 
-def _structure(connection: sqlite3.Connection) -> Structure:
-    """Return a description of each table and index. It ignores the order of columns, since upgrades add columns at the end."""
-    found: Structure = {}
-    for kind, name, table, sql in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall():
-        if name in _STATISTICS or name.startswith("sqlite_autoindex_"):  # SQLite makes the latter from the tables
-            continue
-        if kind == "index":
-            found[f"index {name}"] = (table, *_tokens(sql or ""))
+def _with_last(structure: Structure, column: Sequence[str]) -> Structure:
+    """Return a structure with one column as the last one of its table."""
+    table, name = column
+    words = structure["table", table][1]
+    begin, parts, end = _parts(words)
+    moved = [part for part in parts if part[0] == name]
+    others = [part for part in parts if part[0] != name]
+    columns = [part for part in others if part[0] not in ("UNIQUE", "PRIMARY")]
+    in_order = [*columns, *moved, *others[len(columns) :]]
+    joined = [word for part in in_order for word in (*part, ",")][:-1]
+    return {**structure, ("table", table): (table, (*begin, *joined, *end))}
+
+
+def _parts(words: Sequence[str]) -> tuple[Sequence[str], list[Sequence[str]], Sequence[str]]:
+    """Split a statement at the commas between its columns and constraints; also return what is before and after these."""
+    first, last = words.index("("), len(words) - 1 - words[::-1].index(")")
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for word in words[first + 1 : last]:
+        depth += (word == "(") - (word == ")")
+        if word == "," and not depth:
+            parts.append([])
         else:
-            columns = (row[1:] for row in connection.execute("SELECT * FROM pragma_table_xinfo(?)", (name,)))
-            indexes = (row[2:] for row in connection.execute("SELECT * FROM pragma_index_list(?)", (name,)))
-            # Sorted words still reveal a CHECK, a COLLATE or an ON CONFLICT that was added.
-            found[f"table {name}"] = (_sorted(columns), _sorted(indexes), tuple(sorted(_tokens(sql or ""))))
-    return found
+            parts[-1].append(word)
+    return words[: first + 1], list(parts), words[last:]
 
 
-def _sorted(rows: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(sorted(repr(row) for row in rows))
+def _structure(rows: Iterable[_Statement]) -> Structure:
+    own = ((kind, name, table, sql) for kind, name, table, _, sql in rows if STATISTICS.get(name, "") != sql)
+    return {(kind, name): (table, tuple(tokens(sql or ""))) for kind, name, table, sql in own}
 
 
-def _tokens(sql: str) -> list[str]:
-    return [token.lower() for token in _TOKEN.findall(sql) if not token.startswith(("--", "/*"))]
+def tokens(sql: str) -> list[str]:
+    """Split a statement into its words and signs, without comments.
+
+    >>> tokens("id INTEGER -- unique")
+    ['id', 'INTEGER']
+    """
+    return [token for token in _TOKEN.findall(sql) if not token.startswith(("--", "/*"))]
 
 
 def _differences(found: Structure, expected: Structure) -> list[str]:
-    more = [f"it has the unexpected {name[:100]}" for name in found if name not in expected]
-    less = [f"it lacks the {name}" for name in expected if name not in found]
-    other = [f"its {name} was changed" for name in expected if name in found and found[name] != expected[name]]
-    return [*more, *less, *other][:3]
+    more = [f"it has the unexpected {kind} {name[:100]}" for kind, name in found if (kind, name) not in expected]
+    less = [f"it lacks the {kind} {name}" for kind, name in expected if (kind, name) not in found]
+    other = [
+        f"its {kind} {name} was changed"
+        for kind, name in expected
+        if found.get((kind, name), ()) not in (expected[kind, name], ())
+    ]
+    return [*more, *less, *other]

@@ -74,9 +74,10 @@ def _checks(engine: Engine) -> Iterator[Check]:
 
 
 def _ledger(engine: Engine) -> Check:
-    verdict = engine.parts.ledger.maintenance.integrity()
+    maintenance = engine.parts.ledger.maintenance
+    verdict = maintenance.integrity()
     detail = "readable and consistent" if verdict == "ok" else f"{verdict}: restore it from a backup, or export what is left"
-    return Check("ledger", verdict == "ok", detail)
+    return Check("ledger", verdict == "ok", detail, maintenance.rebuild_indexes)
 
 
 def _rows(engine: Engine) -> Check:

@@ -16,6 +16,10 @@ class Maintenance(Protocol):
         """Return ``ok``, or the storage's own description of the damage."""
         ...
 
+    def rebuild_indexes(self) -> None:
+        """Make every index of the storage anew from its table, if that can be done."""
+        ...
+
     def orphans(self) -> dict[str, int]:
         """Return the number of orphaned rows, which refer to nothing that exists, by table; tables without any are left out."""
         ...

@@ -31,6 +31,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.maintenance.faults(10) == []
         assert ledger.maintenance.mend(_vectors) == ""
         ledger.maintenance.remove_orphans()
+        ledger.maintenance.rebuild_indexes()
         assert list(ledger.archive.dump()) == before
 
     def test_what_belongs_to_nothing_goes_alone(self) -> None:
