@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ class SQLArchive:
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
-    def dump(self) -> Iterator[dict[str, Any]]:
+    def dump(self) -> Generator[dict[str, Any], None, None]:
         """Yield everything as plain records, from one consistent state."""
         with self._connections.snapshot() as connection:
             yield from transfer.dump(connection)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Generator
 from pathlib import Path
 
+from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience, patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger import forking
@@ -23,6 +24,7 @@ from cascade_memory.ledger.vacuum import vacuum_elsewhere
 
 _ATTEMPTS = 3  # attempts to open a file that another process is replacing
 _STEP_MS = 50
+_UNKNOWN = -1
 _TRY_AGAIN = 0.5  # seconds between two attempts to write to a ledger that could not be written
 _TRY_FOR = 0.1  # seconds that such an attempt waits for others
 
@@ -165,51 +167,60 @@ class Connections:
         if forking.under_way:
             forking.give_way()
 
-    @contextlib.contextmanager
+    @interruptible
     def read(self) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection that sees one consistent state per statement."""
         self._enter()
-        if self.path is None:
-            self._wait_alone(patience_ends())
-            try:
-                yield self._quick
-            except FAILURES as error:
-                explain(error, None)
-            finally:
-                self._lock.release()
-            return
-        if self._unchanged is not None and self._unchanged != state_of(self.path):
-            self._look_again(self.path)
-        openings = self._openings
+        held: list[bool] = []
+        readers: list[sqlite3.Connection] = []
+        openings, intact = self._openings, True
         try:
+            if self.path is None:
+                self._take(held, patience_ends())
+                yield self._quick
+                return
+            if self._unchanged is not None and self._unchanged != state_of(self.path):
+                self._look_again(self.path)
+            openings = self._openings
             try:
-                connection = self._idle.pop()
+                readers.extend(map(deque[sqlite3.Connection].pop, (self._idle,)))  # popped and noted in one step
             except IndexError:
-                connection = self._reader(self.path)
-            try:
-                yield connection
-            finally:
-                if openings == self._openings:
-                    self._idle.append(connection)
-                else:
-                    self._let_go(connection)
+                self._open_reader(self.path, readers)
+            intact = False
+            yield readers[0]
+            intact = True
         except FAILURES as error:
+            intact = True
             explain(error, self.path)
+        except Exception:
+            intact = True
+            raise
+        finally:
+            if True in held:
+                self._lock.release()
+            if readers and intact and openings == self._openings:
+                self._idle.extend(readers)
+            elif readers:  # after an interrupt a traceback may keep a cursor, in whose old state the reader would remain
+                self._let_go(readers[0])
 
-    @contextlib.contextmanager
+    @interruptible
     def snapshot(self) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection all of whose statements see one consistent state."""
         with self.read() as connection:
-            connection.execute("BEGIN")
+            inside_another = connection.in_transaction
             try:
+                connection.execute("BEGIN")
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                if not inside_another and connection.in_transaction:
+                    connection.rollback()
 
-    def _reader(self, path: Path) -> sqlite3.Connection:
+    def _open_reader(self, path: Path, readers: list[sqlite3.Connection]) -> None:
+        """Open one more reader, or take one that was not there before; note it in ``readers``."""
         with self._joining:
             with contextlib.suppress(IndexError):
-                return self._idle.pop()  # a fork was using it
+                readers.extend(map(deque[sqlite3.Connection].pop, (self._idle,)))  # a fork was using it
+                return
             if self.read_only is not None:
                 connection, _ = opened_for_reading(path)
             else:
@@ -220,10 +231,9 @@ class Connections:
                 except BaseException:
                     connection.close()
                     raise
-            self._readers.append(connection)
-            return connection
+            self._readers, readers[:] = [*self._readers, connection], [connection]
 
-    @contextlib.contextmanager
+    @interruptible
     def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[sqlite3.Connection, None, None]:
         """Yield a connection inside a transaction: committed at the end, rolled back on any error.
 
@@ -232,37 +242,32 @@ class Connections:
         cannot be compared.
         """
         self._enter()
-        until = patience_ends()
-        with self._alone(until):
-            try:
-                if self.read_only is not None:
-                    self._try_to_write()
-                connection = self._durable if durable else self._quick
-                self._wait_for_others(connection, until)
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    self.belonging.check_facts(connection, claims=brings_vectors)
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
-                self.belonging.check()
-            except FAILURES as error:
-                explain(error, self.path)
-
-    @contextlib.contextmanager
-    def _alone(self, until: float | None) -> Generator[None, None, None]:
-        """Wait for this process's other writers, for no longer than the caller may wait."""
-        self._wait_alone(until)
+        until, held = patience_ends(), list[bool]()
         try:
-            yield
+            self._take(held, until)
+            if self.read_only is not None:
+                self._try_to_write()
+            connection = self._durable if durable else self._quick
+            self._wait_for_others(connection, until)
+            inside_another = connection.in_transaction
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                self.belonging.check_facts(connection, claims=brings_vectors)
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction and not inside_another:
+                    connection.rollback()
+            self.belonging.check()
+        except FAILURES as error:
+            explain(error, self.path)
         finally:
-            self._lock.release()
+            if True in held:
+                self._lock.release()
 
-    def _wait_alone(self, until: float | None) -> None:
-        if not self._lock.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
+    def _take(self, held: list[bool], until: float | None) -> None:
+        """Wait for this process's other writers, for no longer than the caller may wait."""
+        if not take(self._lock, held, None if until is None else max(0.0, until - time.monotonic())):
             raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
 
     def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
@@ -271,26 +276,36 @@ class Connections:
         if until is not None:
             wait = min(wait, -(-int(1000 * max(0.0, until - time.monotonic())) // _STEP_MS) * _STEP_MS)
         if self._waits.get(connection, BUSY_MS) != wait:
+            self._waits[connection] = _UNKNOWN  # until it is set: an interrupt may come in between
             connection.execute(f"PRAGMA busy_timeout = {wait}")
             self._waits[connection] = wait
 
     def vacuum(self) -> str:
         """Rewrite the file without its free pages, and empty the write-ahead log; return what could not be cleaned, if any."""
         self._enter()
-        with self._alone(patience_ends()), explained(self.path):
-            if self.read_only is not None:
-                self._try_to_write()
-            if self.path is None:
-                self._quick.execute("VACUUM")
-                return ""
-            vacuum_elsewhere(self.path)
-            self._durable.execute("PRAGMA busy_timeout = 2000")  # a reader of an old state may hold it for long
-            try:
-                busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                self._durable.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-            self.belonging.check()
+        held: list[bool] = []
+        try:
+            self._take(held, patience_ends())
+            with explained(self.path):
+                busy = self._vacuum()
+        finally:
+            if True in held:
+                self._lock.release()
         return "the ledger's write-ahead log, which another process was reading: purge again" if busy else ""
+
+    def _vacuum(self) -> bool:
+        """Do it; return whether another process keeps the log."""
+        if self.read_only is not None:
+            self._try_to_write()
+        if self.path is None:
+            self._quick.execute("VACUUM")
+            return False
+        vacuum_elsewhere(self.path)
+        self._waits[self._durable] = _UNKNOWN
+        self._durable.execute("PRAGMA busy_timeout = 2000")  # a reader of an old state may hold it for long
+        busy, _, _ = self._durable.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self.belonging.check()
+        return bool(busy)
 
     # -- forking -----------------------------------------------------------------------------------------------------
 
@@ -305,9 +320,13 @@ class Connections:
     def pause(self, deadline: float) -> bool:
         """Keep all threads out of SQLite; return False if one is still inside at the deadline."""
         for lock in (self._lock, self._joining):
-            if not lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-                return False
-            self._entered.append(lock)
+            taken: list[bool] = []
+            try:
+                if not take(lock, taken, max(0.0, deadline - time.monotonic())):
+                    return False
+            finally:
+                if True in taken:
+                    self._entered.append(lock)
         if self._closed:
             return True
         while len(self._paused) < len(self._readers):

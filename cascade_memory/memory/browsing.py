@@ -153,7 +153,11 @@ class Browsing(Handle):
         """
         ledger = self._open().parts.ledger
         aside = [one for number in ledger.namespaces().values() for one in ledger.expiry.expired(number)]
-        return list(secrets_in(itertools.chain(ledger.archive.dump(), map(set_aside_record, aside))))
+        records = ledger.archive.dump()
+        try:
+            return list(secrets_in(itertools.chain(records, map(set_aside_record, aside))))
+        finally:
+            records.close()
 
     def to_pandas(self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None) -> Any:
         """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.

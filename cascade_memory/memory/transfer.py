@@ -12,6 +12,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
@@ -32,11 +33,15 @@ def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | Non
         "dimension": embedder.dimension,
     }
     lines = 1
-    with _written(target) as file:
-        file.write(json.dumps(header) + "\n")
-        for record in progress_bar(engine.parts.ledger.archive.dump(), "exporting", show=progress):
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-            lines += 1
+    records = engine.parts.ledger.archive.dump()
+    try:
+        with _written(target) as file:
+            file.write(json.dumps(header) + "\n")
+            for record in progress_bar(records, "exporting", show=progress):
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                lines += 1
+    finally:
+        records.close()  # with its snapshot, also where a traceback keeps it
     return lines
 
 
@@ -123,7 +128,7 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
     return cast("dict[str, Any]", record)
 
 
-@contextlib.contextmanager
+@interruptible
 def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
     """Write to a new file beside the target, readable by its owner alone, and rename it when it is complete."""
     if not isinstance(where, (str, Path)):
@@ -152,7 +157,7 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
             unfinished.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
+@interruptible
 def _opened(where: str | Path | IO[str], mode: str) -> Generator[IO[str], None, None]:
     if not isinstance(where, (str, Path)):
         yield where

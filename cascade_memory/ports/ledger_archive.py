@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,8 +13,11 @@ from cascade_memory.domain.trajectory import Solution
 class Archive(Protocol):
     """Exports, imports and copies the content of a ledger. An export has ids of cases and digests of solutions, but no keys."""
 
-    def dump(self) -> Iterator[dict[str, Any]]:
-        """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded."""
+    def dump(self) -> Generator[dict[str, Any], None, None]:
+        """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded.
+
+        Close it when you stop early, and after an error.
+        """
         ...
 
     def load(
