@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.private_files import make_folder
 from cascade_memory.errors import StoreError, StoreUnwritable
 from cascade_memory.ledger.database import Connection
@@ -24,7 +24,7 @@ class MovedFolder:
     def __init__(self, root: Path) -> None:
         self._root, self.place = root, str(root)
 
-    @contextlib.contextmanager
+    @interruptible
     def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
         """Yield a connection to the ledger, which nobody else can open meanwhile."""
         del while_open  # what a file's other users have not written yet is not known
@@ -37,7 +37,7 @@ class MovedFolder:
     def check_alone(self) -> None:
         """Do nothing: the connection itself keeps all others out."""
 
-    @contextlib.contextmanager
+    @interruptible
     def writing(self) -> Generator[Connection, None, None]:
         """Yield a connection inside one transaction; a new folder holds no ledger if it fails."""
         path = self._root / folder.LEDGER
@@ -63,7 +63,7 @@ class MovedFolder:
             shutil.rmtree(self._root / folder.SNAPSHOTS, ignore_errors=True)
         return SnapshotStore(self._root / folder.SNAPSHOTS)
 
-    @contextlib.contextmanager
+    @interruptible
     def _owned(self) -> Generator[None, None, None]:
         lock = OwnerLock(self._root / folder.LOCK)
         try:

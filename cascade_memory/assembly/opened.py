@@ -44,7 +44,9 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
     with _opening:
         key = place.key
         known = _open.get(key)
-        if known is not None and (_is_lost(known.engine) or not (known.holders or settings_of.same(known.settings, settings))):
+        if known is not None and (
+            known.engine.closed or _is_lost(known.engine) or not (known.holders or settings_of.same(known.settings, settings))
+        ):
             _close(key)
             known = None
         if known is None:
@@ -89,7 +91,8 @@ def _is_lost(engine: Engine) -> bool:
 
 
 def _close(key: str) -> None:
-    _open.pop(key).engine.close()
+    _open[key].engine.close()
+    del _open[key]  # only now: if closing is interrupted, whoever closes or opens the place next goes on with it
 
 
 @atexit.register

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import weakref
+from collections import deque
 from pathlib import Path
 
 from cascade_memory.domain.private_files import FILE
@@ -40,33 +41,33 @@ class OwnerLock:
         """Take the lock if it is free; return whether it is held now. Raise if the file system ignores locks."""
         if self._handle is not None:
             return True
-        handle = self._locked_file()
-        if handle is None:
-            return False
-        second = self._locked_file()
-        if second is not None:  # granted a second time: the file system ignores locks
-            os.close(second)
-            os.close(handle)
-            raise self._refusal()
-        self._handle = handle
         _held.add(self)
-        return True
-
-    def _locked_file(self) -> int | None:
-        """Open the file and lock it; return its handle, or None if another process holds the lock."""
+        files: list[int] = []  # handles that are open and not kept
+        closing = map(os.close, files)
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), FILE)
+            if not self._lock_file(files):
+                return False
+            if self._lock_file(files):  # granted a second time: the file system ignores locks
+                raise self._refusal()
+            self._handle, files[:1] = files[0], []
+            return True
+        finally:
+            deque(closing, maxlen=0)  # closes all of them in one step
+
+    def _lock_file(self, files: list[int]) -> bool:
+        """Open the file, note its handle, and lock it; return False if another process holds the lock."""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            files.extend(map(os.open, (self._path,), (flags,), (FILE,)))  # opened and noted in one step
         except OSError as error:
             raise StoreUnwritable(f"cannot open {self._path}: {error}; check its permissions, or remove it") from error
         try:
-            _lock(handle)
+            _lock(files[-1])
         except (BlockingIOError, PermissionError):  # Windows raises the latter
-            os.close(handle)
-            return None
+            return False
         except OSError as error:
-            os.close(handle)
             raise self._refusal() from error
-        return handle
+        return True
 
     def _refusal(self) -> StoreError:
         return StoreError(
@@ -80,8 +81,8 @@ class OwnerLock:
 
     def release(self) -> None:
         """Release the lock."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
             os.close(handle)
 
 

@@ -6,52 +6,49 @@ OpenBLAS uses threads for large products, and with older versions of numpy for s
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+
+from cascade_memory.domain.interruptible import interruptible
 
 _PATIENCE = 1.0  # seconds for which a calculation waits while another thread is about to fork
+_STEP = 0.0005  # seconds between two looks
 
 
 class _Gate:
-    """Counts the threads that calculate, and can be shut so that no other thread begins."""
+    """Counts the threads that calculate, and can be shut so that no other thread begins.
+
+    Each thread changes its own count alone, in one step, without a lock: an interrupt leaves no count wrong.
+    """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside: dict[int, int] = {}  # thread id -> how deeply its calculations are nested
+        self.inside: dict[int, int] = {}  # thread id -> how deeply its calculations are nested
         self._shut = False
 
-    def enter(self, thread: int) -> None:
-        with self._changed:
-            if self._shut and thread not in self._inside:
-                self._changed.wait_for(lambda: not self._shut, timeout=_PATIENCE)
-            self._inside[thread] = self._inside.get(thread, 0) + 1
-
-    def leave(self, thread: int) -> None:
-        with self._changed:
-            left = self._inside.pop(thread) - 1
-            if left:
-                self._inside[thread] = left
-            elif self._shut:
-                self._changed.notify_all()
+    def wait(self, thread: int) -> None:
+        """Wait while the gate is shut, unless this thread is inside already."""
+        if self._shut and thread not in self.inside:
+            _wait_until(lambda: not self._shut, time.monotonic() + _PATIENCE)
 
     def shut(self, deadline: float) -> None:
+        self._shut = True
         me = threading.get_ident()
-        with self._changed:
-            self._shut = True
-            self._changed.wait_for(lambda: self._inside.keys() <= {me}, timeout=max(deadline - time.monotonic(), 0.0))
+        _wait_until(lambda: {thread for thread, depth in list(self.inside.items()) if depth} <= {me}, deadline)
 
     def open(self) -> None:
-        with self._changed:
-            self._shut = False
-            self._changed.notify_all()
+        self._shut = False
+
+
+def _wait_until(true: Callable[[], bool], deadline: float) -> None:
+    while not true() and time.monotonic() < deadline:
+        time.sleep(_STEP)
 
 
 _gate = _Gate()
 
 
-@contextlib.contextmanager
+@interruptible
 def calculating() -> Generator[None, None, None]:
     """Keep the process from forking while the block runs, or at least delay the fork until its deadline.
 
@@ -60,12 +57,17 @@ def calculating() -> Generator[None, None, None]:
     2
     """
     thread, gate = threading.get_ident(), _gate
-    gate.enter(thread)
+    gate.wait(thread)
+    inside = gate.inside
+    before = inside.get(thread, 0)
     try:
+        inside[thread] = before + 1
         yield
     finally:
-        if gate is _gate:  # False in a child process that was forked inside the block, which has a new gate
-            gate.leave(thread)
+        if before:
+            inside[thread] = before
+        else:
+            inside.pop(thread, None)
 
 
 def pause(deadline: float) -> None:

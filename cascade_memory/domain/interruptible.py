@@ -34,7 +34,7 @@ class Lock(Protocol):
 
 
 class _Block:
-    """What a ``with`` statement enters. It reads both attributes first of all, and from then on it alone holds the generator."""
+    """What a ``with`` statement enters. It reads both attributes at once, and from then on it alone holds the generator."""
 
     __slots__ = ("__enter__", "__exit__")
 

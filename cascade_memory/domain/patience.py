@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Generator
 from contextvars import ContextVar
 
+from cascade_memory.domain.interruptible import interruptible
+
 _until: ContextVar[float | None] = ContextVar("cascade_memory_patience", default=None)  # a time of the monotonic clock
 
 
-@contextlib.contextmanager
+@interruptible
 def patience(seconds: float | None) -> Generator[None, None, None]:
     """Limit how long the code inside the block may wait, all its waits together; None: no limit.
 
@@ -18,11 +19,12 @@ def patience(seconds: float | None) -> Generator[None, None, None]:
     ...     seconds_left()
     0.0
     """
-    token = _until.set(None if seconds is None else time.monotonic() + seconds)
+    before = _until.get()
     try:
+        _until.set(None if seconds is None else time.monotonic() + seconds)
         yield
     finally:
-        _until.reset(token)
+        _until.set(before)
 
 
 def patience_ends() -> float | None:

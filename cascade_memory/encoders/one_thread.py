@@ -10,6 +10,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.interruptible import interruptible
+
 
 def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
     """Return ``one_thread`` for a short calculation, and for every calculation in a forked child.
@@ -30,7 +32,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
 
 
-@contextlib.contextmanager
+@interruptible
 def one_thread(torch: Any) -> Generator[None, None, None]:
     """Let torch use only the calling thread inside the block. The settings of other threads and of the host stay as they are.
 
@@ -41,8 +43,8 @@ def one_thread(torch: Any) -> Generator[None, None, None]:
         yield
         return
     before = torch.get_num_threads()  # the first call on a thread also makes torch set the number, before we do
-    openmp.omp_set_num_threads(1)
     try:
+        openmp.omp_set_num_threads(1)
         yield
     finally:
         openmp.omp_set_num_threads(before)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+
+from cascade_memory.domain.interruptible import interruptible
 
 
-@contextmanager
+@interruptible
 def quiet_loading() -> Generator[None, None, None]:
     """Let transformers draw no progress bars inside the block; afterwards the host's setting is restored."""
     from transformers.utils import logging
 
     bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
     try:
+        logging.disable_progress_bar()
         yield
     finally:
         if bars:

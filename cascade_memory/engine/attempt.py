@@ -83,11 +83,11 @@ class Attempts:
         if self._direct:
             with patience(_SHARE * deadline):
                 return work(attempt)
-        job = self._begun(lambda: work(attempt), _SHARE * deadline)
         try:
+            job = self._begun(lambda: work(attempt), _SHARE * deadline)
             if job.wait(deadline):
                 return job.result()
-        except KeyboardInterrupt:
+        except BaseException:  # of the job, or an interrupt: then nothing is shown or written down, if there is still time
             attempt.decide()
             raise
         self.note_stuck(job)

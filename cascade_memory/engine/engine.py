@@ -70,7 +70,8 @@ class Engine:
         self.signing = Signing(parts.ledger.facts)
         self.alarms = Alarms()
         self._prepared = not isinstance(parts.embedder, LoadsModel)
-        self._closed = False
+        self._closed = False  # no verb works any more
+        self._released = False
         self._last_used = 0.0
         check_embedder(parts.ledger, parts.embedder, parts.place)
         self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
@@ -373,8 +374,8 @@ class Engine:
             self.feeder.flush()
 
     def close(self, *, feed: bool = True) -> None:
-        """Stop the threads, save what was learned, and release the folder."""
-        if self._closed or os.getpid() != self._pid:
+        """Stop the threads, save what was learned, and release the folder. After an interrupt, call it again."""
+        if self._released or os.getpid() != self._pid:
             return
         self._closed = True
         self.recording.close()
@@ -392,6 +393,7 @@ class Engine:
         if self.feeder is not None:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
+        self._released = True
 
 
 def _traced(error: Exception) -> str:

@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+from cascade_memory.domain.flag import Flag
+
 _REST = 0.005  # seconds to wait before working, so that a recall right after a reward has the interpreter to itself
 
 
@@ -30,7 +32,7 @@ class EngineThread(Generic[E]):
     """
 
     def __init__(self, engine: E, name: str, work: Callable[[E], object]) -> None:
-        self._wake = threading.Event()
+        self._wake = Flag()
         weakref.finalize(engine, self._wake.set)
         self._thread = threading.Thread(
             target=_work_forever, args=(weakref.ref(engine), work, self._wake), name=f"cascade-memory-{name}", daemon=True
@@ -48,11 +50,11 @@ class EngineThread(Generic[E]):
             self._thread.join(timeout=60)
 
 
-def _work_forever(engine: weakref.ref[E], work: Callable[[E], object], wake: threading.Event) -> None:
+def _work_forever(engine: weakref.ref[E], work: Callable[[E], object], wake: Flag) -> None:
     while True:
         wake.wait()
         time.sleep(_REST)
-        wake.clear()
+        wake.is_set = False
         found = engine()
         if found is None or found.closed:
             return

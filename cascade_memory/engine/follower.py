@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
+from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.records import Change
+from cascade_memory.errors import CascadeError
 from cascade_memory.ports.ledger import Ledger
 
 _LINES = 10_000  # of the log, read at once
@@ -64,6 +65,7 @@ class Follower:
         self._reading = threading.Lock()
         self._whole: list[Projection] = []  # those of all namespaces
         self._states: dict[int, NamespaceProjection] = {}
+        self._torn: list[Projection] = []  # those that were interrupted while they applied lines
         self.seq = ledger.head()  # every projection has applied its lines up to here
 
     def join_whole(self, projection: Projection) -> None:
@@ -87,7 +89,7 @@ class Follower:
         while projection.seq < self.seq and take_in(self._ledger, projection):
             pass
 
-    @contextlib.contextmanager
+    @interruptible
     def paused(self) -> Generator[None, None, None]:
         """Stop all projections from applying lines meanwhile."""
         with self._reading:
@@ -95,11 +97,14 @@ class Follower:
 
     def follow(self) -> bool:
         """Apply what any process has written since the last call; return whether there was anything."""
-        left = seconds_left()
-        if not self._reading.acquire(timeout=-1 if left is None else left):
-            return False  # another thread applies many lines: a recall goes on with the present state
+        held: list[bool] = []
         try:
+            if not take(self._reading, held, seconds_left()):
+                return False  # another thread applies many lines: a recall goes on with the present state
             self.due = time.monotonic() + self._rereads  # before reading: what is written during it is expected news
+            while self._torn:
+                self._torn[-1].rebuild()
+                self._torn.pop()
             changes = self._ledger.tail(self.seq, _LINES)
             news = bool(changes)
             while changes:
@@ -110,18 +115,28 @@ class Follower:
             self.due = 0.0  # the next recall tries again
             raise
         finally:
-            self._reading.release()
+            if True in held:
+                self._reading.release()
         return news
 
     def _pass_on(self, changes: Sequence[Change]) -> None:
         for projection in self._whole:
-            projection.apply(changes)
+            self._apply(projection, changes)
         of: defaultdict[int, list[Change]] = defaultdict(list)
         for change in changes:
             of[change.namespace].append(change)
         for namespace_id, mine in of.items():
             state = self._states.get(namespace_id)
             if state is not None:
-                state.apply(mine)
+                self._apply(state, mine)
             elif self._absent is not None:
                 self._absent(namespace_id, mine)
+
+    def _apply(self, projection: Projection, changes: Sequence[Change]) -> None:
+        try:
+            projection.apply(changes)
+        except (CascadeError, OSError):
+            raise
+        except BaseException:  # an interrupt, above all: nobody knows how much was applied
+            self._torn.append(projection)
+            raise

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from cascade_memory.domain.flag import Flag
+from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience
 from cascade_memory.engine.feeding_pace import FeedingPace
 from cascade_memory.engine.mirror_projection import MirrorProjection
@@ -43,8 +45,8 @@ class MirrorFeeder:
         self._parts, self._mirror, self.pace = parts, mirror, FeedingPace(idle)
         self._projection = MirrorProjection(parts, mirror, build, note_failure=self._count, note_success=self._succeeded)
         self._working = threading.RLock()
-        self._stop = threading.Event()
-        self._rest = threading.Event()
+        self._stop = Flag()
+        self._rest = Flag()
         self._broken = False  # something failed: the mirror has to recover first
         self._next_look = 0.0  # on the monotonic clock: when to look again for namespaces that are worth asking for
         self._unchecked = mirror.shared  # a server may have lost cases
@@ -146,7 +148,7 @@ class MirrorFeeder:
         elif self.ready():
             self._warm_up()
             began = time.perf_counter()
-            while self._may_write() and not self._rest.is_set() and self.feed_once():
+            while self._may_write() and not self._rest.is_set and self.feed_once():
                 self._rest.wait(REST * (time.perf_counter() - began))
                 began = time.perf_counter()
 
@@ -158,7 +160,7 @@ class MirrorFeeder:
 
     def _may_write(self) -> bool:
         """Say whether this is a good moment: no caller waits for an answer, or the mirror has waited long enough."""
-        return not self._stop.is_set() and (self._mirror.shared or self.pace.is_good(self._is_behind))
+        return not self._stop.is_set and (self._mirror.shared or self.pace.is_good(self._is_behind))
 
     def _is_behind(self) -> bool:
         """Say whether there is anything to feed, without counting: counting a hundred thousand cases takes long."""
@@ -293,26 +295,32 @@ class MirrorFeeder:
             time.sleep(0.05)
         return (self._mirror.residue,) if self._mirror.residue else ()
 
-    @contextlib.contextmanager
+    @interruptible
     def _hurried(self) -> Generator[None, None, None]:
         """Work without pauses, on this thread or the feeder's, whichever gets the lock first."""
-        self._rest.set()
-        with self._working:
-            try:
-                yield
-            finally:
-                if not self._stop.is_set():
-                    self._rest.clear()
+        try:
+            self._rest.set()
+            with self._working:
+                try:
+                    yield
+                except Exception:
+                    raise
+                except BaseException:
+                    self._broken = True  # nobody knows what an interrupt has left undone
+                    raise
+        finally:
+            if not self._stop.is_set:
+                self._rest.is_set = False
 
     def close(self, *, feed: bool) -> None:
         """Stop, feed the rest if asked to, close the mirror and note that it was closed cleanly."""
         self._stop.set()
         self._rest.set()
         self._thread.join(timeout=60)
-        if not self._working.acquire(timeout=60):
-            return  # a call into the mirror hangs; the system releases the folder when the process ends
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._working.release)
+        held: list[bool] = []
+        try:
+            if not take(self._working, held, 60):
+                return  # a call into the mirror hangs; the system releases the folder when the process ends
             if not self.owner:
                 self._mirror.close()
                 return
@@ -320,6 +328,9 @@ class MirrorFeeder:
                 with contextlib.suppress(StoreError):  # counted and logged; the next process to open the folder feeds the rest
                     self.flush()
             self._let_go()
+        finally:
+            if True in held:
+                self._working.release()
 
     def _let_go(self) -> None:
         """Close the mirror, note that it was closed cleanly, and let another process own it."""

@@ -14,7 +14,7 @@ from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.records import Change
 from cascade_memory.engine.parts import Parts
-from cascade_memory.errors import StoreCorrupt
+from cascade_memory.errors import CascadeError, StoreCorrupt
 from cascade_memory.learning.learner import Learner
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.shadow import Shadow
@@ -80,6 +80,7 @@ class NamespaceState:
         if parts.shadow is not None:
             self.shadow = Shadow(parts.shadow, namespace_id, self._encoder_of(parts.shadow), parts.ledger, note_failure)
         self._learning = threading.Lock()
+        self._torn = False  # learning was interrupted: it begins anew, from the ledger
         # Training an encoder takes seconds, so a fork does not wait for it.
         self._calculating = calculating if parts.ranker.training is None else contextlib.nullcontext
         self._noting = threading.Lock()  # held for microseconds, over the notes below
@@ -125,7 +126,7 @@ class NamespaceState:
     @property
     def busy(self) -> bool:
         """True while there is something to learn, or learning is in progress."""
-        return bool(self._todo or self._new_cases) or self.learner.due or self.waiting or self._learning.locked()
+        return bool(self._todo or self._new_cases) or self._torn or self.learner.due or self.waiting or self._learning.locked()
 
     @property
     def waiting(self) -> bool:
@@ -164,9 +165,10 @@ class NamespaceState:
         if moved:
             self._show_or_hide(moved)
             self.standings.look_up()
+        todo, seq = [change for change in mine if not change.adds_case], max(self.seq, changes[-1].seq)
         with self._noting:
-            self._todo += [change for change in mine if not change.adds_case]
-            self.seq = max(self.seq, changes[-1].seq)
+            self._todo += todo
+            self.seq = seq
 
     def _show_or_hide(self, changes: Sequence[Change]) -> None:
         """Take hidden cases out of the index, and put back those that may be shown again."""
@@ -185,10 +187,10 @@ class NamespaceState:
             rows = self._parts.ledger.scan(self.namespace_id, min(keys) - 1, len(keys), until=max(keys))
             if len(rows):
                 self.index.upsert(rows.keys, rows.vectors)
+            new, last_key = [rows] if len(rows) else [], max(keys)
             with self._noting:  # so that an encoder rebuilt now gets each new case exactly once
-                self._last_key = max(keys)
-                if len(rows):
-                    self._new_cases.append(rows)
+                self._new_cases += new
+                self._last_key = last_key
 
     def rebuild(self) -> None:
         """Read all cases again, and learn everything again at the next ``learn``. Called by one thread at a time."""
@@ -217,18 +219,31 @@ class NamespaceState:
         if not self.busy:
             return False
         with self._learning, self._calculating():
-            with self._noting:
-                todo, self._todo = self._todo, []
-                new, self._new_cases = self._new_cases, []
-                seq, last_key = self.seq, self._last_key
-            if not outcomes:
-                todo = [change for change in todo if change.takes_case or change.changes_encoder]
             try:
-                more = self.learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
-            finally:
-                if self.shadow is not None:
-                    self.shadow.learn(todo, new, self._scanned(until=last_key))
-        return more
+                return self._learn(outcomes=outcomes)
+            except (CascadeError, OSError):
+                raise
+            except BaseException:  # an interrupt, above all: nobody knows how much of it was learned
+                self._torn = True
+                raise
+
+    def _learn(self, *, outcomes: bool) -> bool:
+        if self._torn:
+            self.learner.rebuild_soon()
+            if self.shadow is not None:
+                self.shadow.rebuild()
+            self._torn = False
+        with self._noting:
+            todo, self._todo = self._todo, []
+            new, self._new_cases = self._new_cases, []
+            seq, last_key = self.seq, self._last_key
+        if not outcomes:
+            todo = [change for change in todo if change.takes_case or change.changes_encoder]
+        try:
+            return self.learner.learn(todo, new, lambda: self._scanned(until=last_key), seq=seq, cases=self.index.count)
+        finally:
+            if self.shadow is not None:
+                self.shadow.learn(todo, new, self._scanned(until=last_key))
 
     def rebuild_policy(self) -> None:
         """Learn again from the ledger, because the state shared between namespaces has changed."""

@@ -19,6 +19,7 @@ _MISUSE = (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMi
 MOST_LATE = 256  # the greatest number of queued recalls; with more, a recall is not written down
 CROWDED = 32  # queue length from which a recall waits (up to its deadline) before it joins the queue
 _AT_ONCE = 1.0  # seconds to try, while the memory is being closed
+_LOOK, _ASK = 0.002, 0.1  # seconds between two looks at the queue, and until a writer is asked for again
 WAITS = 30.0  # seconds that a reward waits for its recall to be written down
 _Written: TypeAlias = "Callable[[int], object] | None"  # called with the key of the written recall
 
@@ -39,7 +40,8 @@ class Recording:
     def __init__(self, ledger: Ledger, report: Callable[[str, Exception], None]) -> None:
         self._ledger, self._report = ledger, report
         self._late: deque[_Late] = deque()
-        self._one_less = threading.Condition()
+        self._changing = threading.Lock()
+        self._catching_up = threading.Lock()
         self._writer = Workers("cascade-memory-late", 1)
         self._writing = False  # True while a thread is writing the queue
         self._closed = False
@@ -78,9 +80,22 @@ class Recording:
     def _room(self, most: float | None) -> bool:
         """Wait while the queue is long; return whether it is empty."""
         enough = 0 if most is None else CROWDED
-        with self._one_less:
-            self._one_less.wait_for(lambda: len(self._late) <= enough, most)
-            return not self._late
+        self._wait(lambda: len(self._late) <= enough, most)
+        return not self._late
+
+    def _wait(self, over: Callable[[], bool], most: float | None) -> bool:
+        """Wait until something is over. No condition of ``threading`` is used: an interrupt may leave its lock held."""
+        now = time.monotonic()
+        until, ask = None if most is None else now + most, now + _ASK
+        while not over():
+            now = time.monotonic()
+            if until is not None and now > until:
+                return False
+            if now > ask:
+                self._start_writer()  # an interrupt may have come before one was started
+                ask = now + _ASK
+            time.sleep(_LOOK)
+        return True
 
     def _failed(self, entry: RecallRecord, error: Exception) -> Exception:
         self._report("record", error)
@@ -91,32 +106,32 @@ class Recording:
     # -- later -------------------------------------------------------------------------------------------------------
 
     def _postpone(self, late: _Late) -> Exception | None:
-        with self._one_less:
+        with self._changing:
             waiting = len(self._late)
             accepted = waiting < MOST_LATE and not self._closed
-            begins = accepted and not self._writing
             if accepted:
                 self._late.append(late)
-                self._writing = True
         if not accepted:
             return self._failed(late.entry, StoreBusy(f"{waiting} recalls wait to be written down; is another process stuck?"))
-        if begins:
+        self._start_writer()
+        return None
+
+    def _start_writer(self) -> None:
+        """Let a thread write the queue, unless one does. Of several that are asked for at once, the first does it all."""
+        if not self._writing:
             with patience(None):
                 self._writer.give(Job(functools.partial(self._catch_up, threading.get_ident())))
-        return None
 
     def _catch_up(self, asker: int) -> None:
         """Write the queue in order. A recall leaves the queue only after it is written, so that no other one overtakes it."""
         may_wait = threading.get_ident() != asker  # False: no thread could be started, so the caller does the work
-        more = True
-        while more:
+        with self._catching_up:  # one at a time, also where an interrupt has made somebody start another one
             try:
-                done = self._caught_up(self._late[0], may_wait=may_wait)
-            except BaseException:
-                self._remove_first(goes_on=False)  # the next recall starts another writer
-                raise
-            if done:
-                more = self._remove_first()
+                while self._goes_on():
+                    if self._caught_up(self._late[0], may_wait=may_wait):
+                        self._late.popleft()
+            finally:
+                self._writing = False  # whoever waits starts another one
 
     def _caught_up(self, late: _Late, *, may_wait: bool) -> bool:
         """Write one queued recall; return False if another attempt is worthwhile."""
@@ -139,17 +154,15 @@ class Recording:
             self._unreported.append((entry.episode_id, str(error)))
         self._failed(entry, error)
 
-    def _remove_first(self, *, goes_on: bool = True) -> bool:
-        """Remove the first recall from the queue; return whether this thread has more to write."""
-        with self._one_less:
-            self._late.popleft()
-            self._writing = more = goes_on and bool(self._late)
-            self._one_less.notify_all()
-        return more
+    def _goes_on(self) -> bool:
+        """Say whether there is more to write; if not, the next recall starts another writer."""
+        with self._changing:
+            self._writing = bool(self._late)
+            return self._writing
 
     def holds(self, episode_id: str) -> bool:
         """Say whether a recall of this episode waits to be written down."""
-        with self._one_less:
+        with self._changing:
             return any(late.entry.episode_id == episode_id for late in self._late)
 
     def wait_for(self, episode_id: str | None = None, *, thread: str | None = None) -> None:
@@ -157,12 +170,11 @@ class Recording:
         if not self._late:
             return
         left = seconds_left()
-        with self._one_less:
-            awaited = [late for late in self._late if _is_of(late.entry, episode_id, thread)]
-            if awaited and not self._one_less.wait_for(
-                lambda: not any(late is awaited[-1] for late in self._late), WAITS if left is None else left
-            ):
-                raise StoreBusy("a recall waits to be written down while another process is writing; is that process stuck?")
+        awaited = [late for late in list(self._late) if _is_of(late.entry, episode_id, thread)]
+        if awaited and not self._wait(
+            lambda: not any(late is awaited[-1] for late in list(self._late)), WAITS if left is None else left
+        ):
+            raise StoreBusy("a recall waits to be written down while another process is writing; is that process stuck?")
 
     def close(self) -> None:
         """Write the queue; give up after a while."""

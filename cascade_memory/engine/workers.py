@@ -81,32 +81,36 @@ class Workers:
         self._lock = threading.Lock()
         self._idle: deque[queue.SimpleQueue[Job[object]]] = deque()  # the most recently used one is last
         self._waiting: deque[Job[object]] = deque()
-        self._threads = 0
+        self._threads: list[threading.Thread] = []
 
     def give(self, job: Job[T]) -> None:
         """Let a thread make a call: an idle one, a new one, or the next one that becomes free."""
         work = cast("Job[object]", job)
         with self._lock:
-            inbox = self._idle.pop() if self._idle else None
-            hire = inbox is None and (self._most is None or self._threads < self._most)
-            if hire:
-                self._threads += 1
-            elif inbox is None:
+            inboxes: list[queue.SimpleQueue[Job[object]]] = []
+            try:
+                if self._idle:
+                    inboxes.extend(map(deque[queue.SimpleQueue[Job[object]]].pop, (self._idle,)))
+            finally:
+                if inboxes:
+                    inboxes[0].put(work)  # also after an interrupt: nobody else knows of this thread now
+            given = bool(inboxes) or not (self._most is None or len(self._threads) < self._most)
+            if given and not inboxes:
                 self._waiting.append(work)
-        if inbox is not None:
-            inbox.put(work)
-        elif hire:
-            self._hire(work)
+            given = given or self._hire(work)
+        if not given:
+            work.run()
+            work.finish()
 
-    def _hire(self, job: Job[object]) -> None:
+    def _hire(self, job: Job[object]) -> bool:
+        """Start a thread for a job; return False if none can be started, or if Python is shutting down."""
         thread = threading.Thread(target=self._work, args=(queue.SimpleQueue(), job), name=self._name, daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # no thread can be started, or Python is shutting down: do the call here
-            with self._lock:
-                self._threads -= 1
-            job.run()
-            job.finish()
+        except RuntimeError:
+            return False
+        self._threads.append(thread)  # a thread that an interrupt has kept out of here does its work all the same
+        return True
 
     def _work(self, inbox: queue.SimpleQueue[Job[object]], job: Job[object] | None) -> None:
         while True:
@@ -131,7 +135,8 @@ class Workers:
     def _ends(self, inbox: queue.SimpleQueue[Job[object]]) -> bool:
         with self._lock, contextlib.suppress(ValueError):
             self._idle.remove(inbox)  # raises if it is missing: the thread was given a job just now
-            self._threads -= 1
+            if (me := threading.current_thread()) in self._threads:
+                self._threads.remove(me)
             return True
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
@@ -13,6 +12,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 from typing_extensions import NotRequired, override
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
@@ -265,7 +265,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
                 await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
         return {**self._nothing(), **_tagged(episode, state)}
 
-    @contextlib.contextmanager
+    @interruptible
     def _ending(self) -> Generator[None, None, None]:
         """Keep the runs of a ``reward_fn`` out of the agent's stream and traces, and hide its failures from the agent."""
         token = var_child_runnable_config.set({})

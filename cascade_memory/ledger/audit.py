@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sqlite3
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.domain.case import WHY
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace, check_query
 from cascade_memory.errors import InvalidInput
@@ -56,15 +56,15 @@ def _text(raw: bytes) -> str:
         return text
 
 
-@contextlib.contextmanager
+@interruptible
 def as_stored(connection: Connection) -> Generator[None, None, None]:
     """Read texts that are not UTF-8 as ``Undecodable`` instead of failing; other databases store no such texts."""
     if not isinstance(connection, sqlite3.Connection):
         yield
         return
     before = connection.text_factory
-    connection.text_factory = _text
     try:
+        connection.text_factory = _text
         yield
     finally:
         connection.text_factory = before

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from cascade_memory.domain.actions import UNDOABLE, VERDICTS, NewAction, Taken
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, InvalidInput, UndoRefused, UnknownCase
@@ -100,7 +100,7 @@ def _names(counts: object) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-@contextlib.contextmanager
+@interruptible
 def _all_or_nothing(connection: Connection) -> Generator[None, None, None]:
     """Take all changes back if one fails: an edited row must not keep a source from being undone."""
     connection.execute("SAVEPOINT one_of_many")

@@ -331,7 +331,7 @@ class Connections:
             return True
         while len(self._paused) < len(self._readers):
             with contextlib.suppress(IndexError):
-                self._paused.append(self._idle.pop())
+                self._paused.extend(map(deque[sqlite3.Connection].pop, (self._idle,)))
                 continue
             if time.monotonic() > deadline:
                 return False
@@ -340,10 +340,11 @@ class Connections:
 
     def resume(self) -> None:
         """Let all threads in again."""
-        self._idle.extend(self._paused)
-        self._paused.clear()
+        paused, self._paused = self._paused, []
+        self._idle.extend(paused)
         while self._entered:
-            self._entered.pop().release()
+            lock, self._entered = self._entered[-1], self._entered[:-1]
+            lock.release()
 
     def close(self) -> None:
         """Close every connection. Everything committed stays."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 
 from cascade_memory.domain.actions import NewAction, Taken
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.ledger import action_log, cases, failures, set_aside
@@ -248,7 +249,7 @@ class SQLForgetting:
             (line,) = connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()
         return int(line), left
 
-    @contextlib.contextmanager
+    @interruptible
     def _writing(self, *, preview: bool) -> Generator[Connection, None, None]:
         """Yield a transaction; a preview is the same transaction, rolled back."""
         with contextlib.suppress(_OnlyPreviewed), self._connections.write(durable=not preview) as connection:

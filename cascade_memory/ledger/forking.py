@@ -14,12 +14,16 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Protocol
 
 from cascade_memory.domain import calculating
+from cascade_memory.domain.interruptible import take
 from cascade_memory.errors import MemoryForked
 
 _PATIENCE = 1.0  # seconds that a fork waits for a writer at most
+_STEP = 0.0005  # seconds between two looks
+_OFTEN = 100  # times that a step around a fork is tried again after interrupts
 
 
 class Pausable(Protocol):
@@ -47,13 +51,12 @@ class Pausable(Protocol):
 _births = itertools.count()
 _live: weakref.WeakSet[Pausable] = weakref.WeakSet()
 _registry = threading.Lock()  # held throughout a fork: one at a time
+_turn: list[bool] = []  # whether a thread that forks holds it
 _paused: list[tuple[Pausable, bool]] = []
 # Kept alive: garbage collection would close them at an arbitrary time.
 _inherited: list[tuple[str | None, list[sqlite3.Connection], bool]] = []
 _stuck: list[tuple[str | None, list[sqlite3.Connection]]] = []
 under_way = False  # True if a thread is about to fork: other threads then call ``give_way``
-_nobody_forks = threading.Event()
-_nobody_forks.set()
 
 
 def watch(connections: Pausable) -> None:
@@ -65,7 +68,9 @@ def watch(connections: Pausable) -> None:
 
 def give_way() -> None:
     """Wait until a thread that is about to fork has done so; otherwise a series of writers could delay the fork for long."""
-    _nobody_forks.wait(_PATIENCE)
+    deadline = time.monotonic() + _PATIENCE
+    while under_way and time.monotonic() < deadline:
+        time.sleep(_STEP)
 
 
 def let_go_of_inherited(path: str | None) -> None:
@@ -85,39 +90,62 @@ def let_go_of_inherited(path: str | None) -> None:
         )
 
 
+def _insist(step: Callable[[], object]) -> None:
+    """Do a step whatever interrupts it. Python ignores what is raised around a fork, and leaves the rest of the work undone."""
+    for _ in range(_OFTEN):
+        try:
+            step()
+        except BaseException:  # noqa: BLE001 - see above
+            continue
+        return
+
+
 def _before() -> None:
     global under_way  # noqa: PLW0603 - of the process, as a fork is
-    _registry.acquire()
-    calculating.pause(time.monotonic() + _PATIENCE)  # first: a calculating thread may be about to use the ledger
-    _nobody_forks.clear()
+    held: list[bool] = []
+    _insist(lambda: True in held or take(_registry, held))
+    _turn[:] = held
+    _insist(
+        lambda: calculating.pause(time.monotonic() + _PATIENCE)
+    )  # first: a calculating thread may be about to use the ledger
     under_way = True
+    _insist(_pause_all)
+
+
+def _pause_all() -> None:
     deadline = time.monotonic() + _PATIENCE
-    _paused[:] = [(one, one.pause(deadline)) for one in sorted(_live, key=lambda one: one.born)]
+    _paused[:] = [(one, False) for one in sorted(_live, key=lambda one: one.born)]  # first, so that all go on afterwards
+    _paused[:] = [(one, one.pause(deadline)) for one, _ in _paused]
 
 
 def _after_in_parent() -> None:
-    global under_way  # noqa: PLW0603 - as above
-    for one, _ in _paused:
-        one.resume()
-    _paused.clear()
-    calculating.resume()
-    under_way = False
-    _nobody_forks.set()
-    _registry.release()
+    _insist(_resume_all)
+    _insist(_end)
+
+
+def _resume_all() -> None:
+    while _paused:
+        _paused[-1][0].resume()
+        _paused.pop()
 
 
 def _after_in_child() -> None:
-    global under_way  # noqa: PLW0603 - as above
     for one, quiet in _paused:
         one.resume()
         _inherited.append((one.real_path(), one.all_connections(), quiet))
         _live.discard(one)
     _paused.clear()
     calculating.start_anew()
+    _end()
+
+
+def _end() -> None:
+    global under_way  # noqa: PLW0603 - as above
+    calculating.resume()
     under_way = False
-    globals()["_nobody_forks"] = threading.Event()  # a thread that does not exist in the child may have held the old one
-    _nobody_forks.set()
-    _registry.release()
+    if True in _turn:
+        _turn[:] = []
+        _registry.release()
 
 
 if hasattr(os, "register_at_fork"):

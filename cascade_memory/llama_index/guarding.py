@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolMetadata, ToolOutput, adapt_to_async_tool
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.transcript import tool_step
 from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.runs.failing_open import fail_open
@@ -57,7 +57,7 @@ class Guard:
                 return {"episode_id": found[0], "namespace": found[1], "done": done, **_question(tool, args, kwargs)}
         return None
 
-    @contextlib.contextmanager
+    @interruptible
     def _noting(self, asked: Mapping[str, Any] | None) -> Generator[list[ToolOutput], None, None]:
         """Note a call and whether it failed; it puts its output into the list. Its exception goes on as it is."""
         step, output = None, list[ToolOutput]()

@@ -250,8 +250,8 @@ class Handle:
     def close(self) -> None:
         """Sync and release the folder. Using the memory afterwards is an error; closing it again is not."""
         if not self._closed:
+            self._release()  # if it is interrupted, closing again goes on with it
             self._closed = True
-            self._release()
 
     def _release(self) -> None:
         self._engine.close()

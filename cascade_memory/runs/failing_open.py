@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator
 from typing import TYPE_CHECKING
+
+from cascade_memory.domain.interruptible import interruptible
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
 
 
-@contextlib.contextmanager
+@interruptible
 def fail_open(memory: Memory, step: str) -> Generator[None, None, None]:
     """Count an exception under the name of a step instead of raising it; see ``memory.health()``."""
     try:

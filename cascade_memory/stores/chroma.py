@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.validation import RESERVED_PREFIX
 from cascade_memory.errors import StoreError
@@ -217,7 +218,7 @@ class ChromaFolder(Collections):
         self._reopening = False
         self._asking = 0  # queries in progress
 
-    @contextlib.contextmanager
+    @interruptible
     def _writing(self) -> Generator[None, None, None]:
         with zeroed_allocations():
             yield

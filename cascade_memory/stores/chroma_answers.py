@@ -6,12 +6,12 @@ process.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator, Mapping
 from typing import Any, cast
 from uuid import UUID
 
 from cascade_memory.domain.display import shorten
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.validation import MAX_ID_CHARS, RESERVED_PREFIX
 from cascade_memory.errors import StoreError
 
@@ -22,7 +22,7 @@ _SHOWN = 200  # characters of an answer that are quoted in a message
 _NO_FUNCTION = ("legacy", "unknown")  # Chroma's words for a collection without an embedding function
 
 
-@contextlib.contextmanager
+@interruptible
 def failing_as_one(where: str) -> Generator[None, None, None]:
     """Turn every error of Chroma into a ``StoreError``, also panics of its Rust code, which are not an ``Exception``."""
     try:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import platform
 import threading
 from collections.abc import Generator
 
+from cascade_memory.domain.interruptible import interruptible
+
 _M_PERTURB = -6  # an option of glibc: fill allocated memory with the complement of a byte
 _ZEROS = 0xFF
 _lock = threading.Lock()
-_inside = 0
+_inside: set[object] = set()  # the blocks
 
 
-@contextlib.contextmanager
+@interruptible
 def zeroed_allocations() -> Generator[None, None, None]:
     """Fill all memory that is allocated inside the block with zeros, if the C library can do that.
 
@@ -22,17 +23,16 @@ def zeroed_allocations() -> Generator[None, None, None]:
     Chroma's ``data_level0.bin`` and ``length.bin`` after about one purge in four. With C libraries other than glibc this does
     nothing; most of them return zeros for large blocks anyway.
     """
-    global _inside  # noqa: PLW0603 - the setting belongs to the process
-    with _lock:
-        _inside += 1
-        if _inside == 1:
-            _perturb(_ZEROS)
+    mine = object()
     try:
+        with _lock:
+            _inside.add(mine)
+            _perturb(_ZEROS)
         yield
     finally:
+        _inside.discard(mine)
         with _lock:
-            _inside -= 1
-            if _inside == 0:
+            if not _inside:
                 _perturb(0)
 
 

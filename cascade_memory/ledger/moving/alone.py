@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger.explained import FAILURES, explain
 from cascade_memory.ledger.untrusted import check_plain, harden
@@ -14,7 +15,7 @@ from cascade_memory.ledger.untrusted import check_plain, harden
 _PATIENCE = 2.0  # seconds: a process may just be closing it
 
 
-@contextlib.contextmanager
+@interruptible
 def read_alone(path: Path) -> Generator[sqlite3.Connection, None, None]:
     """Yield a connection that sees one state; raise if the file is open anywhere, or is damaged."""
     check_plain(path)
