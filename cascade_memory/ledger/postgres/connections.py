@@ -6,18 +6,21 @@ import contextlib
 import threading
 import time
 from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn, Protocol
 
 import psycopg
 from psycopg import sql
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.postgres.batch import CLOCK, Batch
+from cascade_memory.ledger.postgres.blocks import Sign, block_of
 from cascade_memory.ledger.postgres.explained import Unmet
 from cascade_memory.ledger.postgres.migration import migrate
-from cascade_memory.ledger.postgres.pool import BUSY, Pool
+from cascade_memory.ledger.postgres.pool import BUSY, Pool, roll_back
 from cascade_memory.ledger.postgres.turns import Turns
 from cascade_memory.ledger.running import NOTED
 
@@ -48,6 +51,41 @@ class Fence(Protocol):
         ...
 
 
+class _Held(threading.local):
+    """What a thread is held to."""
+
+    fenced: _Fenced | None = None
+
+    @property
+    def fence(self) -> Fence | None:
+        """Return the fence of the block that the thread is in."""
+        return None if self.fenced is None or self.fenced.is_over else self.fenced.fence
+
+
+class _Fenced:
+    """A block in which each write requires something."""
+
+    def __init__(self, held: _Held, fence: Fence) -> None:
+        self._held, self.fence = held, fence
+        self._block: Sign | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether the block has ended, although its thread could not say so."""
+        return self._block is None or self._block.is_over
+
+    def take(self, block: Sign) -> None:
+        self._block = block
+        self._held.fenced = self
+
+    def give_back(self, *ended: object) -> None:
+        del ended
+        self._held.fenced = None
+
+    def end(self) -> None:
+        self._block = None
+
+
 class PostgresConnections:
     """Hands out connections of a small pool, which is opened at the first use."""
 
@@ -59,7 +97,7 @@ class PostgresConnections:
         self.place = self.pool.place
         self.belonging = Belonging(None, self.place)
         self.trips = 0  # round trips to the server so far
-        self._held = threading.local()
+        self._held = _Held()
         self._writing = Turns(_WRITERS)
         try:
             with self.pool.connection() as connection:
@@ -70,7 +108,7 @@ class PostgresConnections:
             self.pool.close()
             raise
 
-    @contextlib.contextmanager
+    @interruptible
     def read(self) -> Generator[Batch, None, None]:
         """Yield a connection that sees one consistent state per statement."""
         with self.pool.connection() as connection:
@@ -81,13 +119,13 @@ class PostgresConnections:
             finally:
                 self.trips += batch.trips
 
-    @contextlib.contextmanager
+    @interruptible
     def snapshot(self) -> Generator[Batch, None, None]:
         """Yield a connection all of whose statements see one consistent state."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY") as batch:
             yield batch
 
-    @contextlib.contextmanager
+    @interruptible
     def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[Batch, None, None]:
         """Yield a connection inside a transaction. Its end waits for the server's disk, even if it need not be durable.
 
@@ -96,7 +134,7 @@ class PostgresConnections:
         millisecond.
         """
         del durable
-        fence: Fence | None = getattr(self._held, "fence", None)
+        fence = self._held.fence
         try:
             with self._among_writers() as limit, self._transaction(_BEGIN, limit, _DURABLE, _AWAKE, TURN) as batch:
                 if fence is not None:
@@ -113,7 +151,7 @@ class PostgresConnections:
                 fence.lost()
             raise
 
-    @contextlib.contextmanager
+    @interruptible
     def _among_writers(self) -> Generator[str, None, None]:
         """Wait until this thread may write; yield the statement that says how long it still waits for other processes."""
         self.pool.check()
@@ -128,7 +166,7 @@ class PostgresConnections:
             wait = max(0.01, ends - time.monotonic())
             yield f"SET LOCAL lock_timeout = {int(1000 * wait) or 1}"
 
-    @contextlib.contextmanager
+    @interruptible
     def _transaction(self, *opening: str) -> Generator[Batch, None, None]:
         with self.pool.connection() as connection:
             batch = Batch(connection, self.place)
@@ -139,20 +177,14 @@ class PostgresConnections:
                 batch.add("COMMIT")
                 batch.send()
             except BaseException:
-                with contextlib.suppress(psycopg.Error):
-                    connection.execute("ROLLBACK")
+                roll_back(connection)
                 raise
             finally:
                 self.trips += batch.trips
 
-    @contextlib.contextmanager
-    def fenced(self, fence: Fence) -> Generator[None, None, None]:
+    def fenced(self, fence: Fence) -> AbstractContextManager[None]:
         """Let each write of this thread check first, inside its transaction, that it may still be made."""
-        self._held.fence = fence
-        try:
-            yield
-        finally:
-            self._held.fence = None
+        return block_of(_Fenced(self._held, fence))
 
     def vacuum(self) -> str:
         """Let the server reuse the room of deleted rows; return what is left if this role may not, or nothing.

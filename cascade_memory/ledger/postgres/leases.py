@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import threading
 import time
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from cascade_memory.errors import StoreError
@@ -25,7 +27,7 @@ _UNTIL = "clock_timestamp() + make_interval(secs => ?)"
 _TAKE = f"""INSERT INTO {SCHEMA}.lease AS held (job, namespace, holder, epoch, expires) VALUES (?, ?, ?, 1, {_UNTIL})
             ON CONFLICT (job, namespace) DO UPDATE SET holder = excluded.holder, epoch = held.epoch + 1,
               expires = {_UNTIL}
-            WHERE held.expires < clock_timestamp() RETURNING epoch"""
+            WHERE held.expires < clock_timestamp() OR held.holder = excluded.holder RETURNING epoch"""
 _MINE = "job = ? AND namespace = ? AND holder = ? AND epoch = ?"
 _RENEW = f"UPDATE {SCHEMA}.lease SET expires = {_UNTIL} WHERE {_MINE} AND expires >= clock_timestamp() RETURNING epoch"
 _RESIGN = f"UPDATE {SCHEMA}.lease SET expires = clock_timestamp() - interval '1 second' WHERE {_MINE}"
@@ -46,21 +48,26 @@ class Lease:
         self._lasts = _SHORTER.get(job, LASTS)
         self._epoch: int | None = None
         self._renewed = 0.0
+        self._taking = threading.Lock()
 
     @property
     def _mine(self) -> tuple[str, int, str, int]:
         return self._job, self._namespace, self._holder, self._epoch or 0
 
     def try_acquire(self) -> bool:
-        """Take the lease if nobody has it; return whether it is held now."""
-        if self._epoch is not None:
-            return self.keep()
-        began = time.monotonic()
-        with self._connections.read() as connection:
-            row = connection.execute(_TAKE, (self._job, self._namespace, self._holder, self._lasts, self._lasts)).fetchone()
-        if row is not None:
-            self._epoch, self._renewed = int(row[0]), began
-        return row is not None
+        """Take the lease if nobody has it; return whether it is held now.
+
+        The server may say that this very holder has it, who does not know: taking it, or giving it back, was interrupted.
+        """
+        with self._taking:
+            if self._epoch is not None:
+                return self.keep()
+            began = time.monotonic()
+            with self._connections.read() as connection:
+                row = connection.execute(_TAKE, (self._job, self._namespace, self._holder, self._lasts, self._lasts)).fetchone()
+            if row is not None:
+                self._epoch, self._renewed = int(row[0]), began
+            return row is not None
 
     def keep(self) -> bool:
         """Renew the lease if that is due; return False if it is lost."""
@@ -72,13 +79,11 @@ class Lease:
         self._epoch, self._renewed = (None, 0.0) if row is None else (self._epoch, began)
         return row is not None
 
-    @contextlib.contextmanager
-    def held(self) -> Generator[None, None, None]:
+    def held(self) -> AbstractContextManager[None]:
         """Refuse each write inside the block, with ``LeaseLost``, unless the lease is still held."""
         if self._epoch is None:
             self.lost()
-        with self._connections.fenced(self):
-            yield
+        return self._connections.fenced(self)
 
     @property
     def condition(self) -> tuple[str, Sequence[Any]]:
@@ -93,9 +98,9 @@ class Lease:
     def release(self) -> None:
         """Give the lease back; its epoch stays. If the server cannot be reached, the lease ends by itself."""
         if self._epoch is not None:
+            mine, self._epoch = self._mine, None
             with contextlib.suppress(StoreError), self._connections.read() as connection:
-                connection.execute(_RESIGN, self._mine).fetchall()
-            self._epoch = None
+                connection.execute(_RESIGN, mine).fetchall()
 
 
 def holders(connections: PostgresConnections) -> dict[str, str]:

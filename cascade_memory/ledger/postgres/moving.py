@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Generator
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.database import Connection, take_long
@@ -26,7 +27,7 @@ class OpenedForMove:
         self._turn: Connection | None = None  # its transaction has the lock that each writer needs
         self._others_go_on = False
 
-    @contextlib.contextmanager
+    @interruptible
     def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
         """Yield a connection that sees one state. Until the end nobody can write; others that have it open are refused."""
         if not PostgresLedger.exists(self._url):
@@ -56,7 +57,7 @@ class OpenedForMove:
         if not self._others_go_on:
             begin_generation(self._turn)
 
-    @contextlib.contextmanager
+    @interruptible
     def writing(self) -> Generator[Connection, None, None]:
         """Yield a connection inside one transaction."""
         with self._opened() as ledger, ledger.connections.write(durable=True) as connection:
@@ -67,7 +68,7 @@ class OpenedForMove:
         """Return the learned state, inside the transaction of a connection."""
         return PostgresSnapshotRows(_Within(connection))
 
-    @contextlib.contextmanager
+    @interruptible
     def _opened(self) -> Generator[PostgresLedger, None, None]:
         with contextlib.closing(PostgresLedger(self._url)) as ledger:
             ledger.bind(ledger.facts.get(EMBEDDER) or "")  # its writes are refused if somebody replaces its content

@@ -11,13 +11,15 @@ from collections.abc import Generator
 from typing import Any
 
 import psycopg
-from psycopg import adapt
+from psycopg import adapt, pq
 from psycopg.conninfo import conninfo_to_dict
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres.batch import Latest
+from cascade_memory.ledger.postgres.blocks import Sign, block_of
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.fields import encoded
 from cascade_memory.ledger.postgres.schema import SCHEMA
@@ -30,6 +32,7 @@ _TRUSTED = 20.0  # seconds without use after which a connection is tried before 
 _RESTS = 60.0  # seconds without use after which it is closed
 _LIVES = 1800.0  # seconds after which it is closed in any case, since something on the way may forget it
 _CONNECTS = 5  # seconds to connect
+_CANCELS = 1.0  # seconds in which the server is asked to stop a statement
 HOW: dict[str, Any] = {
     "autocommit": True,
     "prepare_threshold": None,
@@ -81,9 +84,9 @@ class Pool:
         self._closed = False
         self._room = Turns(_MOST)
         self._lock = threading.Lock()
-        self._idle: list[_Resting] = []  # the one used last is at the end
+        self._all: list[_Kept] = []
 
-    @contextlib.contextmanager
+    @interruptible
     def connection(self) -> Generator[psycopg.Connection[Any], None, None]:
         """Lend a connection; turn errors of the database into sentences."""
         self.check()
@@ -95,11 +98,8 @@ class Pool:
                     f"{self._room.waiting} other threads wait for one; is it stuck?"
                 )
             try:
-                taken = self._take()
-                try:
-                    yield taken.connection
-                finally:
-                    self._put_back(taken)
+                with block_of(_Loan(self)) as connection:
+                    yield connection
             except psycopg.Error as error:
                 explain(error, self.place)
 
@@ -108,66 +108,132 @@ class Pool:
         if os.getpid() != self._pid:
             raise MemoryForked("this memory was opened before fork() and cannot be used in the child; open it again there")
 
-    def _take(self) -> _Resting:
+    def take(self, loan: _Loan) -> psycopg.Connection[Any]:
+        """Return a connection that works: the one that was used last, or a new one."""
         while True:
             with self._lock:
                 if self._closed:
                     raise StoreError("the ledger is closed")
-                resting = self._idle.pop() if self._idle else None
-            if resting is None:
-                connection = psycopg.connect(self._url, **self._how)
+                one = max((one for one in self._all if one.loan is None), key=_last_used, default=None)
+                if one is not None:
+                    one.loan = loan
+                else:
+                    one = _Kept(loan)
+                    self._all.append(one)
+            if one.connection is None:
+                one.connection = connection = psycopg.connect(self._url, **self._how)
                 configured(connection)
-                return _Resting(connection, born=time.monotonic())
-            if resting.is_alive():
-                return resting
-            resting.connection.close()
+                return connection
+            if one.is_alive(one.connection):
+                return one.connection
+            self._let_go(one)
 
-    def _put_back(self, used: _Resting) -> None:
-        used.since = now = time.monotonic()
-        idle = used.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    def take_back(self, loan: _Loan) -> None:
+        """Keep what was lent for the next one, if it can be used; once nothing is lent any more, nothing happens."""
+        now, going = time.monotonic(), list[_Kept]()
         with self._lock:
-            going = [one for one in self._idle if now - one.since > _RESTS]
-            self._idle = [one for one in self._idle if now - one.since <= _RESTS]
-            if idle and not self._closed and now - used.born < _LIVES:
-                self._idle.append(used)
-            else:
-                going.append(used)
+            for one in self._all:
+                if one.loan is loan and not self._closed and one.is_usable(now):
+                    one.since = now
+                    one.loan = None
+                elif one.loan is loan or (one.loan is None and now - one.since > _RESTS):
+                    one.loan = loan
+                    going.append(one)
         for one in going:
-            one.connection.close()
+            self._let_go(one)
+
+    def _let_go(self, one: _Kept) -> None:
+        if one.connection is not None:
+            end(one.connection)
+        with self._lock:
+            if one in self._all:
+                self._all.remove(one)
 
     def close(self) -> None:
         """Close every connection; those in use, when they are given back."""
         if os.getpid() != self._pid:
             return
+        loan = _Loan(self)
         with self._lock:
             self._closed = True
-            going, self._idle = self._idle, []
-        for one in going:
-            one.connection.close()
+            for one in self._all:
+                if one.loan is None:
+                    one.loan = loan
+        self.take_back(loan)
 
 
-class _Resting:
-    """A connection between two uses."""
+class _Kept:
+    """A connection of the pool, which is lent as long as it has a loan: it is taken and given back by setting that one name."""
 
-    def __init__(self, connection: psycopg.Connection[Any], born: float) -> None:
-        self.connection, self.born, self.since = connection, born, born
+    def __init__(self, loan: _Loan) -> None:
+        self.loan: _Loan | None = loan
+        self.connection: psycopg.Connection[Any] | None = None
+        self.born = self.since = time.monotonic()
 
-    def is_alive(self) -> bool:
+    def is_usable(self, now: float) -> bool:
+        """Say whether it is in no transaction, has no results that nobody read, and is not too old."""
+        return (
+            self.connection is not None and _status(self.connection) == pq.TransactionStatus.IDLE and now - self.born < _LIVES
+        )
+
+    def is_alive(self, connection: psycopg.Connection[Any]) -> bool:
         """Try it if the server may have closed it: then its socket can be read. Otherwise this costs no round trip."""
-        if self.connection.closed:
+        if connection.closed:
             return False
-        if time.monotonic() - self.since < _TRUSTED and not self._has_news():
+        if time.monotonic() - self.since < _TRUSTED and not _has_news(connection):
             return True
         try:
-            self.connection.execute("")
+            connection.execute("")
         except psycopg.Error:
             return False
         return True
 
-    def _has_news(self) -> bool:
-        with selectors.DefaultSelector() as selector:  # select() itself knows only the first 1,024 open files
-            selector.register(self.connection.fileno(), selectors.EVENT_READ)
-            return bool(selector.select(0))
+
+class _Loan:
+    """Holds a connection for the time of one block, and none before and after it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def take(self, block: Sign) -> psycopg.Connection[Any]:
+        del block
+        return self._pool.take(self)
+
+    def give_back(self, *ended: object) -> None:
+        del ended
+        self._pool.take_back(self)
+
+    def end(self) -> None:
+        self._pool.take_back(self)
+
+
+def _last_used(one: _Kept) -> float:
+    return one.since
+
+
+def _status(connection: psycopg.Connection[Any]) -> pq.TransactionStatus:
+    return connection.info.transaction_status
+
+
+def _has_news(connection: psycopg.Connection[Any]) -> bool:
+    with selectors.DefaultSelector() as selector:  # select() itself knows only the first 1,024 open files
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def end(connection: psycopg.Connection[Any]) -> None:
+    """Close a connection. What it still does on the server is stopped: otherwise it might end, and count, some time later."""
+    if _status(connection) == pq.TransactionStatus.ACTIVE:
+        with contextlib.suppress(psycopg.Error):
+            connection.cancel_safe(timeout=_CANCELS)
+    connection.close()
+
+
+def roll_back(connection: psycopg.Connection[Any]) -> None:
+    """End the transaction of a connection, if it is in one and does nothing."""
+    if _status(connection) in {pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR}:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
 
 
 def configured(connection: psycopg.Connection[Any]) -> None:

@@ -6,16 +6,14 @@ recall, which has a deadline, would wait behind all rewards, which have time.
 
 from __future__ import annotations
 
-import contextlib
-import heapq
 import itertools
 import threading
 import time
-from collections.abc import Generator
-from typing import TypeAlias
+from contextlib import AbstractContextManager
+
+from cascade_memory.ledger.postgres.blocks import Sign, block_of
 
 _LETS_PASS = 2.0  # seconds for which whoever can wait longer lets others pass that come later
-_Waiting: TypeAlias = "tuple[float, int, threading.Lock]"
 
 
 class Turns:
@@ -28,9 +26,10 @@ class Turns:
     """
 
     def __init__(self, most: int) -> None:
-        self._free = most
+        self._most = most
         self._lock = threading.Lock()  # held for microseconds
-        self._waiting: list[_Waiting] = []  # a heap; whoever leaves releases the lock of the first one
+        self._inside: set[_Turn] = set()
+        self._waiting: set[_Turn] = set()
         self._count = itertools.count()
 
     @property
@@ -38,47 +37,65 @@ class Turns:
         """How many threads wait now."""
         return len(self._waiting)
 
-    @contextlib.contextmanager
-    def entered(self, seconds: float) -> Generator[bool, None, None]:
+    def entered(self, seconds: float) -> AbstractContextManager[bool]:
         """Wait for so long at most; say whether the thread is in, and let another one in at the end of the block."""
-        came_in = self._enter(max(0.0, seconds))
-        try:
-            yield came_in
-        finally:
-            if came_in:
-                self._leave()
+        return block_of(_Turn(self, max(0.0, seconds)))
 
-    def _enter(self, seconds: float) -> bool:
-        turn = threading.Lock()
+    def enter(self, one: _Turn, seconds: float) -> bool:
+        """Wait for a turn; return whether it came."""
         with self._lock:
-            if self._free:  # then nobody waits
-                self._free -= 1
-                return True
-            turn.acquire()
-            one = (time.monotonic() + min(seconds, _LETS_PASS), next(self._count), turn)
-            heapq.heappush(self._waiting, one)
-        try:
-            if turn.acquire(timeout=seconds):
-                return True
-        except BaseException:
-            if not self._gave_up(one):
-                self._leave()
-            raise
-        return not self._gave_up(one)
-
-    def _gave_up(self, one: _Waiting) -> bool:
-        """Stop waiting; return False if the turn came at the last moment."""
-        with self._lock:
-            if one not in self._waiting:
-                return False
-            self._waiting.remove(one)
-            heapq.heapify(self._waiting)
+            one.order = (time.monotonic() + min(seconds, _LETS_PASS), next(self._count))
+            self._waiting.add(one)
+            self._let_in()
+        if one.comes.acquire(timeout=seconds):
             return True
-
-    def _leave(self) -> None:
         with self._lock:
-            if self._waiting:
-                _, _, turn = heapq.heappop(self._waiting)
-                turn.release()
-            else:
-                self._free += 1
+            self._waiting.discard(one)
+            return one in self._inside  # the turn may have come at the last moment
+
+    def leave(self, one: _Turn) -> None:
+        """Let another one in instead; nothing happens if this one is out already."""
+        with self._lock:
+            self._waiting.discard(one)
+            self._inside.discard(one)
+            self._let_in()
+
+    # Whoever lets others in may be interrupted after each step. Then ``leave`` is called again, and goes on from there.
+
+    def _let_in(self) -> None:
+        for one in self._inside & self._waiting:
+            self._tell(one)
+        while self._waiting and len(self._inside) < self._most:
+            one = min(self._waiting, key=_order)
+            self._inside.add(one)
+            self._tell(one)
+
+    def _tell(self, one: _Turn) -> None:
+        if one.comes.locked():
+            one.comes.release()
+        self._waiting.discard(one)
+
+
+class _Turn:
+    """The turn of one thread."""
+
+    def __init__(self, room: Turns, seconds: float) -> None:
+        self._room, self._seconds = room, seconds
+        self.order: tuple[float, int] = (0.0, 0)
+        self.comes = threading.Lock()  # released when it comes
+        self.comes.acquire()
+
+    def take(self, block: Sign) -> bool:
+        del block
+        return self._room.enter(self, self._seconds)
+
+    def give_back(self, *ended: object) -> None:
+        del ended
+        self._room.leave(self)
+
+    def end(self) -> None:
+        self._room.leave(self)
+
+
+def _order(one: _Turn) -> tuple[float, int]:
+    return one.order

@@ -1,0 +1,138 @@
+"""Blocks (``with`` statements) whose end gives back for certain what they took, also if giving it back is interrupted.
+
+What a thread takes here, a turn or a connection, takes some steps to give back, and an interrupt may come at each of them: two
+come in a row, or the first one comes there. ``interruptible`` closes the block then, but cannot know how far it had come.
+
+So the end is seen from elsewhere. The frame with the ``with`` statement has its block on its stack of values, from where it
+goes when the statement ends, in whatever way; no variable of any frame refers to it, and so no traceback. Then its weak
+reference puts itself into a queue, in C, where nothing is interrupted; and a thread, which gets no signals, gives back what is
+still held. A block that ended as usual takes its weak reference away before, and wakes nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import queue
+import threading
+import weakref
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar, cast
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Held(Protocol[T_co]):
+    """What a block takes, and gives back."""
+
+    def take(self, block: Sign) -> T_co:
+        """Take it; ``block`` says whether the block goes on."""
+        ...
+
+    def give_back(self, *ended: Any) -> bool | None:
+        """Give it back at the end of the block, which ended with these three, as ``__exit__`` gets them; True ends an error."""
+        ...
+
+    def end(self) -> None:
+        """Give back what is still held, or again: taking it, or giving it back, was interrupted somewhere."""
+        ...
+
+
+class Sign(weakref.ref["functools.partial[Any]"]):
+    """Refers to a block as long as it goes on."""
+
+    __slots__ = ("held",)
+    held: Held[Any]
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether the block has ended."""
+        return self() is None
+
+
+_signs: dict[int, Sign] = {}  # of the blocks that go on; and of those that were interrupted, until they are ended
+_over: queue.SimpleQueue[Sign] = queue.SimpleQueue()
+_ender: threading.Thread | None = None
+_starting = threading.Lock()
+
+
+class _Block:
+    """What a ``with`` statement enters; it reads both attributes first of all, and then only it refers to the second one."""
+
+    __slots__ = ("__enter__", "__exit__")
+
+
+def block_of(held: Held[T]) -> AbstractContextManager[T]:
+    """Return a block that takes something and gives it back for certain; call it in the ``with`` statement itself."""
+    if _ender is None:
+        _start()
+    signs: list[Sign] = []
+    leave = functools.partial(_end, held, signs)
+    block: Any = _Block()
+    block.__enter__, block.__exit__ = functools.partial(_begin, Sign(leave, _over.put), held, signs), leave
+    return cast("AbstractContextManager[T]", block)
+
+
+def _begin(sign: Sign, held: Held[Any], signs: list[Sign]) -> Any:
+    sign.held = held
+    _signs[id(sign)] = sign
+    signs.append(sign)
+    try:
+        return held.take(sign)
+    except BaseException:
+        held.end()
+        _forget(signs)
+        raise
+
+
+def _end(held: Held[Any], signs: list[Sign], *ended: Any) -> bool | None:
+    try:
+        suppressed = held.give_back(*ended)
+    except BaseException:
+        held.end()
+        _forget(signs)
+        raise
+    _forget(signs)
+    return suppressed
+
+
+def _forget(signs: list[Sign]) -> None:
+    """Let a block that has ended wake nobody: without its weak reference, it tells nobody that it goes."""
+    for sign in signs:
+        _signs.pop(id(sign), None)
+    signs.clear()
+
+
+def _start() -> None:
+    global _ender  # noqa: PLW0603 - one for all blocks of the process
+    with _starting:
+        if _ender is None:
+            thread = threading.Thread(target=_end_what_is_over, args=(_over,), name="cascade-memory-ends", daemon=True)
+            thread.start()
+            _ender = thread
+
+
+def _end_what_is_over(over: queue.SimpleQueue[Sign]) -> None:
+    while True:
+        try:
+            for sign in list(_signs.values()):
+                if sign.is_over:
+                    with contextlib.suppress(Exception):
+                        sign.held.end()
+                    _signs.pop(id(sign), None)
+            over.get()
+        except BaseException:  # noqa: BLE001 - somebody set an exception into this very thread: look again
+            continue
+
+
+def _after_fork() -> None:
+    """Forget in a child what the threads of its parent held; the child has none of them."""
+    global _over, _ender, _starting
+    _signs.clear()
+    _over, _ender, _starting = queue.SimpleQueue(), None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,218 @@
+"""Interrupts at every step of what a thread takes and gives back. Who makes them keeps the exceptions with their tracebacks."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import psycopg
+import pytest
+
+from cascade_memory.ledger.postgres import connections
+from cascade_memory.ledger.postgres.ledger import PostgresLedger
+from cascade_memory.ledger.postgres.turns import Turns
+
+_OURS = "datname = current_database() AND application_name = 'cascade-memory'"
+_OPEN = f"SELECT pid, state, query FROM pg_stat_activity WHERE {_OURS} AND state <> 'idle'"
+_LOCKS = "SELECT pid, mode FROM pg_locks WHERE locktype = 'advisory'"
+
+
+class Interrupted(BaseException):
+    """As Ctrl-C is."""
+
+
+class Interrupt:
+    """Raises after so many calls and beginnings of functions on this thread; then, if asked to, again after so many more."""
+
+    def __init__(self, *steps: int) -> None:
+        self._steps = list(steps)
+        self.came = 0
+
+    def __call__(self, _: FrameType, event: str, __: object) -> None:
+        if event in ("call", "c_return") and self._steps:
+            self._steps[0] -= 1
+            if not self._steps[0]:
+                self._steps.pop(0)
+                self.came += 1
+                raise Interrupted
+
+
+def interrupted(call: Callable[[], object], *steps: int) -> tuple[int, BaseException | None]:
+    """Call, and interrupt it; return how often an interrupt came, and the error."""
+    interrupt, error = Interrupt(*steps), None
+    sys.setprofile(interrupt)
+    try:
+        call()
+    except BaseException as caught:  # it is kept, as notebooks do
+        error = caught
+    sys.setprofile(None)
+    return interrupt.came, error
+
+
+def interrupted_everywhere(call: Callable[[], object], every: int = 1) -> Iterator[BaseException | None]:
+    """Call as often as it has steps, and interrupt it at one after the other."""
+    step = 1
+    while True:
+        came, error = interrupted(call, step)
+        if not came:
+            return
+        yield error
+        step += every
+
+
+def _soon(holds: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + 10
+    while not holds():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def test_a_turn_is_free_again_wherever_an_interrupt_comes():
+    kept, room = list[BaseException | None](), Turns(1)
+
+    def come_and_go() -> None:
+        with room.entered(0.0) as came_in:
+            assert came_in
+
+    def is_free() -> bool:
+        with room.entered(0.0) as came_in:
+            return came_in
+
+    for error in interrupted_everywhere(come_and_go):
+        kept.append(error)
+        assert _soon(is_free)
+    assert len(kept) > 20
+    assert room.waiting == 0
+
+
+def test_whoever_waits_gets_a_turn_wherever_the_one_before_is_interrupted():
+    kept, room, step, came = list[BaseException | None](), Turns(1), 0, 1
+
+    def wait() -> None:
+        with room.entered(20.0) as came_in:
+            assert came_in
+
+    def go(other: threading.Thread) -> None:
+        with room.entered(5.0):
+            sys.setprofile(None)
+            other.start()
+            assert _soon(lambda: room.waiting == 1)
+            sys.setprofile(interrupt)
+
+    while came:
+        step += 1
+        interrupt, other = Interrupt(step), threading.Thread(target=wait)
+        try:
+            go(other)
+        except Interrupted as error:
+            kept.append(error)
+        sys.setprofile(None)
+        came = interrupt.came
+        other.join(10)
+        assert not other.is_alive()
+    assert len(kept) > 10
+
+
+def _nothing_is_held(look: psycopg.Connection[object]) -> bool:
+    return not look.execute(_OPEN).fetchall() and not look.execute(_LOCKS).fetchall()
+
+
+@pytest.fixture
+def url(new_database: Callable[[], str]) -> str:
+    return new_database()
+
+
+@pytest.fixture
+def look(url: str) -> Iterator[psycopg.Connection[object]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def _read(ledger: PostgresLedger) -> None:
+    ledger.facts.get("a fact")
+
+
+def _write(ledger: PostgresLedger) -> None:
+    ledger.facts.set("a fact", "known")
+
+
+def _look_at_one_state(ledger: PostgresLedger) -> None:
+    with ledger.connections.snapshot() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("verb", [_read, _write, _look_at_one_state])
+def test_no_connection_is_lost_or_left_in_a_transaction(
+    verb: Callable[[PostgresLedger], None], url: str, look: psycopg.Connection[object]
+):
+    kept = list[BaseException | None]()
+    with contextlib.closing(PostgresLedger(url)) as ledger:
+        for number, error in enumerate(interrupted_everywhere(lambda: verb(ledger), every=3)):
+            kept.append(error)
+            assert _soon(lambda: _nothing_is_held(look)), f"at step {1 + 3 * number}"
+            ledger.facts.set("another fact", f"{number}")
+            assert ledger.facts.get("another fact") == f"{number}"
+        for first in range(5, 3 * len(kept), 37):  # a second one, while the first one is being dealt with
+            for then in (1, 2, 5, 12, 31):
+                kept.append(interrupted(lambda: verb(ledger), first, then)[1])
+                assert _soon(lambda: _nothing_is_held(look)), f"at step {first}, and {then} later"
+        threads = [threading.Thread(target=_write, args=(ledger,)) for _ in range(20)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join(10)
+        assert not any(one.is_alive() for one in threads)
+        assert look.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}").fetchone()[0] <= 8  # type: ignore[index]
+    assert _soon(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None)
+
+
+def test_a_thread_is_not_held_to_a_lease_whose_block_was_interrupted(url: str):
+    kept = list[BaseException | None]()
+    with contextlib.closing(PostgresLedger(url)) as ledger:
+        lease, other = ledger.lease("tidying", 1), ledger.lease("tidying", 1)
+
+        def work() -> None:
+            assert lease.try_acquire()
+            with lease.held():
+                pass
+            lease.release()
+
+        for number, error in enumerate(interrupted_everywhere(work, every=5)):
+            kept.append(error)
+            assert lease.try_acquire()  # whoever asked for it gets it again, whatever the server was told before
+            lease.release()
+            assert other.try_acquire()
+            ledger.facts.set("a fact", f"{number}")  # needs no lease
+            other.release()
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Interrupted])
+def test_a_statement_that_waits_is_stopped_on_the_server(
+    kind: type[BaseException], url: str, look: psycopg.Connection[object], monkeypatch: pytest.MonkeyPatch
+):
+    def ring(*_: object) -> None:
+        raise kind
+
+    before = signal.signal(signal.SIGALRM, ring)
+    monkeypatch.setattr(connections, "_AWAKE", "SET LOCAL idle_in_transaction_session_timeout = '60s'")
+    try:
+        with contextlib.closing(PostgresLedger(url)) as ledger, contextlib.closing(PostgresLedger(url)) as other:
+            with other.connections.write(durable=True) as turn:
+                turn.execute("SELECT 1").fetchone()
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                with pytest.raises(kind) as kept:
+                    ledger.facts.set("a fact", "of a write that was interrupted")
+                assert _soon(lambda: not look.execute(f"{_LOCKS} AND NOT granted").fetchall())
+            assert kept.value.__traceback__ is not None
+            assert ledger.facts.get("a fact") is None
+            ledger.facts.set("a fact", "known")
+            assert other.facts.get("a fact") == "known"
+    finally:
+        signal.signal(signal.SIGALRM, before)
