@@ -1,4 +1,4 @@
-"""Prepares texts for people and for prompts: it makes invisible characters visible, and cuts long texts in the middle."""
+"""Prepares texts for people and prompts: invisible characters are written out, lines stay apart, long texts are cut."""
 
 from __future__ import annotations
 
@@ -34,27 +34,41 @@ _NEEDED = "|".join(
         "(?<=[^\\W\\d_])\u00ad(?=[^\\W\\d_])",  # a soft hyphen within a word
     ]
 )
-_HIDDEN = re.compile(f"[{_UNSEEN}]")
-_NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}]")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and line feed
+# Control characters except tab and the ends of lines in files, every other character that is a line break to some program,
+# and halves of characters, which UTF-8 cannot hold.
+_CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_HIDDEN = re.compile(f"[{_UNSEEN}{_CONTROL}]|\r(?!\n)")
+_NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}{_CONTROL}]|\r(?!\n)")
+_LINE_END = re.compile("[\r\n]")
 
 
 def visible(text: str) -> str:
-    r"""Prepare a text for people: invisible characters, and those that change the direction of text, are written out.
+    r"""Prepare a text for people: what is invisible, changes the direction of text or commands a terminal is written out.
 
-    >>> visible("pay bob\u202e\U000e0041")
-    'pay bob<U+202E><U+E0041>'
+    The only line breaks that are left are the ends of lines in files.
+
+    >>> visible("pay bob\u202e\U000e0041"), visible("\x1b[2J paid\u2028\r\n")
+    ('pay bob<U+202E><U+E0041>', '<U+001B>[2J paid<U+2028>\r\n')
     """
-    return text if text.isascii() else _HIDDEN.sub(_written, text)
+    return text if _plain(text) else _HIDDEN.sub(_written, text)
 
 
-def printable(text: str) -> str:
-    r"""Prepare a text for a terminal or a log: control characters are written out as well, except tab and line feed.
+def on_one_line(text: str) -> str:
+    r"""Prepare a text for people where it has one line: a second one would look like somebody else's.
 
-    >>> printable("\x1b[2J paid\r\n")
-    '<U+001B>[2J paid<U+000D>\n'
+    >>> on_one_line("fine\nwho   ann")
+    'fine<U+000A>who   ann'
     """
-    return visible(_CONTROL.sub(_written, text))
+    return text if _plain(text) else _LINE_END.sub(_written, visible(text))
+
+
+def indented(text: str, by: str = "  ") -> str:
+    r"""Prepare a text for people where it may have several lines: all but the first are indented, as its own.
+
+    >>> indented("fine\nwho   ann")
+    'fine\n  who   ann'
+    """
+    return text if _plain(text) else f"\n{by}".join(visible(text).splitlines())
 
 
 def legible(text: str) -> str:
@@ -63,7 +77,7 @@ def legible(text: str) -> str:
     >>> legible("pay bob\u200b"), legible("\U0001f468\u200d\U0001f469") == "\U0001f468\u200d\U0001f469"
     ('pay bob<U+200B>', True)
     """
-    if text.isascii() or _HIDDEN.search(text) is None:
+    if _plain(text) or _HIDDEN.search(text) is None:
         return text
     return _NEEDED_OR_HIDDEN.sub(_written_unless_needed, text)
 
@@ -80,6 +94,10 @@ def shortened(text: str, limit: int) -> str:
 def fitting(text: str, limit: int) -> str:
     """Prepare a text for a prompt, and cut it to the limit; writing out invisible characters may make it longer."""
     return shortened(legible(shortened(text, limit)), 2 * limit)
+
+
+def _plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _written(found: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.sources import filters
-from cascade_memory.cli.tables import print_record, print_table, print_whole
+from cascade_memory.cli.tables import print_record, print_table, print_text
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.display import by_whom, moment, number, shorten
 from cascade_memory.domain.episode import Episode
@@ -61,7 +61,8 @@ def show(options: argparse.Namespace) -> int:
         **({"metadata": json.dumps(dict(case.metadata), ensure_ascii=False)} if case.metadata else {}),
     }
     print_record(case.id, fields)
-    print_whole(f"\nTask:\n{case.query}\n\nSolution:\n{_text(case)}")
+    print_text("Task", case.query)
+    print_text("Solution", _text(case))
     return 0
 
 

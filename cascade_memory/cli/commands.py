@@ -28,6 +28,7 @@ from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import ContentChanged, InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
 from cascade_memory.memory.transfer import read_header
+from cascade_memory.visible import on_one_line
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -83,7 +84,7 @@ def report(options: argparse.Namespace) -> int:
         return 0
     print_table(f"how much the memory in {place(options)} helps", ["", ""], [list(row) for row in found.rows()])
     for note in found.notes:
-        print(note)
+        print(on_one_line(note))
     return 0
 
 
@@ -289,7 +290,7 @@ def _done(options: argparse.Namespace, data: dict[str, Any], text: str) -> None:
     if options.json:
         _print_json(data)
     else:
-        print(text)
+        print(on_one_line(text))
 
 
 def _print_json(data: Any) -> None:

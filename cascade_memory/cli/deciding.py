@@ -11,6 +11,7 @@ from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record
 from cascade_memory.domain.actions import AuditEntry, login_name
 from cascade_memory.errors import InvalidInput
+from cascade_memory.visible import on_one_line
 
 
 def actor(options: argparse.Namespace) -> str | None:
@@ -106,4 +107,4 @@ def _named(given: str) -> tuple[str, str]:
 
 
 def _done(options: argparse.Namespace, data: dict[str, object], text: str) -> None:
-    print(json.dumps(data, indent=2) if options.json else text)
+    print(json.dumps(data, indent=2) if options.json else on_one_line(text))

@@ -14,7 +14,7 @@ from cascade_memory.cli.opening import existing, place
 from cascade_memory.domain.trust import CHANNELS
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.stats import Receipt
-from cascade_memory.visible import visible
+from cascade_memory.visible import on_one_line
 
 _SOURCE = ("actor", "channel", "since", "until")
 _LISTED = 20  # ids
@@ -79,7 +79,7 @@ def forget(options: argparse.Namespace) -> int:
         purged = "purged: no file of the memory holds a byte of the deleted data"
         print(purged if receipt.purged else "not everything could be purged")
     for one in receipt.stale:
-        print(f"still to do: {one}")
+        print(f"still to do: {on_one_line(one)}")
     return 0 if receipt.purged or not options.purge else 1
 
 
@@ -102,7 +102,7 @@ def _print_copies(receipt: Receipt) -> None:
         return
     print(f"made by others after they had seen such cases, and kept: {len(receipt.made_after):,}")
     for case_id in receipt.made_after[:_LISTED]:
-        print(f"  {case_id}")
+        print(f"  {on_one_line(case_id)}")
     if len(receipt.made_after) > _LISTED:
         print("  --json lists all")
 
@@ -114,7 +114,7 @@ def _in_words(held: dict[str, int]) -> str:
 def _ask(options: argparse.Namespace, would: Receipt, what: str) -> None:
     if options.json or not sys.stdin.isatty():
         raise InvalidInput("this asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts")
-    where = visible(f"namespace {options.namespace!r} of {place(options)}")
+    where = on_one_line(f"namespace {options.namespace!r} of {place(options)}")
     try:
         answer = input(f"forget {what} in {where} ({_in_words(would.counts)})? It cannot be undone. Type yes: ")
     except EOFError:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from cascade_memory.visible import printable
+from cascade_memory.visible import indented, visible
 
 _OWN = "cascade_memory"
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -22,10 +22,13 @@ class ShortLines(logging.Formatter):
     """Formats a record of another library as one short line. In all records, control characters are written out."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the first line of the message, and the kind of an exception instead of its text."""
+        """Return the first line of the message, and the kind of an exception instead of its text.
+
+        A record of this library may have more lines, such as a traceback. They are indented: what an error quotes is no record.
+        """
         if _is_own(record):
-            return printable(super().format(record))
-        said = _cut(printable(_cut(record.getMessage().partition("\n")[0])))  # what is written out is longer
+            return indented(super().format(record))
+        said = _cut(visible(_cut(record.getMessage().partition("\n")[0])))  # what is written out is longer
         failed = f" ({record.exc_info[0].__name__})" if record.exc_info and record.exc_info[0] else ""
         short = logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, said + failed, None, None)
         short.created, short.msecs = record.created, record.msecs

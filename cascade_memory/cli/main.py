@@ -43,7 +43,7 @@ from cascade_memory.errors import (
 )
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
-from cascade_memory.visible import visible
+from cascade_memory.visible import indented
 
 _ACTOR = "who does it, for the audit log (default: the login name)"
 
@@ -389,7 +389,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 1, str(error)
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
-    sys.stderr.write(f"cascade-memory {options.command}: {visible(message)}\n")
+    sys.stderr.write(f"cascade-memory {options.command}: {indented(message)}\n")
     return code
 
 

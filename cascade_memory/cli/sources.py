@@ -10,6 +10,7 @@ from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record, print_table
 from cascade_memory.domain.display import by_whom, moment, number
 from cascade_memory.domain.trust import CHANNELS, LEVELS
+from cascade_memory.visible import on_one_line
 
 _SHOWN = 50  # sources
 
@@ -60,7 +61,7 @@ def diff(options: argparse.Namespace) -> int:
         print(json.dumps(found.as_dict(), indent=2))
         return 0
     for line in found.notes():
-        print(line)
+        print(on_one_line(line))
     if len(found):
         print_table("", found.head, found.table())
     return 0

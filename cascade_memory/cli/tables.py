@@ -10,35 +10,44 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from cascade_memory.visible import visible
+from cascade_memory.visible import indented, on_one_line, visible
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table. Markup in texts is not interpreted, and invisible characters are made visible."""
+    """Print a table. Markup in texts is not interpreted, invisible characters are made visible, and a cell has one line."""
     table = Table(title=_plain(title) if title else None, title_justify="left", show_header=any(head))
     for column in head:
         table.add_column(_plain(column), overflow="fold")
     for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
+        table.add_row(*(_line(cell) for cell in row))
     Console().print(table)
 
 
 def print_whole(line: str) -> None:
     """Print a line that users copy: it is never wrapped, however long it is."""
-    Console().print(_plain(line), soft_wrap=True, highlight=False)
+    Console().print(_line(line), soft_wrap=True, highlight=False)
+
+
+def print_text(name: str, text: str) -> None:
+    """Print a text of several lines under its name. They are indented, so that none looks like the name of another text."""
+    Console().print(_plain(f"\n{name}:\n  {indented(text)}"), soft_wrap=True, highlight=False)
 
 
 def print_record(name: str, fields: Mapping[str, str]) -> None:
     """Print an id that users copy on a line of its own, and what belongs to it below; lines are cut at the terminal's width."""
     console = Console()
-    console.print(_plain(name), soft_wrap=True, highlight=False)
+    console.print(_line(name), soft_wrap=True, highlight=False)
     width = max(len(field) for field in fields)
     for field, value in fields.items():
-        console.print(_plain(f"  {field.ljust(width)}  {value}"), no_wrap=True, overflow="ellipsis", highlight=False)
+        console.print(_line(f"  {field.ljust(width)}  {value}"), no_wrap=True, overflow="ellipsis", highlight=False)
 
 
 def _plain(text: str) -> Text:
     return Text(visible(text))  # which neither markup nor the names of emoji change
+
+
+def _line(text: str) -> Text:
+    return Text(on_one_line(text))
 
 
 class LiveDemo:

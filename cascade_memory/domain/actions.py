@@ -12,7 +12,7 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import MetadataValue, check_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.finding import find
-from cascade_memory.visible import printable, shown_visibly
+from cascade_memory.visible import shown_visibly, visible
 
 VERDICTS = ("confirm", "reject", "correct")
 _PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"), ("retire", "restore"))
@@ -62,9 +62,9 @@ def check_actor(actor: object) -> str | None:
         return None
     if name != name.strip():
         raise InvalidInput(f"the actor {name!r} begins or ends with white space: strip it before you pass the name on")
-    if name != " ".join(name.split()) or printable(name) != name:
+    if name != " ".join(name.split()) or visible(name) != name:
         raise InvalidInput(
-            f"the actor {printable(name)!r} has line breaks, tabs, other white space than single spaces, or characters that "
+            f"the actor {visible(name)!r} has line breaks, tabs, other white space than single spaces, or characters that "
             "nobody sees, so it would look like somebody else: refuse such names where they are chosen, or pass an id"
         )
     if unicodedata.normalize("NFC", name) != name:

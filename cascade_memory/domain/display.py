@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Collection
 
-from cascade_memory.visible import visible
+from cascade_memory.visible import on_one_line
 
 _NAMED = 5  # how many namespaces a message about a mistyped one lists
 
@@ -28,7 +28,7 @@ def shorten(text: str, width: int) -> str:
     >>> shorten("heat   the\ncup", 8)
     'heat th…'
     """
-    line = visible(" ".join(text.split()))
+    line = on_one_line(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
@@ -38,8 +38,8 @@ def by_whom(actor: str | None, channel: str | None) -> str:
     >>> by_whom("ann", "mcp"), by_whom(None, "python"), by_whom(None, None)
     ('ann (mcp)', 'nobody named (python)', 'nobody named')
     """
-    who = "nobody named" if actor is None else visible(actor)
-    return who if channel is None else f"{who} ({visible(channel)})"
+    who = "nobody named" if actor is None else on_one_line(actor)
+    return who if channel is None else f"{who} ({on_one_line(channel)})"
 
 
 def moment(seconds: float) -> str:

@@ -16,7 +16,7 @@ from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, MemoryClosed
 from cascade_memory.looks.card import Card, Entry, Facts, Grid, Notes
 from cascade_memory.redaction.saying import warn
-from cascade_memory.visible import shown_visibly, visible
+from cascade_memory.visible import on_one_line, shown_visibly, visible
 
 _NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
 _NOTABLE_EASE = 0.02  # the same for tasks that are easier or harder than usual
@@ -166,7 +166,7 @@ class Explanation:
         if self.arm == "holdout":
             return "held out: this episode runs without memory, so that the worth of the memory can be measured"
         if self.failure is not None:
-            return f"the recall failed: {visible(self.failure)}"
+            return f"the recall failed: {on_one_line(self.failure)}"
         if not self.candidates:
             return "all cases that were found are held back" if self.held else "no case was stored yet"
         behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"
@@ -361,7 +361,7 @@ class Recall:
         if self.memory is None:
             raise InvalidInput("this was a search, which opens no episode and cannot be rewarded; memory.recall() opens one")
         if self.error is not None:
-            why = visible(self.error)
+            why = on_one_line(self.error)
             message = f"cascade_memory drops this reward: its recall failed, so there is no episode to reward ({why})"
             warn(message, RuntimeWarning, stacklevel=3)
             return None
@@ -381,7 +381,7 @@ class Recall:
 
     def __repr__(self) -> str:
         """Summarise in one short line, without the cases: these may be long and cannot be trusted."""
-        found, error = f"{len(self.cases)} cases", visible(self.error or "")
+        found, error = f"{len(self.cases)} cases", on_one_line(self.error or "")
         state = found if self.error is None else f"{found}, unrecorded: {error}" if self.cases else f"failed: {error}"
         return f"Recall({state}, episode_id={visible(repr(self.episode_id))})"
 

@@ -11,7 +11,7 @@ from cascade_memory.domain.records import Settled
 from cascade_memory.domain.reward_channel import HOUR, burst_of
 from cascade_memory.engine.request import Judgement
 from cascade_memory.redaction.saying import log_of
-from cascade_memory.visible import visible
+from cascade_memory.visible import on_one_line
 
 _log = log_of(__name__)
 _MOST = 100  # alarms that are kept; a flood of names must not fill the memory
@@ -37,7 +37,7 @@ class Alarms:
 
     def sound(self, text: str) -> None:
         """Raise an alarm; log it if it was not raised within the last hour."""
-        text = visible(text)
+        text = on_one_line(text)
         with self._changing:
             is_new = text not in self._current()
             self._raised[text] = self._clock()

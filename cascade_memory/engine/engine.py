@@ -42,7 +42,7 @@ from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.redaction.saying import log_of
-from cascade_memory.visible import visible
+from cascade_memory.visible import on_one_line
 
 _log = log_of(__name__)
 
@@ -280,7 +280,7 @@ class Engine:
     def suspects(self, namespace: str | None = None) -> tuple[str, ...]:
         """Name the actors at whom a person should look, in a namespace or in all, as far as they are loaded."""
         return tuple(
-            visible(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
+            on_one_line(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
             for state in list(self._states.values())
             if namespace in (None, state.name)
             for one in state.standings.all()
@@ -290,7 +290,7 @@ class Engine:
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that no exception reports to the caller."""
         self.failures[step] += 1
-        self.last_error = visible(f"{step}: {self.parts.door.said(error)}")  # it may quote a case
+        self.last_error = on_one_line(f"{step}: {self.parts.door.said(error)}")  # it may quote a case
         if self.parts.door.asks_also:
             _log.warning("%s failed\n%s", step, self.parts.door.message(_traced(error)))
         else:

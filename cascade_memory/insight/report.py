@@ -13,6 +13,7 @@ from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.insight.learned import Learned
 from cascade_memory.insight.plot import success_panel
 from cascade_memory.looks.card import Card, Facts, Grid, Notes, Picture
+from cascade_memory.visible import on_one_line
 
 _WINDOW = 50  # episodes in each mean of the picture
 
@@ -222,7 +223,7 @@ class Report:
 
     def __str__(self) -> str:
         """Format as lines of text; numbers in brackets are 95 % intervals."""
-        return "\n".join([*(f"{name:<12}{value}" for name, value in self.rows()), *self.notes])
+        return "\n".join([*(f"{name:<12}{on_one_line(value)}" for name, value in self.rows()), *map(on_one_line, self.notes)])
 
     def _repr_html_(self) -> str:
         bins = self.calibration.bins if self.calibration is not None else ()

@@ -12,7 +12,7 @@ from cascade_memory.domain.provenance import ChangedCase, SourceRow
 from cascade_memory.domain.trust import named
 from cascade_memory.errors import MissingExtra
 from cascade_memory.looks.card import Card, Grid, Notes
-from cascade_memory.visible import visible
+from cascade_memory.visible import on_one_line, visible
 
 _SHOWN = 50  # rows of a table for people
 _HEAD = ("who", "cases", "episodes", "outcomes", "mean reward", "shown", "success when shown", "first seen", "last seen")
@@ -132,7 +132,7 @@ class Diff:
 
     def __str__(self) -> str:
         """Format as plain text."""
-        return visible("\n".join(self.notes())) + (f"\n{_plain(_CHANGES, self.table())}" if len(self) else "")
+        return "\n".join(map(on_one_line, self.notes())) + (f"\n{_plain(_CHANGES, self.table())}" if len(self) else "")
 
     def _repr_html_(self) -> str:
         grid = Grid(_CHANGES, self.table())
@@ -150,7 +150,7 @@ def _cells(row: SourceRow) -> list[str]:
 
 
 def _plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [list(head), *([visible(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([on_one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.domain.display import no_namespace, number
 from cascade_memory.looks.card import Card, Facts, Notes
-from cascade_memory.visible import shown_visibly, visible
+from cascade_memory.visible import on_one_line, shown_visibly
 
 _UNKEPT = {
     "below": "below retain_at",
@@ -85,7 +85,7 @@ class Stats:
 
     def __str__(self) -> str:
         """Format as a plain-text table."""
-        return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
+        return "\n".join(f"{name:<12}{on_one_line(value)}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
         return Card("Memory", f"{self.cases:,} cases", [Facts(self.rows())]).html()
@@ -131,7 +131,7 @@ class Health:
 
     def __str__(self) -> str:
         """Format as a plain-text table."""
-        return visible("\n".join(f"{name:<12}{value}" for name, value in self.rows()))
+        return "\n".join(f"{name:<12}{on_one_line(value)}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
         said = "✓ ok" if self.ok else "✗ failing"

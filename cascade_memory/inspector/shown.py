@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 LINE = 180  # characters of a text in a list
 WHOLE = 12_000  # characters of a text on a page of its own, unless all of it is asked for
 STEPS = 60  # of a trajectory, likewise
-# Control characters but tab and line feed, and halves of characters, which UTF-8 cannot encode.
+# What HTML cannot hold: control characters but tab and line feed, and halves of characters.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _WRITTEN = re.compile(r"&lt;(U\+[0-9A-F]{4,6})&gt;")
 
@@ -32,7 +32,7 @@ def plain(text: str) -> str:
     >>> plain("a\x00b\u202ec")
     'a<U+0000>b<U+202E>c'
     """
-    return _CONTROL.sub(lambda found: f"<U+{ord(found.group()):04X}>", visible(text.replace("\r\n", "\n")))
+    return visible(text.replace("\r\n", "\n"))
 
 
 def marked(text: object) -> Markup:

@@ -34,7 +34,7 @@ def verdict_question(criteria: str, task: str, work: str, *, right: str | None =
     verdict that the judge might repeat.
     """
     task, work = legible(shortened(task, _MAX_CHARS)), legible(shortened(work, _MAX_CHARS))
-    known = "" if right is None else f"A right answer:\n{shortened(right, _MAX_CHARS)}\n\n"
+    known = "" if right is None else f"A right answer:\n{legible(shortened(right, _MAX_CHARS))}\n\n"
     body = f"Task: {task}\n\n{known}Work:\n{work}"
     salt = 0
     while (word := _word(f"{salt}{body}")) in body:

@@ -63,7 +63,7 @@ def test_show_shows_one_case_whole(folder: str, capsys: pytest.CaptureFixture[st
     (case,) = _json(capsys, "list", folder, "--limit", "1", "--oldest-first")
     printed = _shown(capsys, "show", folder, case["id"])
     assert case["task"] in printed
-    assert printed.endswith("Solution:\nsolution 0\n")
+    assert printed.endswith("Solution:\n  solution 0\n")
     assert '{"user": "u0"}' in printed
     assert _json(capsys, "show", folder, case["id"]) == case
     assert "there is no case 'nobody'" in _refused(capsys, "show", folder, "nobody")

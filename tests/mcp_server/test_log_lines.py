@@ -26,14 +26,14 @@ def test_a_line_of_another_library_is_one_short_line():
     said = ShortLines("%(name)s: %(message)s").format(record("root", "invalid: %s\nthe card\u202e of Ann", "x" * 500))
     assert said == f"root: invalid: {'x' * 150}…"
     own = "cascade_memory.engine"
-    assert ShortLines("%(message)s").format(record(own, "a\nb %s", "c" * 500)) == f"a\nb {'c' * 500}"
+    assert ShortLines("%(message)s").format(record(own, "a\nb %s", "c" * 500)) == f"a\n  b {'c' * 500}"
 
 
 def test_control_characters_and_invisible_ones_are_written_out():
     said = "\x1b[2J\rall is well\x9b\u2028\u202e\x00"
     written = "<U+001B>[2J<U+000D>all is well<U+009B><U+2028><U+202E><U+0000>"
     assert ShortLines("%(message)s").format(record("root", said)) == written
-    assert ShortLines("%(message)s").format(record("cascade_memory.engine", f"a\n\tb {said}")) == f"a\n\tb {written}"
+    assert ShortLines("%(message)s").format(record("cascade_memory.engine", f"a\n\tb {said}")) == f"a\n  \tb {written}"
     long = ShortLines("%(message)s").format(record("root", "\x1b" * 500))
     assert len(long) == 160
     assert "\x1b" not in long
