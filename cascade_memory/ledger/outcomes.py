@@ -179,11 +179,21 @@ def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | No
 
 
 def _redeems(connection: Connection, new: Settlement, ticket: Signed, episode: int) -> bool:
-    """Redeem the ticket of a reward; return False if it was redeemed for this value before."""
+    """Redeem the ticket of a reward; return False if it was redeemed for this value before.
+
+    An episode may have several tickets, and each source still has one word: none replaces what it said, not even its own
+    word that the host has replaced since.
+    """
     named = f"the ticket of episode {new.episode_id!r}"
     value = repr(new.value + 0.0)  # -0.0 is the same reward as 0.0
     if redeeming.redeem(connection, ticket, value, named=named, wall=time.time()):
-        return True
+        query = "SELECT value, withdrawn_at FROM outcome WHERE episode = ? AND source = ? ORDER BY key"
+        said = connection.execute(query, (episode, new.source)).fetchall() if new.overwrite else []
+        if any(repr(before + 0.0) != value for before, _ in said):
+            raise TicketRefused(
+                f"another ticket of episode {new.episode_id!r} was redeemed before: only the host can change it"
+            )
+        return not said or said[-1][1] is None
     before = connection.execute("SELECT 1 FROM outcome WHERE episode = ? AND withdrawn_at IS NULL", (episode,)).fetchone()
     if before is not None and _adds_to(_current_outcome(connection, episode), new):
         raise TicketRefused(f"{named} was redeemed before: only the host can add a solution or a better source now")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -71,6 +72,28 @@ def test_two_recalls_of_one_episode_have_a_ticket_each_and_one_outcome(memory):
     with pytest.raises(AlreadyRewarded):
         memory.reward(first.episode_id, 0.0, source="user", ticket=second.ticket)
     assert memory.reward(first.episode_id, 1.0, source="user", ticket=second.ticket) is None
+
+
+def test_no_other_ticket_of_an_episode_changes_what_its_source_said(memory):
+    first = memory.recall(TASK)
+    more = list[str]()
+    while len(more) < 4:  # those of one millisecond are the same one
+        time.sleep(0.002)
+        more.append(memory.ticket_of(first.episode_id) if more else memory.recall(TASK, episode_id=first.episode_id).ticket)
+    about = {"source": "user", "overwrite": True}
+    memory.reward(first.episode_id, 1.0, ticket=first.ticket, **about)
+    with pytest.raises(TicketRefused, match="another ticket of episode .* was redeemed before"):
+        memory.reward(first.episode_id, 0.0, ticket=more[0], **about)
+    memory.reward(first.episode_id, 1.0, ticket=more[1], **about)
+    assert memory.get_episode(first.episode_id).reward == 1.0
+    memory.reward(first.episode_id, 0.0, overwrite=True)  # the host has the last word
+    for value, ticket in ((0.5, more[0]), (0.0, more[0])):
+        with pytest.raises(TicketRefused):
+            memory.reward(first.episode_id, value, ticket=ticket, **about)
+    memory.reward(first.episode_id, 1.0, ticket=more[2], **about)
+    assert memory.get_episode(first.episode_id).reward == 0.0
+    memory.reward(first.episode_id, 0.5, source="judge", overwrite=True, ticket=more[3])  # another source, if the host says so
+    assert memory.get_episode(first.episode_id).reward == 0.5
 
 
 def test_the_recall_and_the_session_bring_their_ticket_along(memory):
