@@ -86,10 +86,13 @@ class Verbs:
     ) -> dict[str, Any]:
         """Settle an episode. An agent's report about itself waits until the host confirms it, unless agents are trusted.
 
-        A trusted agent confirms an earlier report by its fingerprint, so that it cannot confirm content that it has not seen.
+        A client may report only on its own episodes: its word would keep the other's out. A trusted agent confirms an earlier
+        report, of any client, by its fingerprint, so that it cannot confirm content that it has not seen.
         """
         source = "host" if self.trusted else "agent"
         before = self.memory.get_episode(episode_id)
+        if before is not None and not (self._is_own(before) or (self.trusted and confirms)):
+            raise _no_episode(episode_id)
         stands = before is not None and before.status == "settled" and not (self.trusted and before.has_only_agents_word)
         try:
             case_id = self.memory.reward(
@@ -117,7 +120,7 @@ class Verbs:
     ) -> dict[str, Any]:
         """Say whether an action is a known mistake. A client may ask only about its own episodes."""
         found = self.memory.get_episode(episode_id)
-        if found is None or (self.actor is not None and found.actor not in (None, self.actor)):
+        if found is None or not self._is_own(found):
             raise _no_episode(episode_id)
         advice = self.memory.check(episode_id, action or None, tool=tool or None, arguments=arguments)
         if advice is None:
@@ -128,6 +131,12 @@ class Verbs:
             "warning_id": advice.warning.id,
             "about": MUST_NOT if advice.locked else THINK_AGAIN,
         }
+
+    def _is_own(self, found: Episode) -> bool:
+        """Say whether this client has opened an episode, or the host has, for it or for nobody named."""
+        if found.channel == _CHANNEL:
+            return found.actor == self.actor
+        return None in (found.actor, self.actor) or found.actor == self.actor
 
     def add_case(self, query: str, solution: str) -> dict[str, Any]:
         """Store a solved task; it also waits until the host confirms it, unless agents are trusted."""

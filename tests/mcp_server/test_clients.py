@@ -134,6 +134,46 @@ def test_what_a_client_does_has_its_name(folder):
         assert forgotten.actor == "ann"
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_nobody_reports_on_what_another_client_has_opened(trusted: bool):
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        ann, bob, nameless = (Verbs(memory, trusted=trusted, actor=name) for name in ("ann", "bob", None))
+        for owner, others in ((ann, (bob, nameless)), (nameless, (ann, bob))):
+            episode_id = owner.recall_cases(TASK)["episode_id"]
+            for other in others:
+                with pytest.raises(InvalidInput) as unknown:
+                    other.report_outcome("nowhere", 0.0)
+                for ask in (
+                    lambda of=other, one=episode_id: of.report_outcome(one, 0.0),
+                    lambda of=other, one=episode_id: of.check_action(one, "t"),
+                ):
+                    with pytest.raises(InvalidInput) as refused:
+                        ask()
+                    assert str(refused.value).replace(episode_id, "nowhere") == str(unknown.value)
+            assert memory.get_episode(episode_id).status == "open"
+            told = owner.report_outcome(episode_id, 1.0, "fridge")
+            assert told["status"] == ("learned" if trusted else "waits for confirmation")
+            assert memory.get_episode(episode_id).reward == 1.0
+
+
+def test_a_client_reports_on_what_the_host_has_opened_for_it_or_for_nobody_named():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        ann = Verbs(memory, actor="ann")
+        for name in (None, "ann"):
+            assert ann.report_outcome(memory.recall(TASK, actor=name).episode_id, 1.0)["status"] == "waits for confirmation"
+        with pytest.raises(InvalidInput, match="there is no episode"):
+            ann.report_outcome(memory.recall(TASK, actor="bob").episode_id, 1.0)
+
+
+def test_whom_the_server_trusts_confirms_what_another_client_has_reported():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        episode_id = Verbs(memory, actor="bob").add_case("boil an egg", "pan")["episode_id"]
+        seen, ann = memory.get_episode(episode_id).fingerprint, Verbs(memory, trusted=True, actor="ann")
+        with pytest.raises(InvalidInput, match="there is no episode"):
+            ann.report_outcome(episode_id, 1.0, "oven")
+        assert ann.report_outcome(episode_id, 1.0, confirms=seen)["status"] == "learned"
+
+
 @pytest.mark.long
 async def test_on_http_every_request_has_the_name_of_its_token(folder, tmp_path: Path):
     """Also when two clients ask at the same moment, each several times."""

@@ -82,7 +82,7 @@ def test_no_other_ticket_of_an_episode_changes_what_its_source_said(memory):
         more.append(memory.ticket_of(first.episode_id) if more else memory.recall(TASK, episode_id=first.episode_id).ticket)
     about = {"source": "user", "overwrite": True}
     memory.reward(first.episode_id, 1.0, ticket=first.ticket, **about)
-    with pytest.raises(TicketRefused, match="another ticket of episode .* was redeemed before"):
+    with pytest.raises(TicketRefused, match="another ticket of episode"):
         memory.reward(first.episode_id, 0.0, ticket=more[0], **about)
     memory.reward(first.episode_id, 1.0, ticket=more[1], **about)
     assert memory.get_episode(first.episode_id).reward == 1.0
