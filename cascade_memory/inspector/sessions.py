@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 
+_log = logging.getLogger(__name__)
 _HOURS = 12.0  # after which a person has to come in again
 _MOST_SESSIONS = 256
 _MOST_LINKS = 16  # links that were given out and not used yet
-_TRIES = 10  # wrong tokens that are looked at per minute
+_MANY_WRONG = 10  # wrong tokens within a minute, of which an operator should know
 MOST_NAME = 100  # characters
 _COOKIE = re.compile(r"[A-Za-z0-9_-]{20,100}")
 
@@ -58,7 +60,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._links: OrderedDict[str, None] = OrderedDict()
         self._visits: OrderedDict[str, Visit] = OrderedDict()
-        self._wrong: list[float] = []  # when wrong tokens were entered
+        self._wrong = deque[float](maxlen=_MANY_WRONG)  # when wrong tokens were entered
 
     @property
     def takes_token(self) -> bool:
@@ -84,16 +86,25 @@ class Sessions:
             return self._come_in(self._actor)
 
     def enter(self, token: str, name: str) -> str | None:
-        """Let somebody in who knows the token and says who they are; None if the token is wrong, or too many were wrong."""
-        now = time.monotonic()
+        """Let somebody in who knows the token and says who they are; None if the token is wrong.
+
+        However many wrong ones came from whomever, the right one is taken: nobody can keep others out. So it is the length of
+        the token that keeps it from being guessed.
+        """
+        if self._token is None or not hmac.compare_digest(token.encode(), self._token):
+            self._note_wrong(time.monotonic())
+            return None
         with self._lock:
-            self._wrong = [at for at in self._wrong if at > now - 60.0]
-            if self._token is None or len(self._wrong) >= _TRIES:
-                return None
-            if not hmac.compare_digest(token.encode(), self._token):
-                self._wrong.append(now)
-                return None
             return self._come_in(name)
+
+    def _note_wrong(self, now: float) -> None:
+        with self._lock:
+            self._wrong.append(now)
+            many = len(self._wrong) == _MANY_WRONG and self._wrong[0] > now - 60.0
+            if many:
+                self._wrong.clear()
+        if many:
+            _log.warning("somebody guesses: %d wrong tokens were entered in the inspector within a minute", _MANY_WRONG)
 
     def visit(self, cookie: str | None) -> Visit | None:
         """Return who has this cookie; None if nobody has."""

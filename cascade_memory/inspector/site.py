@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.validation import check_reward
 from cascade_memory.errors import (
     CascadeError,
@@ -258,9 +259,13 @@ class Site:
         name = " ".join(fields.get("name", "").split())
         if not 0 < len(name) <= MOST_NAME:
             return self._locked_page(request, f"Say who you are, in up to {MOST_NAME} letters: what you do is recorded.")
+        try:
+            check_actor(name)
+        except InvalidInput as error:
+            return self._locked_page(request, f"This name cannot be recorded: {error}.")
         cookie = self.sessions.enter(fields.get("token", "").strip(), name)
         if cookie is None:
-            return self._locked_page(request, "This token is wrong, or too many wrong ones were entered: wait a minute.")
+            return self._locked_page(request, "This token is wrong.")
         return self._entered(request, cookie)
 
     def _entered(self, request: Request, cookie: str) -> Response:
