@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from cascade_memory.domain.display import by_whom, number
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import InvalidInput, UnknownEpisode
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
@@ -45,6 +45,14 @@ def check_status(status: object) -> str:
     if status not in STATUSES:
         raise InvalidInput(f"status must be one of {', '.join(STATUSES)}, not {status!r}")
     return str(status)
+
+
+def id_taken(episode_id: str) -> UnknownEpisode:
+    """Return the error that an episode cannot have an id. It says no more than that the id cannot be used here."""
+    return UnknownEpisode(
+        f"the id {episode_id!r} is taken, and not by an episode here: each is good for one episode in the whole memory, so let "
+        "recall() make it, or begin your own ids with the name of the namespace"
+    )
 
 
 def fingerprint(

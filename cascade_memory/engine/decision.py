@@ -16,6 +16,7 @@ from cascade_memory.cycle.recall import Recalled, recall, without
 from cascade_memory.cycle.select import Selection, select
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
+from cascade_memory.domain.episode import id_taken
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Candidate, Explanation, HeldBack, Recall, RecalledCase
@@ -26,7 +27,7 @@ from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import RecallRequest
-from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.errors import EpisodeClosed
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Choice, Slate
 
@@ -160,7 +161,7 @@ class Decider:
         if episode is None:
             return request.exposure.arm_of(episode_id)
         if episode.namespace != request.namespace:
-            raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace")
+            raise id_taken(episode_id)
         if episode.status != "open":
             raise EpisodeClosed(f"episode {episode_id!r} is {episode.status}; open another one to recall again")
         return episode.arm

@@ -60,10 +60,11 @@ class Settling:
                    LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
                 (episode_id,),
             ).fetchone()
-            if row is None:
-                raise UnknownEpisode(f"there is no episode {episode_id!r}; recall() opens one and returns its id")
-            if namespace is not None and row[1] != namespace:
-                raise UnknownEpisode(f"episode {episode_id!r} belongs to another namespace; reward it there")
+            if row is None or namespace not in (None, row[1]):  # one answer for both: it says nothing of other namespaces
+                raise UnknownEpisode(
+                    f"there is no episode {episode_id!r} here; recall() opens one and returns its id, and a reward goes to the "
+                    "namespace of its recall (namespace=)"
+                )
             return Unsettled(
                 key=row[0],
                 namespace=row[1],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.domain.episode import id_taken
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger.database import Connection, Database
@@ -108,7 +109,7 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     key, query, namespace, status = row
     if namespace != entry.namespace:
-        raise UnknownEpisode(f"episode {entry.episode_id!r} belongs to another namespace")
+        raise id_taken(entry.episode_id)
     if status != "open":
         raise EpisodeClosed(f"episode {entry.episode_id!r} is {status}; open another one to recall again")
     keep_metadata(connection, entry.namespace, key, entry.metadata)

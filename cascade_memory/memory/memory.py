@@ -63,6 +63,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
             namespace: Whose cases to use; by default the memory's own namespace.
             where: A metadata filter that the cases must match, with Chroma's operators.
             episode_id: The id of an open episode to recall for again, or your own id for a new one (a run id, for example).
+                An id is good for one episode in the whole memory, so take none that a stranger chooses.
             thread_id: The conversation that a new episode belongs to; see ``latest``.
             metadata: Stored with the episode and with the case that results from it (a user's id, for example), so that
                 ``forget(where=...)`` can find both.

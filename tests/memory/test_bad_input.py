@@ -79,7 +79,7 @@ def test_unknown_foreign_settled_and_discarded_episodes_are_refused(ram: Cascade
     with pytest.raises(UnknownEpisode, match="nobody"):
         ram.reward("nobody", 1.0)
     foreign = ram.recall("task", namespace="other").episode_id
-    with pytest.raises(UnknownEpisode, match="another namespace"):
+    with pytest.raises(UnknownEpisode, match="there is no episode"):
         ram.reward(foreign, 1.0, solution="s")
     settled = ram.recall("task").episode_id
     case_id = ram.reward(settled, 1.0, solution="s")

@@ -1,0 +1,130 @@
+"""What a namespace learns about ids of another one: nothing, but that an id for a new episode is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from warned import MISTAKE
+
+from cascade_memory import CascadeMemory
+from cascade_memory.errors import CascadeError, UnknownEpisode
+
+NOWHERE = "nowhere"
+Asking = Callable[[CascadeMemory, str], Any]
+
+EPISODES: dict[str, Asking] = {
+    "reward": lambda memory, one: memory.reward(one, 1.0),
+    "reward of an agent": lambda memory, one: memory.reward(one, 0.0, source="agent", solution="s", overwrite=True),
+    "reward with a ticket": lambda memory, one: memory.reward(one, 1.0, ticket="A" * 48),
+    "reward that confirms": lambda memory, one: memory.reward(one, 1.0, confirms="0" * 16),
+    "finish": lambda memory, one: memory.finish(one, solution="s"),
+    "correct": lambda memory, one: memory.correct(one, "s"),
+    "confirm": lambda memory, one: memory.confirm(one, seen="0" * 16),
+    "reject": lambda memory, one: memory.reject(one, seen="0" * 16),
+    "discard": lambda memory, one: memory.discard(one),
+    "forget": lambda memory, one: memory.forget(episode_id=one),
+    "preview": lambda memory, one: memory.forget(episode_id=one, dry_run=True),
+    "get_episode": lambda memory, one: memory.get_episode(one),
+    "ticket_of": lambda memory, one: memory.ticket_of(one),
+    "decisions": lambda memory, one: memory.decisions(one),
+    "outcomes": lambda memory, one: memory.outcomes(episode_id=one),
+    "check": lambda memory, one: memory.check(one, "rm x"),
+    "latest": lambda memory, one: memory.latest(f"thread of {one}"),
+}
+CASES: dict[str, Asking] = {
+    "get": lambda memory, one: memory.get(one),
+    "correct": lambda memory, one: memory.correct(one, "s"),
+    "pin": lambda memory, one: memory.pin(one),
+    "unpin": lambda memory, one: memory.unpin(one),
+    "hide": lambda memory, one: memory.hide(one),
+    "unhide": lambda memory, one: memory.unhide(one),
+    "forget": lambda memory, one: memory.forget(one),
+    "forget many": lambda memory, one: memory.forget([memory.add("q", "s"), one]),
+    "preview": lambda memory, one: memory.forget(one, dry_run=True),
+    "bring_back": lambda memory, one: memory.bring_back(one),
+    "outcomes": lambda memory, one: memory.outcomes(case_id=one),
+    "shown_in": lambda memory, one: memory.shown_in(one),
+    "neighbours": lambda memory, one: memory.neighbours(one),
+}
+WARNINGS: dict[str, Asking] = {
+    "get_warning": lambda memory, one: memory.get_warning(one),
+    "retire": lambda memory, one: memory.retire(one),
+    "restore_warning": lambda memory, one: memory.restore_warning(one),
+    "advise": lambda memory, one: memory.advise(one, "stop"),
+}
+ENTRIES: dict[str, Asking] = {"undo": lambda memory, one: memory.undo(one)}
+
+
+def _said(ask: Asking, memory: CascadeMemory, one: str) -> str:
+    try:
+        answer = repr(ask(memory, one))
+    except CascadeError as error:
+        answer = f"{type(error).__name__}: {error}"
+    return answer.replace(one, NOWHERE)
+
+
+@pytest.mark.parametrize("tickets", [False, True])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_an_id_of_another_namespace_is_answered_like_one_that_does_not_exist(tmp_path: Path, on_disk: bool, tickets: bool):
+    options: dict[str, Any] = {"embedder": "hashing", "learn": "inline", "tickets": tickets, "max_cases": 2}
+    with CascadeMemory(*([tmp_path / "memory"] if on_disk else []), **options) as memory:
+        theirs: dict[str, Any] = {"namespace": "theirs"}
+        solved, failed = (memory.recall("a task", thread_id="t", **theirs).episode_id for _ in range(2))
+        case = memory.reward(solved, 1.0, solution="s", **theirs)
+        memory.reward(failed, 0.0, solution=[MISTAKE], source="env", **theirs)
+        waiting = memory.propose("another", "s", **theirs)
+        (warning,) = memory.warnings(**theirs)
+        assert memory.pin(case, **theirs)
+        evicted = memory.add("to be evicted", "s", **theirs)
+        memory.add("and another", "s", **theirs)
+        entry = next(iter(memory.audit(**theirs))).id
+        open_one = memory.recall("an open task", thread_id="thread of own", episode_id="own", **theirs).episode_id
+        before = [list(memory.episodes(**theirs)), list(memory.cases(**theirs)), list(memory.audit(**theirs))]
+        for asking, ids in (
+            (EPISODES, (solved, failed, waiting, open_one)),
+            (CASES, (case, evicted)),
+            (WARNINGS, (warning.id,)),
+            (ENTRIES, (entry,)),
+        ):
+            for name, ask in asking.items():
+                unknown = _said(ask, memory, NOWHERE)
+                assert {_said(ask, memory, one) for one in ids} == {unknown}, name
+        assert before == [list(memory.episodes(**theirs)), list(memory.cases(**theirs)), list(memory.audit(**theirs))]
+
+
+def test_a_client_over_mcp_learns_no_more():
+    pytest.importorskip("mcp")
+    from cascade_memory.mcp_server.verbs import Verbs
+
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        theirs = {"namespace": "theirs"}
+        waiting, case = memory.propose("a task", "s", **theirs), memory.add("q", "s", **theirs)
+        for verbs in (Verbs(memory), Verbs(memory, trusted=True, actor="ann")):
+            for ask in (
+                lambda one, of=verbs: of.report_outcome(one, 1.0),
+                lambda one, of=verbs: of.report_outcome(one, 1.0, confirms="0" * 16),
+                lambda one, of=verbs: of.check_action(one, "t"),
+                lambda one, of=verbs: of.episode(one),
+                lambda one, of=verbs: of.case(one),
+                lambda one, of=verbs: of.forget_cases([one]),
+                lambda one, of=verbs: of.forget_cases([one], "A" * 48),
+            ):
+                said = {_said(lambda _, one, ask=ask: ask(one), memory, one) for one in (NOWHERE, waiting, case)}
+                assert len(said) == 1, said
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_an_id_that_is_taken_is_refused_without_a_word_about_whose_it_is(tmp_path: Path, on_disk: bool):
+    """What remains: ids are unique in the whole memory, so who names an id for a new episode learns that it is taken."""
+    with CascadeMemory(*([tmp_path / "memory"] if on_disk else []), embedder="hashing") as memory:
+        memory.recall("a secret task", episode_id="order 7", namespace="theirs", metadata={"user": "zoe"})
+        with pytest.raises(UnknownEpisode, match="'order 7' is taken") as refused:
+            memory.recall("a task", episode_id="order 7")
+        assert not any(word in str(refused.value) for word in ("theirs", "secret", "zoe"))
+        assert memory.get_episode("order 7") is None
+        assert memory.get_episode("order 7", namespace="theirs").query == "a secret task"
+        memory.forget(episode_id="order 7", namespace="theirs")
+        assert memory.recall("a task", episode_id="order 7").episode_id == "order 7"
