@@ -109,7 +109,7 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     row = connection.execute("SELECT key, query, namespace, status FROM episode WHERE id = ?", (entry.episode_id,)).fetchone()
     key, query, namespace, status = row
     if namespace != entry.namespace:
-        raise id_taken(entry.episode_id)
+        raise id_taken(str(entry.episode_id))
     if status != "open":
         raise EpisodeClosed(f"episode {entry.episode_id!r} is {status}; open another one to recall again")
     keep_metadata(connection, entry.namespace, key, entry.metadata)

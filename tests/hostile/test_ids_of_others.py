@@ -81,7 +81,7 @@ def test_an_id_of_another_namespace_is_answered_like_one_that_does_not_exist(tmp
         evicted = memory.add("to be evicted", "s", **theirs)
         memory.add("and another", "s", **theirs)
         entry = next(iter(memory.audit(**theirs))).id
-        open_one = memory.recall("an open task", thread_id="thread of own", episode_id="own", **theirs).episode_id
+        open_one = memory.recall("an open task", thread_id="thread of order 7", episode_id="order 7", **theirs).episode_id
         before = [list(memory.episodes(**theirs)), list(memory.cases(**theirs)), list(memory.audit(**theirs))]
         for asking, ids in (
             (EPISODES, (solved, failed, waiting, open_one)),

@@ -53,6 +53,20 @@ def test_others_and_other_sources_have_a_cap_of_their_own(memory):
     assert memory.stats().unkept["capped"] == 2
 
 
+def test_names_are_compared_letter_by_letter_as_the_documentation_says(memory):
+    """Whether accounts whose names look alike are one person, only the host can know."""
+    names = ["eve", "Eve", "EVE", "\u0435ve", "e\u03bde", "\uff45ve", "\U0001d41eve"]  # Cyrillic, Greek, wide, bold
+    for name in names:
+        rewarded(memory, 4, actor=name)
+    assert memory.stats().unkept["capped"] == len(names)
+    for name in (" eve", "eve\u200b", "e\u00adve", "eve\u202e", "e\u0301ve", "eve\n", "eve\u2028"):
+        with pytest.raises(InvalidInput):
+            rewarded(memory, 1, actor=name)
+    memory.quarantine("eve")
+    assert {case.actor for case in memory.cases() if case.hidden} == {"eve"}
+    assert memory.forget(actor="eve").cases == 3
+
+
 def test_whoever_asked_is_not_taken_for_the_one_who_reports(memory):
     """Who reports must be named, as docs/rewards.md says; what is undone goes by whoever asked where nobody was."""
     for number in range(5):
