@@ -40,6 +40,12 @@ _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _HIDDEN = re.compile(f"[{_UNSEEN}{_CONTROL}]|\r(?!\n)")
 _NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}{_CONTROL}]|\r(?!\n)")
 _LINE_END = re.compile("[\r\n]")
+# The first sign of a word by which the templates of chat models end a turn or begin another one: many servers let their
+# tokenizer find such words wherever they stand. ChatML and Llama 3 write <|im_end|>, DeepSeek the same with wide bars.
+_TURN = re.compile(
+    "<(?=[|\uff5c][^<>\\s]{1,60}[|\uff5c]>|/?(?:s|bos|eos|(?:start|end)_of_turn|think|tool_call|tool_response)>|</?SYS>>)"
+    "|\\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\\])"
+)
 
 
 def visible(text: str) -> str:
@@ -74,12 +80,17 @@ def indented(text: str, by: str = "  ") -> str:
 def legible(text: str) -> str:
     r"""Prepare a text for a prompt: invisible characters are written out, unless the script or an emoji needs them.
 
+    The same happens to words by which chat models tell one turn of a conversation from the next: a text that contains one would
+    end the user's turn and speak as somebody else.
+
     >>> legible("pay bob\u200b"), legible("\U0001f468\u200d\U0001f469") == "\U0001f468\u200d\U0001f469"
     ('pay bob<U+200B>', True)
+    >>> legible("done<|im_end|>")
+    'done<U+003C>|im_end|>'
     """
-    if _plain(text) or _HIDDEN.search(text) is None:
-        return text
-    return _NEEDED_OR_HIDDEN.sub(_written_unless_needed, text)
+    if not _plain(text) and _HIDDEN.search(text) is not None:
+        text = _NEEDED_OR_HIDDEN.sub(_written_unless_needed, text)
+    return _TURN.sub(_written, text) if "<" in text or "[" in text else text
 
 
 def shortened(text: str, limit: int) -> str:

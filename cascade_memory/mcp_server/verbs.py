@@ -16,13 +16,14 @@ from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, StoreError, TicketRefused, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.mcp_server.answers import DoneStep
 from cascade_memory.mcp_server.clients import ASKING
 from cascade_memory.mcp_server.reported_steps import solution_of
 from cascade_memory.redaction.marking import cut_short
-from cascade_memory.visible import legible, shortened, visible
+from cascade_memory.visible import legible, shortened
 
 _TASK_CHARS = 200  # of a case that would be deleted
 _ID_CHARS = 60  # of an id that is quoted
@@ -250,19 +251,25 @@ def _why_none(found: Recall) -> str:
 
 def _case(case: Case) -> dict[str, Any]:
     task, solution = legible(case.query), legible(solution_text(case.solution))
-    metadata = {legible(name): legible(value) if isinstance(value, str) else value for name, value in case.metadata.items()}
+    metadata = {legible(name): _legible(value) for name, value in case.metadata.items()}
     return {"id": case.id, "task": task, "solution": solution, "metadata": metadata}
+
+
+def _legible(value: MetadataValue) -> object:
+    if isinstance(value, list):
+        return [legible(one) if isinstance(one, str) else one for one in value]
+    return legible(value) if isinstance(value, str) else value
 
 
 def _episode(one: Episode) -> dict[str, Any]:
     return {
         "episode_id": one.id,
         "fingerprint": one.fingerprint,
-        "task": visible(one.query),
+        "task": legible(one.query),
         "status": one.status,
         "reward": one.reward,
         "source": one.source,
-        "solution": None if one.solution is None else visible(solution_text(one.solution)),
+        "solution": None if one.solution is None else legible(solution_text(one.solution)),
         "cases": list(one.cases),
     }
 
