@@ -10,6 +10,7 @@ from cascade_memory.assembly.mirror import ChildBuild, identity
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.domain.private_files import make_folder, make_private
+from cascade_memory.domain.sqlite_files import BESIDE
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_projection import MIRROR
 from cascade_memory.engine.parts import Parts
@@ -18,8 +19,10 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.snapshots import SnapshotStore
+from cascade_memory.snapshots.names import files_in, is_unfinished
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.chroma_server import ChromaServer
+from cascade_memory.stores.folder_files import remove
 from cascade_memory.visible import visible
 
 CHROMA, LOCK = "chroma", "owner.lock"
@@ -96,8 +99,11 @@ def elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
 
 def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
     """Delete files that a purge must not leave behind; describe those that the user has to delete."""
-    for file in [folder / RESTORING, *(folder / SNAPSHOTS).glob("*.part")]:
-        file.unlink(missing_ok=True)
+    for end in ("", *BESIDE):
+        remove(folder / (RESTORING + end))
+    for file in files_in(folder / SNAPSHOTS):
+        if is_unfinished(file.name):
+            file.unlink(missing_ok=True)
     if not own_chroma:  # a Chroma folder from before the server was used
         ChromaFolder(folder / CHROMA).discard()
     kept = sorted(file.name for file in folder.glob(f"{LEDGER}*.damaged-*"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,12 +9,14 @@ from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.private_files import make_folder
+from cascade_memory.domain.sqlite_files import BESIDE
 from cascade_memory.errors import StoreError, StoreUnwritable
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.moving.alone import read_alone
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.snapshots import Snapshots
 from cascade_memory.snapshots import SnapshotStore
+from cascade_memory.stores.folder_files import remove
 
 
 class MovedFolder:
@@ -52,15 +53,15 @@ class MovedFolder:
             finally:
                 ledger.close()
                 if new:
-                    shutil.rmtree(self._root / folder.SNAPSHOTS, ignore_errors=True)
-                    for end in ("", "-wal", "-shm", "-journal"):
-                        self._root.joinpath(folder.LEDGER + end).unlink(missing_ok=True)
+                    remove(self._root / folder.SNAPSHOTS)
+                    for end in ("", *BESIDE):
+                        remove(self._root / (folder.LEDGER + end))
 
     def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots:
         """Return what was learned; ``anew``: without what an attempt before may have left."""
         del connection
         if anew:
-            shutil.rmtree(self._root / folder.SNAPSHOTS, ignore_errors=True)
+            remove(self._root / folder.SNAPSHOTS)
         return SnapshotStore(self._root / folder.SNAPSHOTS)
 
     @interruptible

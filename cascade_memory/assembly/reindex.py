@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.progress import progress_bar
 from cascade_memory.ports.embedder import Embedder
+from cascade_memory.stores.folder_files import remove
 
 _BATCH = 64
 _ROUNDS = 10  # each embeds what was written during the round before; after the last round, writers wait
@@ -50,8 +50,8 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
             if len(embed(ledger.maintenance.query_texts())) - before <= _BATCH:  # writers may wait for the few that remain
                 break
         cases = ledger.maintenance.replace_vectors(embed, named(chosen))
-        shutil.rmtree(root / folder.SNAPSHOTS, ignore_errors=True)
-        shutil.rmtree(root / folder.CHROMA, ignore_errors=True)
+        remove(root / folder.SNAPSHOTS)
+        remove(root / folder.CHROMA)
         return cases
     finally:
         ledger.close()

@@ -65,9 +65,14 @@ def is_plain(path: Path) -> bool:
         return False
 
 
+def has_one_name(found: os.stat_result) -> bool:
+    """Say whether a file is a plain one without a second name (a hard link): whoever changes it changes no other place."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+
+
 def make_private(path: Path) -> None:
-    """Remove everybody else's rights to a file or folder if it is ours; links are left alone."""
+    """Remove everybody else's rights to a file or folder if it is ours; links, and files with a second name, are left alone."""
     with contextlib.suppress(OSError):
-        mode = path.lstat().st_mode
-        if mode & 0o077 and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            path.chmod(stat.S_IMODE(mode) & FOLDER)
+        found = path.lstat()
+        if found.st_mode & 0o077 and (has_one_name(found) or stat.S_ISDIR(found.st_mode)):
+            path.chmod(stat.S_IMODE(found.st_mode) & FOLDER)

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from cascade_memory.domain.records import Change
 
 _LAYOUT = 2  # version of the mirror's layout, collection names included: an older mirror is rebuilt
-CHANGED = "Chroma was changed, or only opened, by another program while no memory had it open"
+CHANGED = "Chroma was copied here, or changed, or only opened, by another program while no memory had it open"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What the ledger notes about the mirror: fed up to this case and this log line, and whether it was closed cleanly.
 
-    ``seal`` describes the mirror's files as they were at closing. If they differ now, another program has changed them.
+    ``seal`` describes the mirror's files as they were at closing. If they differ now, somebody else has put them there.
     """
 
     key: int

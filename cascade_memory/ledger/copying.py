@@ -7,12 +7,12 @@ import sqlite3
 from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
+from cascade_memory.domain.sqlite_files import connect
 from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger import redeeming
 from cascade_memory.ledger.audit import first_fault
 from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.structure import STATISTICS, check_structure
-from cascade_memory.ledger.untrusted import check_plain, harden
 from cascade_memory.ledger.upgrade import check_version
 
 _COUNTED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome"}
@@ -23,11 +23,9 @@ def put_copy(source: Path, target: Path) -> None:
     if not target.exists():
         create_file(target)
     with (
-        contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as from_,
-        contextlib.closing(sqlite3.connect(target, isolation_level=None, timeout=5)) as to,
+        contextlib.closing(connect(source, "mode=ro")) as from_,
+        contextlib.closing(connect(target, isolation_level=None, timeout=5)) as to,
     ):
-        harden(from_)
-        harden(to)
         try:
             # Until this is closed: another process may have opened it since the check.
             to.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -56,10 +54,8 @@ def _make_its_own(copy: sqlite3.Connection) -> None:
 
 def verified(path: Path) -> dict[str, int]:
     """Read a ledger file completely without changing it; return counts of its content, or raise if it is damaged."""
-    check_plain(path)
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            harden(connection)
+        with contextlib.closing(connect(path, "mode=ro")) as connection:
             return _read(connection, path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
         raise StoreCorrupt(f"{path} is not a readable ledger ({error}); nothing was changed") from error

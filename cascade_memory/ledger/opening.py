@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 from cascade_memory.domain.patience import seconds_left
-from cascade_memory.errors import StoreError
+from cascade_memory.domain.private_files import create_file, make_private
+from cascade_memory.domain.sqlite_files import BESIDE, check_files, connect
+from cascade_memory.errors import StoreError, StoreUnwritable
 from cascade_memory.ledger import sequences
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from cascade_memory.ledger.structure import check_structure
-from cascade_memory.ledger.untrusted import harden, private_ledger
 from cascade_memory.ledger.upgrade import check_version, upgrade
 
 BUSY_MS = 30_000
@@ -29,16 +31,15 @@ def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool
     ``name`` is the path as it was when the ledger was opened: the working directory may have changed since.
     """
     if first and path is not None:
-        private_ledger(path)
-    connection = sqlite3.connect(
-        name or ":memory:",
-        check_same_thread=False,
-        isolation_level=None,
-        timeout=_patience(),
-        cached_statements=256,
-    )
+        _make_private(path)
+    options: dict[str, Any] = {
+        "check_same_thread": False,
+        "isolation_level": None,
+        "timeout": _patience(),
+        "cached_statements": 256,
+    }
+    connection = sqlite3.connect(":memory:", **options) if name is None else connect(Path(name), **options)
     try:
-        harden(connection)
         if first:
             _prepare(connection, str(path))  # before any change: the file may belong to another program
         connection.execute("PRAGMA foreign_keys = ON")
@@ -54,6 +55,18 @@ def opened(path: Path | None, name: str | None, synchronous: str, *, first: bool
         connection.close()
         raise
     return connection
+
+
+def _make_private(ledger: Path) -> None:
+    """Let only the owner read and write the ledger and the files beside it; create the ledger if it does not exist."""
+    check_files(ledger)
+    try:
+        if not ledger.exists():
+            create_file(ledger)
+    except OSError as error:
+        raise StoreUnwritable(f"{ledger} cannot be written ({error}); check its permissions and its disk") from error
+    for end in ("", *BESIDE):  # files that SQLite creates later get the permissions of the ledger
+        make_private(ledger.with_name(ledger.name + end))
 
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:

@@ -6,10 +6,10 @@ import os
 import sqlite3
 from pathlib import Path
 
+from cascade_memory.domain.sqlite_files import connect
 from cascade_memory.errors import StoreUnwritable
 from cascade_memory.ledger.schema import SCHEMA_VERSION
 from cascade_memory.ledger.structure import check_structure
-from cascade_memory.ledger.untrusted import check_plain, harden
 from cascade_memory.ledger.upgrade import check_version
 
 _BUSY_S = 5.0
@@ -22,21 +22,14 @@ def opened_for_reading(path: Path) -> tuple[sqlite3.Connection, bool]:
     The write-ahead log needs a ``-shm`` file beside the ledger. If that does not exist and cannot be created, the ledger can
     only be read without its log, and only if the log is empty, as it is after every clean close.
     """
-    check_plain(path)
     failure: sqlite3.Error | None = None
     for option in ("mode=ro", "immutable=1"):
         if option != "mode=ro" and _has_log(path):
             continue
-        connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?{option}",
-            uri=True,
-            check_same_thread=False,
-            isolation_level=None,
-            timeout=_BUSY_S,
-            cached_statements=256,
+        connection = connect(
+            path, option, check_same_thread=False, isolation_level=None, timeout=_BUSY_S, cached_statements=256
         )
         try:
-            harden(connection)
             _check(connection, path)
             connection.execute("PRAGMA temp_store = MEMORY")
         except sqlite3.OperationalError as error:

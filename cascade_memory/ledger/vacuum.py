@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cascade_memory.domain.sqlite_files import check_files
 from cascade_memory.errors import StoreError
 
 # SQLite writes the copy to a temporary file, in the folder that this variable names (the latter on Windows). The texts of cases
@@ -37,6 +38,7 @@ os._exit(0)
 
 def vacuum_elsewhere(path: Path) -> None:
     """Rewrite a ledger without its free pages; raise ``sqlite3.OperationalError`` if SQLite fails in the other process."""
+    check_files(path)
     uri = f"{path.absolute().as_uri()}?mode=rw"  # with mode=rw, SQLite does not create the file if it is gone
     command = [sys.executable, "-I", "-c", _PROGRAM, uri, str(_CACHE_KB)]  # "-I": import nothing from the working directory
     try:

@@ -45,13 +45,13 @@ class SnapshotStore:
         nonce = uuid.uuid4().hex[:8]  # another process may be writing weights for the same log entry
         weights = self.path / weights_name(snapshot.namespace, snapshot.seq, nonce)
         target = self.path / state_name(snapshot.namespace, snapshot.seq)
-        unfinished = target.with_suffix(f".{os.getpid()}.part")  # another process may be writing the same snapshot
+        unfinished = target.with_suffix(f".{uuid.uuid4().int}.part")  # a name that nobody else has: see below
         try:
             make_folder(self.path)
             if write_weights is not None:
                 write_weights(weights)
                 make_private(weights)
-            with open_private(unfinished, "wb") as file:
+            with open_private(unfinished, "xb") as file:  # a link may lie there
                 write_snapshot(file, snapshot, None if write_weights is None else weights.name)
                 file.flush()
                 os.fsync(file.fileno())

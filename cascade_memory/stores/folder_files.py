@@ -1,6 +1,10 @@
 """The files of a folder that only this memory may write: it makes them private, deletes them, and notices changes by others.
 
 Nothing here follows a symbolic link, because its target belongs to somebody else.
+
+Whoever makes a folder can also compute a digest of its bytes. So the seal covers what only this system gives to a file: its
+number and the time when it was last changed, which no program and no archive can choose, and the id of the machine, as a disk
+can bring these two along. And the files must belong to this user. A folder that comes from elsewhere is therefore not sealed.
 """
 
 from __future__ import annotations
@@ -12,6 +16,10 @@ import shutil
 import stat
 from pathlib import Path
 
+from cascade_memory.domain.private_files import has_one_name
+from cascade_memory.domain.sqlite_files import BESIDE
+
+_MACHINE = Path("/etc/machine-id")
 _DEEPEST = 3  # levels of folders; Chroma creates one level
 _CHUNK = 2**20  # bytes that are hashed at a time; meanwhile other threads can run
 
@@ -26,9 +34,10 @@ def make_private(folder: Path) -> None:
         for name in [".", *files]:
             path = os.path.join(place, name)
             with contextlib.suppress(OSError):  # a journal that was deleted meanwhile
-                mode = os.lstat(path).st_mode
-                wanted = 0o700 if stat.S_ISDIR(mode) else 0o600
-                if not stat.S_ISLNK(mode) and stat.S_IMODE(mode) != wanted:
+                found = os.lstat(path)
+                wanted = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
+                ours = has_one_name(found) or stat.S_ISDIR(found.st_mode)
+                if ours and stat.S_IMODE(found.st_mode) != wanted:
                     os.chmod(path, wanted)
 
 
@@ -44,7 +53,8 @@ def remove(path: Path) -> None:
 def seal(folder: Path) -> str:
     """Return a text that shows later whether anything in a folder has changed; empty if it contains what Chroma never creates.
 
-    It holds two digests: one of names and sizes, which is quick to compare, and one of every byte.
+    It holds two digests: one of what the system says about the files, which is quick to compare, and one of every byte. A copy
+    of the folder has another seal.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -64,7 +74,7 @@ def seal(folder: Path) -> str:
 
 
 def is_sealed(folder: Path, before: str) -> bool:
-    """Say whether a folder has the same bytes as at ``seal``. If names or sizes differ, no file is read."""
+    """Say whether a folder has the same files as at ``seal``. If the system says that one is another, none is read."""
     try:
         files = _listed(folder)
         names, _, contents = before.partition("-")
@@ -73,37 +83,51 @@ def is_sealed(folder: Path, before: str) -> bool:
         return False
 
 
-def _listed(folder: Path) -> dict[str, int]:
-    """Return the size of each file by its path in the folder, and -1 for folders."""
+def _listed(folder: Path) -> dict[str, os.stat_result]:
+    """Return what the system says about each file and folder by its path in the folder."""
     if not stat.S_ISDIR(os.lstat(folder).st_mode):
         raise UnsealedError(f"{folder} is not a folder")
-    found: dict[str, int] = {}
+    found: dict[str, os.stat_result] = {}
     waiting = [("", 0)]
     while waiting:
         place, depth = waiting.pop()
         with os.scandir(folder / place) as entries:
             for entry in entries:
-                name, status = f"{place}{entry.name}", entry.stat(follow_symlinks=False)
+                # On Windows, a directory's entry does not say what the file itself says.
+                name, status = f"{place}{entry.name}", os.lstat(entry.path)
+                if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+                    raise UnsealedError(f"{name} in {folder} belongs to another user")
                 if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
-                    found[name] = -1
                     waiting.append((f"{name}/", depth + 1))
-                elif stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
-                    found[name] = status.st_size
-                else:
-                    raise UnsealedError(f"{name} in {folder} is not a plain file or folder such as Chroma creates")
+                elif not has_one_name(status) or entry.name.endswith(BESIDE):
+                    raise UnsealedError(f"{name} in {folder} is not such a file as Chroma leaves behind when it is closed")
+                found[name] = status
     return dict(sorted(found.items()))
 
 
-def _of_names(files: dict[str, int]) -> str:
-    listing = "".join(f"{size} {len(os.fsencode(name))} " for name, size in files.items()).encode()
-    return hashlib.sha256(listing + b"".join(os.fsencode(name) for name in files)).hexdigest()
+def _of_names(files: dict[str, os.stat_result]) -> str:
+    digest = hashlib.sha256(_machine())
+    for name, status in files.items():
+        path = os.fsencode(name)
+        # A folder changes when it is renamed, as a new Chroma is; the files in it do not.
+        about = ("-",) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_ino, status.st_ctime_ns)
+        digest.update(f"{' '.join(map(str, about))} {len(path)} ".encode() + path)
+    return digest.hexdigest()
 
 
-def _of_contents(folder: Path, files: dict[str, int]) -> str:
+def _machine() -> bytes:
+    """Return the id of this machine, which Linux keeps in a file; it cannot be guessed, and is not made public by a digest."""
+    try:
+        return _MACHINE.read_bytes()[:64].ljust(64)
+    except OSError:
+        return bytes(64)
+
+
+def _of_contents(folder: Path, files: dict[str, os.stat_result]) -> str:
     digest, buffer = hashlib.sha256(), memoryview(bytearray(_CHUNK))
-    for name, size in files.items():
-        if size >= 0:
-            digest.update(_of_file(folder / name, size, buffer))
+    for name, status in files.items():
+        if stat.S_ISREG(status.st_mode):
+            digest.update(_of_file(folder / name, status.st_size, buffer))
     return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from cascade_memory.ledger.untrusted import check_plain
+from cascade_memory.domain.sqlite_files import check_files
 
 COMES_AND_GOES = """import os, sys
 while True:
@@ -23,6 +23,6 @@ def test_a_journal_that_comes_and_goes_meanwhile_is_no_fault(tmp_path: Path):
         try:
             until = time.monotonic() + 3
             while time.monotonic() < until:
-                check_plain(ledger)
+                check_files(ledger)
         finally:
             other.kill()

@@ -12,6 +12,7 @@ import sqlite3
 import stat
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,8 +41,10 @@ from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
+from cascade_memory.domain.sqlite_files import BESIDE
 from cascade_memory.engine.mirror_mark import Mark
 from cascade_memory.errors import StoreError
+from cascade_memory.stores import folder_files
 from cascade_memory.stores.chroma import ChromaFolder, collection_name
 from cascade_memory.stores.chroma_answers import checked_collection
 from cascade_memory.stores.folder_files import is_sealed, remove, seal
@@ -79,16 +82,29 @@ def _marked(folder: Path) -> Mark:
     return Mark.read(text)
 
 
+def _copied_and_sealed(closed: Path, to: Path) -> Path:
+    """Copy a closed memory, and note the seal of the copy, as if it had been closed there."""
+    folder = copied(closed, to)
+    connection = sqlite3.connect(folder / LEDGER)
+    with connection:
+        noted = replace(_marked(closed), seal=seal(folder / "chroma")).written()
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'mirror'", (noted,))
+    connection.close()
+    return folder
+
+
 def test_any_change_to_a_closed_folder_is_seen_and_no_link_is_followed(closed: Path, tmp_path: Path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("somebody's")
-    pristine, before, right = closed / "chroma", _marked(closed).seal, look(closed / "chroma")
-    assert is_sealed(pristine, before)
+    pristine, right = closed / "chroma", look(closed / "chroma")
+    assert is_sealed(pristine, _marked(closed).seal)
     tried = 0
     for seed in range(HOW_MANY // 2):
         rng = random.Random(seed)
         place = copied(pristine, tmp_path / "chroma")
+        before = seal(place)
+        assert is_sealed(place, before)
         what = mutate_folder(place, rng)
         if rng.random() < 0.1:
             (place / "out").symlink_to(outside)
@@ -100,6 +116,18 @@ def test_any_change_to_a_closed_folder_is_seen_and_no_link_is_followed(closed: P
         assert not os.path.lexists(place), f"seed {seed}: {what}"
     assert tried > 0.4 * HOW_MANY
     assert (outside / "kept").read_text() == "somebody's"
+
+
+def test_a_bit_is_seen_though_the_system_says_that_nothing_was_changed(closed: Path, tmp_path: Path):
+    place = copied(closed / "chroma", tmp_path / "chroma")
+    before = seal(place)
+    for file in sorted(file for file in place.rglob("*") if file.is_file() and file.stat().st_size):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+        system, _, after = seal(place).partition("-")
+        assert not is_sealed(place, f"{system}-{before.partition('-')[2]}")
+        assert is_sealed(place, f"{system}-{after}")
 
 
 @pytest.fixture
@@ -117,13 +145,52 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_a_folder_that_nobody_touched_is_used_again(closed: Path, tmp_path: Path, watched: list[list[str]]):
-    shutil.copytree(closed, tmp_path / "memory")
-    with _open(tmp_path / "memory") as memory:
+    folder = copied(closed, tmp_path / "other")
+    with _open(folder) as memory:
+        memory.rebuild()
+    folder = folder.rename(tmp_path / "memory")  # a new name is no change
+    with _open(folder) as memory:
         memory.add("a new task", "new")
         memory.sync()
         assert memory.health().failures == {}
         assert all(check.ok for check in memory.examine())
-    assert [("chroma.sqlite3" in files) for files in watched] == [True]
+    assert [("chroma.sqlite3" in files) for files in watched] == [False, True]
+
+
+def test_a_folder_from_elsewhere_is_made_anew_though_its_bytes_are_right(
+    closed: Path, tmp_path: Path, watched: list[list[str]], monkeypatch: pytest.MonkeyPatch
+):
+    place = copied(closed, tmp_path / "memory") / "chroma"
+    for file in place.rglob("*"):  # a copy may keep all times that can be set
+        shutil.copystat(closed / "chroma" / file.relative_to(place), file)
+    assert not is_sealed(place, _marked(closed).seal)
+    with _open(tmp_path / "memory") as memory:
+        memory.sync()
+        memory.add("a new task", "new")
+        memory.sync()
+        assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
+    assert watched == [[]]
+    # A disk brings the numbers and times of its files along; it does not know on which machine it will be.
+    before = seal(place)
+    assert is_sealed(place, before)
+    (tmp_path / "machine-id").write_text("0" * 32)
+    monkeypatch.setattr(folder_files, "_MACHINE", tmp_path / "machine-id")
+    assert not is_sealed(place, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_what_belongs_to_another_user_is_not_sealed(closed: Path, tmp_path: Path):
+    place = copied(closed / "chroma", tmp_path / "chroma")
+    os.chown(place / "chroma.sqlite3", 12_345, 12_345)
+    assert seal(place) == ""
+
+
+@pytest.mark.parametrize("end", BESIDE)
+def test_what_sqlite_would_read_first_is_never_there_when_chroma_was_closed(closed: Path, tmp_path: Path, end: str):
+    assert not list((closed / "chroma").rglob(f"*{end}"))
+    place = copied(closed / "chroma", tmp_path / "chroma")
+    (place / f"chroma.sqlite3{end}").write_bytes(b"x")
+    assert seal(place) == ""
 
 
 def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
@@ -131,15 +198,16 @@ def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
 ):
     for seed in range(WHOLE):
         rng = random.Random(seed)
-        folder = copied(closed, tmp_path / "memory")
-        place = folder / "chroma"
+        folder = _copied_and_sealed(closed, tmp_path / "memory")
+        place, before = folder / "chroma", _marked(folder).seal
+        assert is_sealed(place, before)
         if seed < len(FILES):
             name = list(FILES)[seed]
             FILES[name](rng.choice([one for one in place.rglob("*") if one.is_file() and one.stat().st_size]), rng)
         else:
             name = mutate_folder(place, rng)
-        if is_sealed(place, _marked(closed).seal):
-            continue  # two equal files were swapped
+        if is_sealed(place, before):
+            continue  # nothing was changed
         watched.clear()
         caplog.clear()
         with caplog.at_level(logging.WARNING), _open(folder) as memory:
@@ -157,7 +225,7 @@ def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
 
 
 def test_the_doctor_says_that_a_closed_folder_was_changed(closed: Path, tmp_path: Path):
-    folder = copied(closed, tmp_path / "memory")
+    folder = _copied_and_sealed(closed, tmp_path / "memory")
     (folder / "chroma" / "more").write_bytes(b"x")
     with _open(folder) as memory:
         (found,) = [check for check in memory.examine() if not check.ok]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    unfinished = file.with_suffix(f".{os.getpid()}.part")
+    unfinished = file.with_suffix(f".{uuid.uuid4().int}.part")  # a name under which nobody has put a link
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
     try:
         create_file(unfinished)  # safetensors overwrites it; only the owner may read it

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cascade_memory.domain.sqlite_files import connect
 from cascade_memory.domain.trajectory import Trajectory
 
 
@@ -36,7 +36,7 @@ class Outcomes:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+        self._file = connect(path, timeout=60.0, isolation_level=None)
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")  # outcomes lost in a power failure are played again
         self._file.execute(

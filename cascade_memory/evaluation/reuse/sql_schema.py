@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from cascade_memory.domain.sqlite_files import connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Schema:
 
 def read_schema(database: Path) -> Schema:
     """Read the schema of a file."""
-    with contextlib.closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as file:
+    with contextlib.closing(connect(database, "immutable=1")) as file:
         names = [str(row[0]) for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         tables: dict[str, dict[str, Column]] = {}
         references: dict[tuple[str, str], tuple[str, str]] = {}

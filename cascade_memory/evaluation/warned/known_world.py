@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
+
+from cascade_memory.domain.sqlite_files import connect
 
 
 class RealWorld(Protocol):
@@ -54,7 +55,7 @@ class KnownWorld:
 
     def __init__(self, file: Path, version: str, start: Callable[[], RealWorld]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._file = sqlite3.connect(file, timeout=60.0, isolation_level=None)
+        self._file = connect(file, timeout=60.0, isolation_level=None)
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = OFF")  # answers lost in a power failure are asked for again
         self._file.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID")

@@ -8,9 +8,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.sqlite_files import connect
 from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger.explained import FAILURES, explain
-from cascade_memory.ledger.untrusted import check_plain, harden
 
 _PATIENCE = 2.0  # seconds: a process may just be closing it
 
@@ -18,10 +18,8 @@ _PATIENCE = 2.0  # seconds: a process may just be closing it
 @interruptible
 def read_alone(path: Path) -> Generator[sqlite3.Connection, None, None]:
     """Yield a connection that sees one state; raise if the file is open anywhere, or is damaged."""
-    check_plain(path)
     try:
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)) as connection:
-            harden(connection)
+        with contextlib.closing(connect(path, isolation_level=None, timeout=_PATIENCE)) as connection:
             try:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 connection.execute("BEGIN EXCLUSIVE")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cascade_memory.domain.sqlite_files import connect
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.hospital.templates import KINDS, Kind
 from cascade_memory.evaluation.tasks.task import read_items
@@ -28,8 +29,7 @@ class Question:
 
 def hospital_questions(database: Path, *, per_kind: int = PER_KIND, seed: int = SEED) -> list[Question]:
     """Make the questions of all kinds, mixed; always the same for the same database."""
-    uri = f"{database.resolve().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True)) as file:
+    with contextlib.closing(connect(database, "mode=ro")) as file:
         questions = [one for kind in KINDS for one in _of_kind(kind, file, per_kind, random.Random(f"{seed} {kind.name}"))]
     random.Random(seed).shuffle(questions)
     return questions

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.sqlite_files import connect
 from cascade_memory.evaluation.environments.hospital.admission import Stay
 from cascade_memory.evaluation.environments.hospital.tables import NOW, TABLES
 from cascade_memory.evaluation.environments.hospital.vocabulary import (
@@ -37,7 +38,7 @@ def build_hospital(path: Path, *, patients: int = PATIENTS, seed: int = SEED) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)
-    with contextlib.closing(sqlite3.connect(part)) as file:
+    with contextlib.closing(connect(part)) as file:
         _Hospital(file, random.Random(seed)).fill(patients)
         file.commit()
     os.replace(part, path)
